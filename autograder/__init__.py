@@ -1,0 +1,1 @@
+"""The machinery of the course: authoring, packaging, grading, proving, batch."""

@@ -1,0 +1,61 @@
+"""The command line of the course: `python -m autograder --help`."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from common.assignment import ROOT
+from common.errors import CourseError
+
+# Where each command lies. A built autograder zip carries only the grading ones.
+COMMANDS = {
+    "release": "autograder.commands.release:release",
+    "stubs": "autograder.commands.authoring:stubs",
+    "answers": "autograder.commands.authoring:answers",
+    "figures": "autograder.commands.authoring:figures",
+    "build": "autograder.commands.packaging:build",
+    "semester": "autograder.commands.packaging:semester",
+    "grade": "autograder.commands.grading:grade",
+    "gradescope": "autograder.commands.grading:gradescope",
+    "rehearse": "autograder.commands.packaging:rehearse",
+    "bench": "autograder.commands.bench:bench",
+}
+
+
+class Commands(click.Group):
+    """Loads a command only when it is called, so that `grade` doesn't wait for the others."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for name, place in COMMANDS.items() if is_there(place)]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+def is_there(place: str) -> bool:
+    """Whether a command's module is part of this checkout or zip."""
+    module = place.partition(":")[0]
+    return (ROOT / Path(*module.split("."))).with_suffix(".py").is_file()
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Build, prove and grade the assignments of conv2gpt."""
+
+
+def run() -> None:
+    """Run a command; what a person can put right is one sentence and exit code 2."""
+    try:
+        main(prog_name="python -m autograder")
+    except CourseError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    run()

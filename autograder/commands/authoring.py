@@ -1,0 +1,40 @@
+"""The commands that generate what is generated."""
+
+import importlib
+
+import click
+
+from autograder.authoring.generate import generate
+from autograder.authoring.record import record_to_file
+from common.assignment import ROOT, Assignment, load_all, load_assignment
+
+
+def chosen(names: tuple[str, ...]) -> list[Assignment]:
+    """The assignments that a person named; all, if none."""
+    return [load_assignment(name) for name in names] if names else load_all()
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def stubs(assignments: tuple[str, ...]) -> None:
+    """Make stubs and exercise tables from solutions and tests."""
+    for file in generate(chosen(assignments)):
+        click.echo(f"written: {file.relative_to(ROOT)}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def answers(assignments: tuple[str, ...]) -> None:
+    """Record the oracles' answers that public tests read."""
+    for assignment in chosen(assignments):
+        click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def figures(assignments: tuple[str, ...]) -> None:
+    """Draw the figures of the handouts."""
+    for assignment in chosen(assignments):
+        script = importlib.import_module(f"solutions.{assignment.name}.figures")
+        for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
+            click.echo(f"written: {file.relative_to(ROOT)}")

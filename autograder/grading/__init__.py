@@ -1,0 +1,1 @@
+"""Grading: one submission in, one results.json out, with student code isolated."""

@@ -1,0 +1,92 @@
+"""Frames of bytes between the judge and a child, with a deadline and a bound on their size."""
+
+import select
+import socket
+import struct
+import time
+
+MAX_FRAME = 256 * 1024 * 1024
+HEADER = struct.Struct("<Q")
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class ChannelTimeout(Exception):
+    """The other side didn't answer in time."""
+
+
+class FrameTooLarge(Exception):
+    """The other side announced more bytes than are allowed."""
+
+
+def send_frame(sock: socket.socket, data: bytes) -> None:
+    """Send one frame, however long the other side takes to read it."""
+    try:
+        sock.sendall(HEADER.pack(len(data)) + data)
+    except OSError:
+        raise ChannelClosed from None
+
+
+def receive_frame(sock: socket.socket, limit: int = MAX_FRAME) -> bytes:
+    """Wait for one frame, for as long as it takes."""
+    (length,) = HEADER.unpack(receive_exactly(sock, HEADER.size))
+    if length > limit:
+        raise FrameTooLarge
+    return receive_exactly(sock, length)
+
+
+def receive_exactly(sock: socket.socket, count: int) -> bytes:
+    """That many bytes."""
+    data = bytearray()
+    while len(data) < count:
+        chunk = sock.recv(min(count - len(data), 1 << 20))
+        if not chunk:
+            raise ChannelClosed
+        data += chunk
+    return bytes(data)
+
+
+class FrameReader:
+    """Reads frames from a socket piece by piece, so that other things can be watched meanwhile."""
+
+    def __init__(self, sock: socket.socket, limit: int = MAX_FRAME) -> None:
+        self.sock = sock
+        self.limit = limit
+        self.data = bytearray()
+
+    def feed(self) -> None:
+        """Read what is there now; call it when the socket is readable."""
+        try:
+            chunk = self.sock.recv(1 << 20)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            raise ChannelClosed
+        self.data += chunk
+        if len(self.data) >= HEADER.size and HEADER.unpack_from(self.data)[0] > self.limit:
+            raise FrameTooLarge
+
+    def take(self) -> bytes | None:
+        """The next whole frame, if it has arrived."""
+        if len(self.data) < HEADER.size:
+            return None
+        (length,) = HEADER.unpack_from(self.data)
+        if len(self.data) < HEADER.size + length:
+            return None
+        frame = bytes(self.data[HEADER.size : HEADER.size + length])
+        del self.data[: HEADER.size + length]
+        return frame
+
+    def nothing_waits(self) -> bool:
+        """Whether the other side has said nothing that it wasn't asked for."""
+        return not self.data and not select.select([self.sock], [], [], 0)[0]
+
+
+def seconds_left(deadline: float) -> float:
+    """The time until a deadline; ChannelTimeout once it has passed."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise ChannelTimeout
+    return left

@@ -1,0 +1,122 @@
+"""The child: holds the submission, and answers the judge's questions about it."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autograder.grading import codec
+from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.confinement.plan import Attempts, Plan
+from autograder.grading.confinement.probe import probe
+from common.failures import Failure, ForbiddenCall, format_frames
+from common.forbidden import Guard
+from common.operations import OPERATIONS
+from common.submitted import builtin_name, load, mount, read
+
+MESSAGE_LIMIT = 4000
+
+
+class Objects:
+    """The objects that stay here. The judge knows them by number."""
+
+    def __init__(self) -> None:
+        self.table: list[Any] = []
+
+    def number(self, value: Any) -> int:
+        """Keep an object, and tell its number."""
+        self.table.append(value)
+        return len(self.table) - 1
+
+    def container_reference(self, value: Any) -> int:
+        return self.number(value)
+
+    def node(self, value: Any) -> list[Any]:
+        return [codec.HANDLE, self.number(value)]
+
+    def container(self, value: Any, reference: int | None) -> Any:
+        return value
+
+    def handle(self, reference: int) -> Any:
+        raise codec.CodecError("the judge keeps no objects")
+
+    def kept(self, reference: int) -> Any:
+        return self.table[reference]
+
+
+class Child:
+    """Answers one question after another."""
+
+    def __init__(self, sock: socket.socket, plan: Plan) -> None:
+        self.sock = sock
+        self.plan = plan
+        self.objects = Objects()
+        self.guard = Guard()
+
+    def serve(self) -> None:
+        """Prepare the submission's place, then answer until the judge is gone."""
+        mount({name: Path(folder) for name, folder in self.plan.packages.items()})
+        self.guard.forbid(self.plan.forbidden)
+        self.guard.__enter__()  # and never left
+        while True:
+            try:
+                frame = receive_frame(self.sock)
+            except ChannelClosed:
+                return
+            number, question, *details = codec.decode(frame, self.objects, trusted=True)
+            send_frame(self.sock, self.answer(number, getattr(self, f"do_{question}"), details))
+
+    def answer(self, number: int, question: Callable, details: list[Any]) -> bytes:
+        """The reply's bytes: a value, or why there is none."""
+        try:
+            return codec.encode([number, "value", question(*details)], self.objects)
+        except Failure as error:
+            told = error.explanation
+            reply = [number, "failure", told.sentence, told.details, told.help]
+        except ForbiddenCall as error:
+            reply = [number, "forbidden", str(error)]
+        except codec.CodecError as error:
+            reply = [number, "failure", f"The result can't be read: {error}.", "", ""]
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            sentence = f"The code ended the program ({type(error).__name__}) instead of returning."
+            reply = [number, "failure", sentence, "", ""]
+        except BaseException as error:
+            frames = format_frames(error, map(Path, self.plan.packages.values()))
+            reply = [number, "raised", builtin_name(error), message_of(error), frames]
+        return codec.encode([readable(part) for part in reply], self.objects)
+
+    def do_get(self, owner: Any, name: str, file: str) -> Any:
+        """An attribute of an object, or of the submission itself."""
+        if owner is None:
+            owner = load(self.plan.package, self.plan.modules[0])
+        return read(owner, name, file)
+
+    def do_call(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call an object."""
+        return function(*args, **kwargs)
+
+    def do_operate(self, operation: str, args: tuple, kwargs: dict) -> Any:
+        """Run a named operation."""
+        return OPERATIONS[operation](*args, **kwargs)
+
+    def do_probe(self, read: list, write_into: list, connect_to: int) -> dict[str, bool]:
+        """Try what must not be possible here."""
+        return probe(Attempts(list(read), list(write_into), connect_to))
+
+    def do_describe(self) -> dict[str, Any]:
+        """What a probe wants to know about this process."""
+        return {"uid": os.getuid(), "pid": os.getpid(), "environment": sorted(os.environ)}
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's message. Even that is student code."""
+    try:
+        return str(error)[:MESSAGE_LIMIT]
+    except BaseException:
+        return "(its message can't be read)"
+
+
+def readable(part: Any) -> Any:
+    """Text that can be sent, whatever student code put into it."""
+    return part.encode("utf-8", "replace").decode() if isinstance(part, str) else part

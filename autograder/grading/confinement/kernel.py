@@ -1,0 +1,42 @@
+"""System calls that Python has no function for."""
+
+import ctypes
+import os
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+
+def check(result: int) -> int:
+    """The result of a call; OSError when it failed."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def prctl(option: int, *values: int | ctypes.c_void_p) -> int:
+    """prctl(2)."""
+    padded = [ctypes.c_ulong(v) if isinstance(v, int) else v for v in (*values, 0, 0, 0, 0)[:4]]
+    return check(libc.prctl(option, *padded))
+
+
+def syscall(number: int, *values: object) -> int:
+    """syscall(2)."""
+    return check(libc.syscall(ctypes.c_long(number), *values))
+
+
+def unshare(flags: int) -> None:
+    """unshare(2)."""
+    check(libc.unshare(flags))
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """setns(2)."""
+    check(libc.setns(descriptor, kind))

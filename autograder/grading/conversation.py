@@ -1,0 +1,189 @@
+"""The judge's side of the talk with one child: the isolated face of `student`."""
+
+import builtins
+import os
+import select
+import socket
+import time
+from typing import Any, NoReturn
+
+from autograder.grading import codec
+from autograder.grading.channel import (
+    ChannelClosed,
+    ChannelTimeout,
+    FrameReader,
+    FrameTooLarge,
+    seconds_left,
+    send_frame,
+)
+from common.assignment import Limits
+from common.failures import ChildFailure, Failure, ForbiddenCall, StudentCall, mark_as_students
+from common.values import Handle, is_kept, keep
+
+OUTPUT_LIMIT = 1024 * 1024
+OUTPUT_SHOWN = 2000
+TEXT_LIMIT = 5000
+
+
+class Conversation:
+    """Asks a child one question at a time, each within the time that the test has left."""
+
+    def __init__(self, sock: socket.socket, output: int, limits: Limits) -> None:
+        self.sock = sock
+        self.output = output
+        self.limits = limits
+        self.reader = FrameReader(sock)
+        self.questions = 0
+        self.seconds = 0.0  # spent waiting for the child
+        self.printed = bytearray()
+        self.printed_bytes = 0
+        self.failure: str | None = None
+        self.ended: dict = {}
+
+    def student(self, file: str) -> Handle:
+        """What a test gets as `student`."""
+        return Handle(self, None, file)
+
+    def get(self, target: Handle, name: str) -> Any:
+        value = self.ask("get", target if target._reference is not None else None, name, target._label)
+        if isinstance(value, Handle):
+            return Handle(self, value._reference, name)
+        return value
+
+    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.ask("call", target, args, kwargs, label=label)
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.ask("operate", operation, args, kwargs, label=label)
+
+    def ask(self, question: str, *details: Any, label: str = "") -> Any:
+        """One question, and the child's answer or the reason why there is none."""
+        if self.failure:
+            raise ChildFailure(self.failure)
+        self.questions += 1
+        request = codec.encode([self.questions, question, *details], self)
+        start = time.monotonic()
+        try:
+            reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
+            number, status, *content = codec.decode(reply, Answers(self, label))
+            if number != self.questions:
+                raise codec.CodecError("an answer to another question")
+            return self.understand(status, content, label)
+        except ChannelTimeout:
+            self.fail(
+                f"The code took longer than the {self.limits.test_seconds:g} seconds "
+                "that a test may take.",
+            )
+        except ChannelClosed:
+            self.fail("The code ended its process, by a crash, too much memory or an exit.")
+        except FrameTooLarge:
+            self.fail("The code returned more data than can be read.")
+        except (codec.CodecError, ValueError) as error:
+            if getattr(error, "student_call", None) is not None:
+                raise
+            self.fail("The code's process answered with something that is not an answer.")
+        finally:
+            self.seconds += time.monotonic() - start
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Give up on this child: every further question fails the same way."""
+        self.failure = sentence
+        raise ChildFailure(sentence) from None
+
+    def exchange(self, request: bytes, deadline: float) -> bytes:
+        """Send a request and wait for the reply, watching what the child prints."""
+        if not self.reader.nothing_waits():
+            raise codec.CodecError("an answer that nobody asked for")
+        self.sock.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            send_frame(self.sock, request)
+        except TimeoutError:
+            raise ChannelTimeout from None
+        while True:
+            reply = self.reader.take()
+            if reply is not None:
+                self.drain()
+                return reply
+            ready, _, _ = select.select([self.sock, self.output], [], [], seconds_left(deadline))
+            if self.output in ready:
+                self.read_output()
+            if self.sock in ready:
+                self.reader.feed()
+
+    def read_output(self) -> None:
+        """Take some of what the child printed; too much of it ends the test."""
+        data = os.read(self.output, 1 << 16)
+        self.printed_bytes += len(data)
+        self.printed += data[: max(0, OUTPUT_SHOWN - len(self.printed))]
+        if self.printed_bytes > OUTPUT_LIMIT:
+            self.fail(f"The code printed more than {OUTPUT_LIMIT // 1024 // 1024} MB.")
+        if not data:  # the child closed its output; don't spin on it
+            os.close(self.output)
+            self.output = os.open("/dev/zero", os.O_WRONLY)
+
+    def drain(self) -> None:
+        """Take what was printed before the reply."""
+        while select.select([self.output], [], [], 0)[0]:
+            self.read_output()
+
+    def understand(self, status: Any, content: list, label: str) -> Any:
+        """The value of a reply; exceptions of the child are raised here."""
+        if status == "value" and len(content) == 1:
+            return content[0]
+        if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
+            raise codec.CodecError("an error that is no text")
+        if status == "failure" and len(content) == 3:
+            raise Failure(*content)
+        if status == "forbidden" and len(content) == 1:
+            raise ForbiddenCall(content[0])
+        if status == "raised" and len(content) == 3:
+            name, message, frames = content
+            kind = getattr(builtins, name, None)
+            error: Exception = RuntimeError(message)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                try:
+                    error = kind(message)
+                except TypeError:  # UnicodeDecodeError and the like take more than a message
+                    error = RuntimeError(message)
+            mark_as_students(error, StudentCall(label or "The code", frames))
+            raise error
+        raise codec.CodecError("an unknown reply")
+
+    def container_reference(self, value: Any) -> None:
+        return None
+
+    def node(self, value: Any) -> list[Any]:
+        if isinstance(value, Handle):
+            return [codec.KEPT, value._reference]
+        if is_kept(value):
+            return [codec.KEPT, value.reference]
+        raise TypeError(f"a test can't hand a {type(value).__name__} to student code")
+
+    def close(self) -> None:
+        """Hang up."""
+        self.sock.close()
+        os.close(self.output)
+
+    @property
+    def printed_text(self) -> str:
+        """The beginning of what the child printed."""
+        text = self.printed.decode("utf-8", "replace")
+        more = self.printed_bytes - len(self.printed)
+        return f"{text}\n... and {more} bytes more" if more > 0 else text
+
+
+class Answers:
+    """What the judge makes of the nodes in a reply."""
+
+    def __init__(self, conversation: Conversation, label: str) -> None:
+        self.conversation = conversation
+        self.label = label
+
+    def container(self, value: Any, reference: int | None) -> Any:
+        return value if reference is None else keep(value, reference)
+
+    def handle(self, reference: int) -> Handle:
+        return Handle(self.conversation, reference, self.label)
+
+    def kept(self, reference: int) -> Any:
+        raise codec.CodecError("the judge keeps no objects")

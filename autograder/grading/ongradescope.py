@@ -1,0 +1,56 @@
+"""Grades in the tree that Gradescope lays out: submission/, results/, source/."""
+
+import os
+import traceback
+from pathlib import Path
+
+from autograder.grading.intake import Submission, take
+from autograder.grading.judge import Settings, grade
+from autograder.grading.results import Result, write_results
+from autograder.grading.salt import read_salt
+from common.assignment import ROOT, Assignment, load_all
+from common.errors import CourseError
+from common.roster import read_roster
+
+
+def grade_tree(root: Path) -> None:
+    """Grade root/submission into root/results/results.json. There is a result whatever happens."""
+    (assignment,) = load_all()
+    out = root / "results" / "results.json"
+    out.parent.mkdir(exist_ok=True)
+    metadata = root / "submission_metadata.json"
+    private = tuple(path for path in (out.parent, metadata, root / "submission") if path.exists())
+    hide((ROOT, *private))
+    salt = read_salt()
+    settings = Settings(salt=salt, out=out, private=(out.parent, *private))
+    try:
+        grade(assignment, take_or_note(root / "submission", assignment), settings)
+    except Exception as error:
+        print(traceback.format_exc())
+        write_fault(assignment, salt.fingerprint, error, out)
+
+
+def take_or_note(folder: Path, assignment: Assignment) -> Submission:
+    """The submission; one that can't be read is an empty one with a note."""
+    try:
+        return take(folder, assignment)
+    except CourseError as error:
+        return Submission(notes=[str(error)])
+
+
+def hide(paths: tuple[Path, ...]) -> None:
+    """Leave files and folders to root alone, where we are root."""
+    if os.getuid() == 0:
+        for path in paths:
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def write_fault(assignment: Assignment, salt: str, error: Exception, out: Path) -> None:
+    """A complete result that says that the grader, not the submission, failed."""
+    reason = str(error) if isinstance(error, CourseError) else type(error).__name__
+    result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt)
+    result.notes.append(
+        f"The grader could not grade this submission: {reason}. This is not a verdict on your "
+        "work; please tell the staff, who can run it again."
+    )
+    write_results(result, out)

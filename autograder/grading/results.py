@@ -1,0 +1,120 @@
+"""The result of grading one submission, and its form as Gradescope's results.json."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.assignment import Assignment
+from common.failures import Explanation
+from common.roster import GradedTest
+
+OUTPUT_LIMIT = 8000
+NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one test ended."""
+
+    test: GradedTest
+    passed: bool
+    explanation: Explanation | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """The points it earns."""
+        return self.test.points if self.passed else 0.0
+
+    def text(self) -> str:
+        """What the student reads."""
+        parts = [self.test.title]
+        if self.explanation:
+            parts.append(self.explanation.text(self.test.hidden))
+        if self.printed and not self.passed and not self.test.hidden:
+            parts.append(f"Your code printed:\n{self.printed}")
+        return "\n\n".join(parts)[:OUTPUT_LIMIT]
+
+
+@dataclass
+class Result:
+    """All tests of an assignment, in order, with what is known of each so far."""
+
+    assignment: Assignment
+    tests: list[GradedTest]
+    salt: str
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    defences: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    finished: bool = False
+
+    def outcome(self, test: GradedTest) -> Outcome:
+        """How that test ended; not having run is a failure."""
+        return self.outcomes.get(test.name) or Outcome(test, False, NOT_RUN)
+
+    @property
+    def all_outcomes(self) -> list[Outcome]:
+        """One for each test."""
+        return [self.outcome(test) for test in self.tests]
+
+    @property
+    def score(self) -> float:
+        """All points earned."""
+        return sum(outcome.score for outcome in self.all_outcomes)
+
+    @property
+    def maximum(self) -> float:
+        """All points there are."""
+        return sum(test.points for test in self.tests)
+
+
+def to_gradescope(result: Result) -> dict[str, Any]:
+    """The content of results.json."""
+    lines = [] if result.finished else ["Grading did not finish."]
+    lines += result.notes
+    if result.defences:
+        lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    return {
+        "execution_time": round(result.seconds, 3),
+        "output": "\n\n".join(lines)[:OUTPUT_LIMIT],
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "extra_data": {
+            "assignment": result.assignment.name,
+            "salt": result.salt,
+            "defences": result.defences,
+            "finished": result.finished,
+        },
+        "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
+    }
+
+
+def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
+    """One entry of results.json's tests."""
+    test = outcome.test
+    return {
+        "name": test.label,
+        "number": test.exercise,
+        "score": outcome.score,
+        "max_score": test.points,
+        "status": "passed" if outcome.passed else "failed",
+        "output": outcome.text(),
+        "visibility": test.visibility,
+        "tags": list(test.tags),
+        "extra_data": {"test": test.name},
+    }
+
+
+def write_results(result: Result, file: Path) -> None:
+    """Replace results.json in one step, so that a reader never sees half of it."""
+    text = json.dumps(to_gradescope(result), indent=1, allow_nan=False, ensure_ascii=True)
+    beside = file.with_name(file.name + ".part")
+    beside.write_text(text + "\n", encoding="utf-8")
+    os.replace(beside, file)

@@ -1,0 +1,194 @@
+"""The sandbox: a fork server, and children of it that run student code out of harm's way."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgpack
+import msgspec
+
+from autograder.grading.confinement import landlock, seccomp
+from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
+from autograder.grading.confinement.probe import FILES, NETWORK, PROGRAMS, RESULTS
+from autograder.grading.conversation import Conversation
+from autograder.grading.slots import Slot
+from common.assignment import ROOT, Assignment, Forbidden
+from common.errors import CourseError
+
+SERVER_SECONDS = 120
+CLEAN_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": str(ROOT),
+}
+
+
+@dataclass(frozen=True)
+class Defence:
+    """One thing that student code can't do here, and what prevents it."""
+
+    name: str
+    holds: bool
+    means: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.means if self.holds else 'not protected'}"
+
+
+class Sandbox:
+    """Runs a submission in children that can compute, and little else.
+
+    packages: the folders in which `import assignments.X` finds X.
+    private: files and folders that a child must not reach; whether it does is tried, not assumed.
+    """
+
+    def __init__(
+        self, assignment: Assignment, packages: Mapping[str, Path], private: Iterable[Path] = ()
+    ) -> None:
+        self.assignment = assignment
+        self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
+        self.folder.chmod(0o711)
+        self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
+        self.slot = Slot() if os.getuid() == 0 else None
+        self.control, self.process = self.start_server()
+        self.own_tree = False
+        self.defences = self.probe(list(private))
+
+    def copy_package(self, name: str, source: Path) -> str:
+        """Put the files of a package where children can read them."""
+        target = self.folder / "packages" / name
+        shutil.copytree(source, target)
+        for path in [target.parent, target, *target.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        return str(target)
+
+    def start_server(self) -> tuple[socket.socket, subprocess.Popen]:
+        """Start the fork server with nothing of ours in its environment or its descriptors."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        process = subprocess.Popen(
+            [sys.executable, "-s", "-m", "autograder.grading.server", str(theirs.fileno())],
+            env=CLEAN_ENVIRONMENT,
+            cwd=self.folder,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        ours.settimeout(SERVER_SECONDS)
+        ours.send(msgpack.packb(msgspec.to_builtins(ServerPlan(list(self.assignment.libraries)))))
+        return ours, process
+
+    def wait_until_ready(self) -> None:
+        """Wait for the server to have loaded its libraries. It may load while we do other things."""
+        try:
+            if not self.control.recv(1 << 16):
+                raise TimeoutError
+        except TimeoutError:
+            raise CourseError("The fork server didn't start.") from None
+
+    def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
+        """One question to the fork server, and its answer."""
+        socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
+        answer = self.control.recv(1 << 16)
+        if not answer:
+            raise ConnectionError("the fork server is gone")
+        return msgpack.unpackb(answer)
+
+    @contextmanager
+    def child(self, forbidden: Iterable[Forbidden] = ()) -> Iterator[Conversation]:
+        """A fresh child. When the block is left, it and all that it started are dead."""
+        home = Path(tempfile.mkdtemp(prefix="home-", dir=self.folder))
+        uid = self.slot.uid if self.slot else None
+        if uid is not None:
+            os.chown(home, uid, uid)
+        plan = Plan(
+            package=self.assignment.name,
+            modules=list(self.assignment.modules),
+            packages=self.packages,
+            home=str(home),
+            limits=self.assignment.limits,
+            forbidden=list(forbidden),
+            uid=uid,
+        )
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        request = {"do": "start", "plan": msgspec.to_builtins(plan)}
+        started = self.ask_server(request, [theirs.fileno(), writing])
+        theirs.close()
+        os.close(writing)
+        self.own_tree = bool(started["own_tree"])
+        conversation = Conversation(ours, reading, self.assignment.limits)
+        try:
+            yield conversation
+        finally:
+            conversation.close()
+            conversation.ended = self.ask_server({"do": "end", "pid": started["pid"]})
+            shutil.rmtree(home, ignore_errors=True)
+
+    def probe(self, private: list[Path]) -> tuple[Defence, ...]:
+        """Try from inside a child what must not be possible, and name what holds."""
+        self.wait_until_ready()
+        own = self.folder / "private"
+        own.mkdir(mode=0o700)
+        (own / "secret").touch(mode=0o600)
+        with socket.create_server(("127.0.0.1", 0)) as listener, self.child() as child:
+            attempts = Attempts(
+                read=[str(path) for path in [own / "secret", *files_among(private)]],
+                write_into=[str(path) for path in [own, *private] if path.is_dir()],
+                connect_to=listener.getsockname()[1],
+            )
+            refused = child.ask("probe", *msgspec.to_builtins(attempts).values())
+        files = [f"uid {self.slot.uid}"] if self.slot else []
+        files += [f"Landlock {landlock.version()}"] if landlock.version() else []
+        calls = "system call filter" if seccomp.supported() else "Landlock"
+        return (
+            Defence("tests and metadata can't be read", refused[FILES], ", ".join(files)),
+            Defence("results can't be written", refused[RESULTS], ", ".join(files)),
+            Defence("no network", refused[NETWORK], calls),
+            Defence("no other programs", refused[PROGRAMS], calls),
+            Defence("nothing outlives a test", True, "pid namespace" if self.own_tree else "sweep"),
+            Defence("limits", True, f"{self.assignment.limits.memory_mb} MB for each test"),
+        )
+
+    @property
+    def floor_reached(self) -> bool:
+        """Whether student code can neither read the tests nor write the result."""
+        return all(defence.holds for defence in self.defences[:2])
+
+    def close(self) -> None:
+        """End the server and remove all that was made."""
+        self.control.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        if self.slot:
+            self.slot.release()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def files_among(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files named, and one file of each folder named."""
+    for path in paths:
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            yield from [item for item in sorted(path.rglob("*")) if item.is_file()][:1]

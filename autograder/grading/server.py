@@ -1,0 +1,165 @@
+"""The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
+
+Run as `python -m autograder.grading.server DESCRIPTOR`, with the judge on the other end.
+"""
+
+import gc
+import importlib
+import os
+import pkgutil
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgpack
+import msgspec
+
+import common
+from autograder.grading.child import Child
+from autograder.grading.confinement.confine import confine
+from autograder.grading.confinement.kernel import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    prctl,
+)
+from autograder.grading.confinement.namespaces import (
+    NEW_IPC,
+    NEW_NETWORK,
+    ProcessTrees,
+    attempt,
+    become_owner,
+)
+from autograder.grading.confinement.plan import Plan, ServerPlan
+
+MESSAGE_BYTES = 1 << 16
+# Modules of common/ that tests use and student code doesn't.
+JUDGES_OWN = {"plugin", "answers", "roster"}
+# Parts of Python's own library that student code may import late, from inside a function.
+ALSO_LOADED = ("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random")
+ALSO_LOADED += ("collections.abc", "concurrent.futures", "itertools", "json", "statistics")
+ALSO_LOADED += ("string", "textwrap", "timeit", "uuid", "heapq", "bisect", "copy", "pprint")
+
+
+class Server:
+    """Starts children, and makes sure that nothing of them is left."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.trees = ProcessTrees()
+        self.uid: int | None = None
+
+    def serve(self) -> None:
+        """Do what the judge asks until it is gone."""
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
+            if not data:
+                return
+            request = msgpack.unpackb(data)
+            if request["do"] == "start":
+                answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
+            else:
+                answer = self.end(request["pid"])
+            self.control.send(msgpack.packb(answer))
+
+    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int | bool]:
+        """Fork a child that serves one test."""
+        self.uid = plan.uid
+        pid = self.trees.fork()
+        if pid == 0:
+            run_child(plan, channel, output)
+        os.close(channel)
+        os.close(output)
+        return {"pid": pid, "own_tree": self.trees.available}
+
+    def end(self, pid: int) -> dict[str, int]:
+        """Kill a child and everything that it started; how it ended, and the memory it used."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _, status, usage = os.wait4(pid, 0)
+        if not self.trees.available:
+            self.sweep()
+        return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
+
+    def sweep(self) -> None:
+        """Without a pid namespace: kill what the child has left behind.
+
+        Orphans become children of this process, and all that has the child's uid is the child's.
+        """
+        while True:
+            if self.uid is not None:
+                self.kill_all_of(self.uid)
+            orphans = children_of_this_process()
+            for orphan in orphans:
+                with suppress(ProcessLookupError):
+                    os.kill(orphan, signal.SIGKILL)
+                with suppress(ChildProcessError):
+                    os.waitpid(orphan, 0)
+            if not orphans:
+                return
+
+    def kill_all_of(self, uid: int) -> None:
+        """Kill every process of a uid at once, so that none can fork in between."""
+        killer = os.fork()
+        if killer == 0:
+            os.setresuid(uid, uid, uid)
+            with suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+            os._exit(0)
+        os.waitpid(killer, 0)
+
+
+def children_of_this_process() -> list[int]:
+    """The process ids of our children, adopted orphans included."""
+    file = Path(f"/proc/self/task/{os.getpid()}/children")
+    return [int(pid) for pid in file.read_text().split()]
+
+
+def run_child(plan: Plan, channel: int, output: int) -> None:
+    """What the forked process does: settle its descriptors, put on the confinement, answer."""
+    try:
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, signal.SIG_DFL)
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.dup2(channel, 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
+        confine(plan)
+        Child(socket.socket(fileno=3), plan).serve()
+    finally:
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def preload(libraries: list[str]) -> None:
+    """Import what children will need, once for all of them."""
+    for name in [*libraries, "jaxtyping", *ALSO_LOADED]:
+        importlib.import_module(name)
+    for module in pkgutil.iter_modules(common.__path__, "common."):
+        if module.name.removeprefix("common.") not in JUDGES_OWN:
+            importlib.import_module(module.name)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def main() -> None:
+    """Leave the network, load the libraries, and serve."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
+    if os.getuid() != 0:
+        become_owner()
+    attempt(NEW_NETWORK)
+    attempt(NEW_IPC)
+    preload(plan.libraries)
+    gc.collect()
+    gc.freeze()
+    control.send(msgpack.packb({"ready": True}))
+    Server(control).serve()
+
+
+if __name__ == "__main__":
+    main()

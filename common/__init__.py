@@ -1,0 +1,1 @@
+"""What students and graders both import."""

@@ -1,0 +1,151 @@
+"""What `assignment.toml` says of an assignment, read with a schema."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from common.errors import CourseError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+Name = Annotated[str, Meta(min_length=1)]
+FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
+ExerciseNumber = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The base of everything read from a TOML or JSON file: exact types, no unknown keys."""
+
+
+class Limits(Record):
+    """What student code may use: for each test, and for all tests together."""
+
+    test_seconds: Annotated[float, Meta(gt=0)]
+    total_seconds: Annotated[float, Meta(gt=0)]
+    memory_mb: Annotated[int, Meta(gt=0)]
+
+
+class Forbidden(Record):
+    """A module or a function that the named exercises may not use, and what to do instead."""
+
+    call: Name
+    exercises: list[ExerciseNumber]
+    instead: Name
+
+
+class Exercise(Record):
+    """One row of the exercise table, but for its points, which stand on the tests."""
+
+    number: ExerciseNumber
+    functions: list[Name]
+    minutes: Annotated[int, Meta(gt=0)]
+    prerequisites: list[ExerciseNumber] = []
+
+
+class AssignmentFile(Record):
+    """The whole of `assignment.toml`."""
+
+    title: Name
+    files: Annotated[list[FileName], Meta(min_length=1)]
+    limits: Limits
+    exercises: Annotated[list[Exercise], Meta(min_length=1)]
+    libraries: list[Name] = []
+    prerequisites: list[Name] = []
+    forbidden: list[Forbidden] = []
+
+
+class Assignment(Record):
+    """An assignment: its folder's name, and what its file says."""
+
+    name: str  # "a1_convolution"
+    title: str
+    files: tuple[str, ...]
+    limits: Limits
+    exercises: tuple[Exercise, ...]
+    libraries: tuple[str, ...]
+    prerequisites: tuple[str, ...]
+    forbidden: tuple[Forbidden, ...]
+
+    @property
+    def short(self) -> str:
+        """The name that people type: "a1"."""
+        return self.name.partition("_")[0]
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The submitted modules' names: ("convolution",)."""
+        return tuple(file.removesuffix(".py") for file in self.files)
+
+    def exercise(self, number: str) -> Exercise:
+        """The exercise of that number."""
+        return next(exercise for exercise in self.exercises if exercise.number == number)
+
+    def forbidden_in(self, exercise: str) -> tuple[Forbidden, ...]:
+        """What that exercise may not use."""
+        return tuple(entry for entry in self.forbidden if exercise in entry.exercises)
+
+
+def read_assignment(file: Path) -> Assignment:
+    """Read one `assignment.toml`; an error names the file and the key."""
+    try:
+        content = msgspec.convert(tomllib.loads(file.read_text("utf-8")), AssignmentFile)
+    except FileNotFoundError:
+        raise CourseError(f"{file} is missing.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{file} is not valid TOML: {error}") from None
+    except msgspec.ValidationError as error:
+        raise CourseError(f"{file}: {error}") from None
+    check_exercise_numbers(file, content)
+    return Assignment(
+        name=file.parent.name,
+        title=content.title,
+        files=tuple(content.files),
+        limits=content.limits,
+        exercises=tuple(content.exercises),
+        libraries=tuple(content.libraries),
+        prerequisites=tuple(content.prerequisites),
+        forbidden=tuple(content.forbidden),
+    )
+
+
+def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
+    """Exercise numbers are unique, and every mention of one means an exercise that exists."""
+    numbers = [exercise.number for exercise in content.exercises]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise CourseError(f"{file}: exercises has {number} more than once.")
+    mentions = [
+        (f"exercises.prerequisites of {exercise.number}", number)
+        for exercise in content.exercises
+        for number in exercise.prerequisites
+    ] + [
+        (f"forbidden.exercises of {entry.call}", number)
+        for entry in content.forbidden
+        for number in entry.exercises
+    ]
+    for key, number in mentions:
+        if number not in numbers:
+            raise CourseError(f"{file}: {key} names {number}, which is not an exercise here.")
+
+
+def assignment_files(root: Path = ROOT) -> list[Path]:
+    """Every `assignment.toml` under root, in the order of the course."""
+    return sorted((root / "assignments").glob("*/assignment.toml"))
+
+
+def load_assignment(name: str, root: Path = ROOT) -> Assignment:
+    """The assignment that a person means by "a1" or "a1_convolution"."""
+    files = assignment_files(root)
+    for file in files:
+        if name in (file.parent.name, file.parent.name.partition("_")[0]):
+            return read_assignment(file)
+    known = ", ".join(file.parent.name.partition("_")[0] for file in files) or "none here"
+    raise CourseError(f"There is no assignment '{name}'. There are: {known}.")
+
+
+def load_all(root: Path = ROOT) -> list[Assignment]:
+    """All assignments, in the order of the course."""
+    return [read_assignment(file) for file in assignment_files(root)]

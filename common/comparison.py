@@ -1,0 +1,193 @@
+"""Comparisons that tests grade with: each failure says in words what is wrong."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from common.failures import Failure
+
+# The largest error allowed, as a part of the largest expected entry.
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
+
+
+def check(condition: bool, sentence: str, details: str = "", help: str = "") -> None:
+    """Fail with that sentence unless the condition holds.
+
+    The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
+    details are shown for public tests only.
+    """
+    if not condition:
+        raise Failure(sentence, details, help)
+
+
+def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
+    """The items of a result that must be a tuple of so many."""
+    check(result is not None, f"{what} returned None.", help="Is the return statement missing?")
+    check(
+        isinstance(result, tuple | list),
+        f"{what} must return a tuple of {count} values, but it returned {kind_of(result)}.",
+    )
+    check(
+        len(result) == count,
+        f"{what} must return {count} values, but it returned {len(result)}.",
+    )
+    return result
+
+
+def assert_equal(actual: Any, expected: Any, what: str) -> None:
+    """For numbers, strings and tuples of them: the same kind of thing, and equal."""
+    check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
+    if isinstance(actual, np.integer):
+        actual = int(actual)
+    if isinstance(expected, tuple) and isinstance(actual, list | tuple):
+        actual = tuple(int(item) if isinstance(item, np.integer) else item for item in actual)
+    check(
+        same_kind(actual, expected),
+        f"{what} must be {kind_of(expected)}, but it is {kind_of(actual)}.",
+    )
+    check(actual == expected, f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
+
+
+def same_kind(actual: Any, expected: Any) -> bool:
+    """Whether both are of the same type; a bool is not an int here."""
+    return type(actual) is type(expected)
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    what: str = "out",
+    axes: Sequence[str] | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Compare an array or a number with what is expected.
+
+    In the order in which a student would ask: is it there, is it the right kind of thing, has it
+    the right shape, the right dtype, is it finite, and are its values right? Nothing broadcasts.
+    The error is the largest difference divided by the largest expected entry.
+    """
+    check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
+    if not isinstance(expected, np.ndarray):
+        actual, expected = as_array(actual, expected, what)
+    check(
+        type(actual) is np.ndarray,
+        f"{what} must be a NumPy array, but it is {kind_of(actual)}.",
+    )
+    check_shape(actual, expected, what, axes)
+    check(
+        actual.dtype == expected.dtype,
+        f"{what} must have dtype {expected.dtype}, but it has {actual.dtype}.",
+        help="float32 in gives float32 out; see the conventions at the top of the file.",
+    )
+    check_finite(actual, expected, what)
+    check_values(actual, expected, what, axes, tolerance)
+
+
+def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two plain numbers as arrays, so that one comparison serves both."""
+    check(
+        isinstance(actual, int | float | np.number) and not isinstance(actual, bool),
+        f"{what} must be a number, but it is {kind_of(actual)}.",
+    )
+    return np.asarray(float(actual)), np.asarray(float(expected))
+
+
+def check_shape(
+    actual: np.ndarray, expected: np.ndarray, what: str, axes: Sequence[str] | None
+) -> None:
+    """Fail when the shapes differ, and name the axes that do."""
+    shapes = f"got shape {actual.shape}, expected {expected.shape}"
+    check(
+        actual.ndim == expected.ndim,
+        f"{what} has {actual.ndim} axes, but it must have {expected.ndim}"
+        + (f" ({', '.join(axes)})." if axes else "."),
+        shapes,
+    )
+    wrong = [
+        axes[axis] if axes else f"axis {axis}"
+        for axis in range(expected.ndim)
+        if actual.shape[axis] != expected.shape[axis]
+    ]
+    check(not wrong, f"{what} has the wrong size along {' and '.join(wrong)}.", shapes)
+
+
+def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
+    """Fail when there is a NaN or an infinity where a number is expected."""
+    if actual.dtype.kind not in "fc":
+        return
+    bad = ~np.isfinite(actual) & np.isfinite(expected)
+    nans = int((np.isnan(actual) & bad).sum())
+    infinities = int(bad.sum()) - nans
+    found = ["NaN"] * bool(nans) + ["infinite values"] * bool(infinities)
+    check(
+        not found,
+        f"{what} holds {' and '.join(found)} where numbers are expected.",
+        f"{nans} NaN and {infinities} infinite values among {actual.size}.",
+    )
+
+
+def check_values(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    what: str,
+    axes: Sequence[str] | None,
+    tolerance: float | None,
+) -> None:
+    """Fail when the largest error is above the tolerance, and say where it is."""
+    if tolerance is None:
+        tolerance = TOLERANCES.get(str(expected.dtype), 0.0)
+    if expected.size == 0:
+        return
+    exact = expected.dtype.kind not in "fc"
+    # Wide enough that a difference of unsigned or small integers can't wrap around.
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(actual.astype(wide) - expected.astype(wide))
+    difference[actual == expected] = 0  # infinities that agree
+    scale = 1.0 if exact else float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
+    worst = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    error = float(difference[worst]) / (scale or 1.0)
+    if error <= tolerance:
+        return
+    wrong = int((difference > tolerance * (scale or 1.0)).sum())
+    raise Failure(
+        f"{what} has the right shape, but {share(wrong, expected.size)} are wrong.",
+        f"{wrong} of {expected.size} values are off. The largest error is at {place(worst, axes)}: got {actual[worst]:.6g}, "
+        f"expected {expected[worst]:.6g} (relative error {error:.1e}, allowed {tolerance:.0e}).",
+    )
+
+
+def share(part: int, whole: int) -> str:
+    """How many of the values, in words that don't tell how many there are."""
+    if part == whole:
+        return "all of its values"
+    percent = 100 * part / whole
+    return f"{'most' if percent > 60 else 'about half' if percent > 40 else 'some'} of its values"
+
+
+def place(index: Sequence[Any], axes: Sequence[str] | None) -> str:
+    """An index in words: "image 0, channel 2, row 1, column 1"."""
+    if not index:
+        return "the only value"
+    names = axes or [f"axis {axis}" for axis in range(len(index))]
+    return ", ".join(f"{name} {int(at)}" for name, at in zip(names, index, strict=True))
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    kinds = {
+        type(None): "None",
+        bool: "a bool",
+        int: "an int",
+        float: "a float",
+        str: "a string",
+        tuple: "a tuple",
+        list: "a list",
+        dict: "a dict",
+        np.ndarray: "a NumPy array",
+    }
+    for kind, words in kinds.items():
+        if isinstance(value, kind):
+            return words
+    return "some other object"

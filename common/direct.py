@@ -1,0 +1,80 @@
+"""The direct face of `student`: the code under test runs in the test's own process.
+
+So tracebacks, `pdb` and coverage work as usual. Values cross by the same rules as in the isolated
+face: arrays are copied on the way in, and what is not plain data comes back as a Handle.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.assignment import Assignment
+from common.failures import Failure, StudentCall, format_frames, mark_as_students
+from common.forbidden import Guard
+from common.operations import OPERATIONS
+from common.submitted import load, mount, read
+from common.values import Handle, copy_array, is_container, is_kept, is_plain, keep, map_items
+
+
+class DirectFace:
+    """Student code in this process."""
+
+    def __init__(self, assignment: Assignment, packages: Mapping[str, Path]) -> None:
+        self.assignment = assignment
+        self.packages = dict(packages)
+        self.guard = Guard()
+        mount(self.packages)
+
+    @contextmanager
+    def open(self, exercise: str) -> Iterator[Handle]:
+        """What a test of that exercise gets as `student`, for as long as the test runs."""
+        self.guard.forbid(self.assignment.forbidden_in(exercise))
+        yield Handle(self, None, self.assignment.files[0])
+
+    def get(self, target: Handle, name: str) -> Any:
+        with self.guard:
+            owner = target._reference
+            if owner is None:
+                owner = load(self.assignment.name, self.assignment.modules[0])
+            return self.outgoing(read(owner, name, target._label), name)
+
+    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.run(target._reference, label, args, kwargs)
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.run(OPERATIONS[operation], label, args, kwargs)
+
+    def run(self, function: Callable, label: str, args: tuple, kwargs: dict) -> Any:
+        """Call something with values that come from a test."""
+        args = tuple(incoming(value) for value in args)
+        kwargs = {key: incoming(value) for key, value in kwargs.items()}
+        try:
+            with self.guard:
+                result = function(*args, **kwargs)
+        except Failure:
+            raise
+        except Exception as error:
+            frames = format_frames(error, self.packages.values())
+            mark_as_students(error, StudentCall(label, frames))
+            raise
+        return self.outgoing(result, label)
+
+    def outgoing(self, value: Any, label: str) -> Any:
+        """A value of student code as a test gets it."""
+        if is_container(value):
+            return keep(map_items(value, lambda item: self.outgoing(item, label)), value)
+        return value if is_plain(value) else Handle(self, value, label)
+
+
+def incoming(value: Any) -> Any:
+    """A test's value as student code gets it."""
+    if isinstance(value, Handle):
+        return value._reference
+    if is_kept(value):
+        return value.reference
+    if is_container(value):
+        return map_items(value, incoming)
+    return copy_array(value) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,103 @@
+"""Why a test failed, in words: one record that every page, table and terminal is made from."""
+
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+TRACEBACK_LIMIT = 4000
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a student reads about a failure."""
+
+    sentence: str  # never holds a test's inputs or expected values: hidden tests show it too
+    details: str = ""  # values and tracebacks: public tests only
+    help: str = ""  # what to try
+
+    def text(self, hidden: bool) -> str:
+        """The explanation as a student may see it."""
+        parts = [self.sentence, "" if hidden else self.details, self.help]
+        return "\n".join(part for part in parts if part)
+
+
+class Failure(AssertionError):
+    """A test's own verdict: this is not right, and here is why."""
+
+    def __init__(self, sentence: str, details: str = "", help: str = "") -> None:
+        super().__init__("\n".join(part for part in (sentence, details, help) if part))
+        self.explanation = Explanation(sentence, details, help)
+
+
+class ChildFailure(Exception):
+    """Student code that hung, died, flooded or answered nonsense; the text says which."""
+
+
+class ForbiddenCall(Exception):
+    """Student code used something that its exercise doesn't allow."""
+
+
+@dataclass(frozen=True)
+class StudentCall:
+    """Where in student code an exception came from. Attached to the exception itself."""
+
+    function: str
+    traceback: str
+
+
+def mark_as_students(error: BaseException, call: StudentCall) -> None:
+    """Note on an exception that student code raised it."""
+    error.__dict__["student_call"] = call
+
+
+def format_frames(error: BaseException, folders: Iterable[Path]) -> str:
+    """The lines of the traceback that lie in the given folders, and the error itself."""
+    roots = [str(folder) for folder in folders]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if any(frame.filename.startswith(root) for root in roots)
+    ]
+    lines = [
+        f"  {Path(frame.filename).name}, line {frame.lineno}, in {frame.name}: {frame.line}"
+        for frame in frames
+    ]
+    return "\n".join(lines)[-TRACEBACK_LIMIT:]
+
+
+def explain(error: BaseException) -> Explanation:
+    """Turn what a test raised into words."""
+    call: StudentCall | None = getattr(error, "student_call", None)
+    if isinstance(error, Failure):
+        return error.explanation
+    if isinstance(error, ForbiddenCall | ChildFailure):
+        return Explanation(str(error))
+    if call is not None:
+        return explain_students(error, call)
+    if type(error).__module__.startswith("_pytest") and "DID NOT RAISE" in str(error):
+        name = str(error).rpartition("'")[0].rpartition("'")[2] or "exception"
+        return Explanation(
+            f"This call should have raised {name}, but it returned instead.",
+            help="The docstring says which inputs must be refused.",
+        )
+    if isinstance(error, AssertionError):
+        return Explanation("What this test checks doesn't hold.", str(error))
+    return Explanation(
+        "The test itself broke here. This is a fault of the course, not yours: "
+        "please tell the staff.",
+        f"{type(error).__name__}: {error}",
+    )
+
+
+def explain_students(error: BaseException, call: StudentCall) -> Explanation:
+    """Words for an exception that student code raised."""
+    if isinstance(error, NotImplementedError):
+        return Explanation(f"{call.function} is not written yet.")
+    kind = type(error).__name__
+    article = "an" if kind[0] in "AEIOU" else "a"
+    message = str(error)[:TRACEBACK_LIMIT]
+    return Explanation(
+        f"{call.function} raised {article} {kind}.",
+        "\n".join(part for part in (f"{kind}: {message}", call.traceback) if part),
+    )

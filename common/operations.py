@@ -1,0 +1,58 @@
+"""What tests ask of student code beyond calling it. Each runs beside that code, in either face."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from common.values import Handle, copy_array
+
+
+def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
+    """Call the function, and name the array arguments that the call changed."""
+    return function._face.operate(
+        "changed_inputs", function._label, (function, args, kwargs), {}
+    )
+
+
+def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
+    """Call the function with each tuple of arguments; read the results only after the last call.
+
+    So a result that lives in memory which the next call writes to shows up as wrong.
+    """
+    return function._face.operate("call_each", function._label, (function, list(calls)), {})
+
+
+def _changed_inputs(function: Callable, args: tuple, kwargs: dict) -> list[str]:
+    arrays = {
+        key: value
+        for key, value in [*enumerate(args), *kwargs.items()]
+        if isinstance(value, np.ndarray)
+    }
+    before = {key: copy_array(value) for key, value in arrays.items()}
+    function(*args, **kwargs)
+    names = positional_names(function)
+    return [
+        names[key] if isinstance(key, int) and key < len(names) else str(key)
+        for key, value in arrays.items()
+        if not np.array_equal(value, before[key])
+    ]
+
+
+def positional_names(function: Callable) -> list[str]:
+    """The names of the function's parameters, where they can be told."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
+    return [function(*args) for args in calls]
+
+
+OPERATIONS: dict[str, Callable] = {
+    "changed_inputs": _changed_inputs,
+    "call_each": _call_each,
+}

@@ -1,0 +1,178 @@
+"""The pytest plugin of the course: the fixtures of graded tests, readable failures, the points."""
+
+import hashlib
+import importlib
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.answers import RecordingOracle, StoredOracle
+from common.assignment import ROOT, Assignment, load_assignment
+from common.direct import DirectFace
+from common.failures import explain
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
+from common.values import Handle
+
+ANSWERS_FILE = "answers.npz"
+PUBLIC_SALT = "public"
+PRACTICE_SALT = "practice"
+
+# How a run may be steered from outside: the grader sets the first two, recording the last.
+FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
+SALT: pytest.StashKey[str] = pytest.StashKey()
+RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
+POINTS: pytest.StashKey[dict[str, "Tally"]] = pytest.StashKey()
+
+
+class Tally:
+    """The points that a run has decided so far, by exercise, for one assignment."""
+
+    def __init__(self) -> None:
+        self.earned: dict[str, float] = {}
+        self.shown: dict[str, float] = {}
+
+    def add(self, exercise: str, points: float, passed: bool) -> None:
+        """Count one test."""
+        self.shown[exercise] = self.shown.get(exercise, 0) + points
+        self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conv2gpt")
+    group.addoption(
+        "--impl",
+        default="assignments",
+        choices=("assignments", "solutions"),
+        help="which code to test: yours (assignments, the default) or the reference (solutions)",
+    )
+    group.addoption(
+        "--salt", default=PRACTICE_SALT, help="what hidden tests draw their inputs from"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash.setdefault(SALT, config.getoption("--salt"))
+    config.stash.setdefault(POINTS, {})
+    faces: dict[str, DirectFace] = {}
+
+    def direct_face(assignment: Assignment) -> DirectFace:
+        if assignment.name not in faces:
+            folder = ROOT / config.getoption("--impl") / assignment.name
+            faces[assignment.name] = DirectFace(assignment, {assignment.name: folder})
+        return faces[assignment.name]
+
+    config.stash.setdefault(FACE, direct_face)
+
+
+def is_graded(item: pytest.Item) -> bool:
+    """Whether a test counts for points."""
+    return item.path.name in (PUBLIC_FILE, HIDDEN_FILE)
+
+
+def decorated(item: pytest.Item, attribute: str, default: Any) -> Any:
+    """What a gradescope-utils decorator set on a test's function."""
+    return getattr(getattr(item, "function", None), attribute, default)
+
+
+@pytest.fixture
+def assignment(request: pytest.FixtureRequest) -> Assignment:
+    """The assignment that a test belongs to: its folder says which."""
+    return load_assignment(request.path.parent.name)
+
+
+@pytest.fixture
+def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[Handle]:
+    """The code under test."""
+    face = request.config.stash[FACE](assignment)
+    with face.open(decorated(request.node, "__number__", "")) as code:
+        yield code
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers: always the same for a public test, and from the secret salt for a hidden one."""
+    salt = request.config.stash[SALT] if request.path.name == HIDDEN_FILE else PUBLIC_SALT
+    name = f"{salt}/{request.path.parent.name}/{request.node.name}"
+    return np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
+
+
+@pytest.fixture
+def oracle(request: pytest.FixtureRequest) -> Any:
+    """Where expected values come from: stored answers for public tests, PyTorch for hidden ones."""
+    folder = request.path.parent
+    recording = request.config.stash.get(RECORDING, None)
+    if request.path.name == PUBLIC_FILE and recording is None:
+        return stored_oracle(folder)
+    module = importlib.import_module(f"tests.{folder.name}.oracle")
+    if recording is None:
+        return module
+    return recording.setdefault(folder.name, RecordingOracle(module))
+
+
+STORED: dict[Path, StoredOracle] = {}
+
+
+def stored_oracle(folder: Path) -> StoredOracle:
+    """The stored answers of an assignment, read once."""
+    if folder not in STORED:
+        STORED[folder] = StoredOracle(folder / ANSWERS_FILE)
+    return STORED[folder]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in words why a graded test failed, and count its points."""
+    report = yield
+    if not is_graded(item):
+        return report
+    if call.excinfo is not None and item.config.getoption("tbstyle") == "auto":
+        report.longrepr = words(item, call.excinfo.value)
+    if call.when == "call" or (call.when == "setup" and not report.passed):
+        tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
+        tally.add(
+            decorated(item, "__number__", ""),
+            decorated(item, "__weight__", 0),
+            report.passed and call.when == "call",
+        )
+    return report
+
+
+def words(item: pytest.Item, error: BaseException) -> str:
+    """The text of a failure in a student's own run."""
+    title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
+    points = format_points(decorated(item, "__weight__", 0))
+    head = f"Exercise {decorated(item, '__number__', '')}, {points} points. {title}"
+    return f"{head}\n\n{explain(error).text(hidden=False)}\n"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Points by exercise, and how many are decided by hidden tests."""
+    for name, tally in config.stash[POINTS].items():
+        write_points(terminalreporter, load_assignment(name), tally)
+
+
+def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
+    """The closing table of one assignment."""
+    hidden = read_hidden_points(ROOT / "tests" / assignment.name)
+    terminal.section(f"{assignment.short}: {assignment.title}")
+    for exercise in assignment.exercises:
+        if exercise.number not in tally.shown:
+            continue
+        earned, shown = tally.earned[exercise.number], tally.shown[exercise.number]
+        points = f"{format_points(earned)} of {format_points(shown)}"
+        terminal.write_line(
+            f"  {exercise.number:5} {points:>10}   {', '.join(exercise.functions)}",
+            green=earned == shown,
+            red=earned == 0,
+            yellow=0 < earned < shown,
+        )
+    earned, shown = sum(tally.earned.values()), sum(tally.shown.values())
+    terminal.write_line(
+        f"  {format_points(earned)} of {format_points(shown)} points shown here; "
+        f"{format_points(sum(hidden.values()))} more are decided by hidden tests."
+    )

@@ -1,0 +1,111 @@
+"""The graded tests of an assignment and their points, read from the tests without running them."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from common.errors import CourseError
+
+PUBLIC_FILE = "test_public.py"
+HIDDEN_FILE = "test_hidden.py"
+HIDDEN_POINTS_FILE = "hidden_points.json"
+
+
+@dataclass(frozen=True)
+class GradedTest:
+    """One test function, and what its decorators say."""
+
+    name: str  # "test_conv2d_forward_matches_pytorch"
+    exercise: str  # "1.2"
+    points: float
+    hidden: bool
+    title: str  # the first line of its docstring
+    visibility: str
+    tags: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name as a sentence: "conv2d forward matches pytorch"."""
+        return self.name.removeprefix("test_").replace("_", " ")
+
+
+def read_roster(folder: Path) -> list[GradedTest]:
+    """Every graded test in an assignment's folder of tests: the public ones, then the hidden ones."""
+    tests = [
+        test
+        for name in (PUBLIC_FILE, HIDDEN_FILE)
+        if (folder / name).is_file()
+        for test in read_tests(folder / name)
+    ]
+    names = [test.name for test in tests]
+    for name in names:
+        if names.count(name) > 1:
+            raise CourseError(f"{folder}: {name} is there more than once.")
+    if not tests:
+        raise CourseError(f"{folder} holds no graded test.")
+    return tests
+
+
+def read_tests(file: Path) -> list[GradedTest]:
+    """The graded tests of one file, in its order."""
+    tree = ast.parse(file.read_text("utf-8"), filename=str(file))
+    functions = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    return [read_test(file, function) for function in functions]
+
+
+def read_test(file: Path, function: ast.FunctionDef) -> GradedTest:
+    """One test function's decorators and docstring."""
+    where = f"{file}, line {function.lineno}, {function.name}"
+    given: dict[str, Any] = {}
+    for decorator in function.decorator_list:
+        if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
+            raise CourseError(f"{where}: a graded test takes gradescope-utils' decorators only.")
+        values = [ast.literal_eval(argument) for argument in decorator.args]
+        given[decorator.func.id] = values if decorator.func.id == "tags" else values[0]
+    for decorator in ("weight", "number"):
+        if decorator not in given:
+            raise CourseError(f"{where}: @{decorator} is missing.")
+    title = (ast.get_docstring(function) or "").partition("\n")[0]
+    if not title:
+        raise CourseError(f"{where}: a docstring that says what is right is missing.")
+    hidden = file.name == HIDDEN_FILE
+    return GradedTest(
+        name=function.name,
+        exercise=str(given["number"]),
+        points=float(given["weight"]),
+        hidden=hidden,
+        title=title,
+        visibility=given.get("visibility", "after_published" if hidden else "visible"),
+        tags=tuple(given.get("tags", ())),
+    )
+
+
+def points_by_exercise(tests: list[GradedTest], hidden: bool) -> dict[str, float]:
+    """The points of the public or of the hidden tests, for each exercise that has any."""
+    points: dict[str, float] = {}
+    for test in tests:
+        if test.hidden == hidden:
+            points[test.exercise] = points.get(test.exercise, 0) + test.points
+    return points
+
+
+def read_hidden_points(folder: Path) -> dict[str, float]:
+    """The points of the hidden tests: from the tests, or from what the handout says of them."""
+    if (folder / HIDDEN_FILE).is_file():
+        return points_by_exercise(read_tests(folder / HIDDEN_FILE), hidden=True)
+    file = folder / HIDDEN_POINTS_FILE
+    if not file.is_file():
+        return {}
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, float])
+
+
+def format_points(points: float) -> str:
+    """3.0 as "3", 2.5 as "2.5"."""
+    return f"{points:g}"

@@ -1,0 +1,124 @@
+"""How values cross between a test and student code, whichever face of `student` is in use.
+
+Arrays, numbers, strings and containers of them cross by value. Every other object stays with the
+student's code, and the test holds a Handle to it. A container that came from student code
+remembers which one it was: handed back in, it is the very same object again, so that a cache
+which two calls share by mistake is shared in both faces.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+class Face(Protocol):
+    """One way to reach student code."""
+
+    def get(self, target: Any, name: str) -> Any:
+        """Read an attribute of an object that stays with the student's code."""
+
+    def call(self, target: Any, label: str, args: tuple, kwargs: dict) -> Any:
+        """Call such an object."""
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        """Run a named operation of common/operations.py beside the student's code."""
+
+
+class Handle:
+    """An object that stays with the student's code: call it, read its attributes, hand it back."""
+
+    def __init__(self, face: Face, reference: Any, label: str) -> None:
+        self.__dict__["_face"] = face
+        self.__dict__["_reference"] = reference
+        self.__dict__["_label"] = label
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # copy, inspect and the like ask for these
+            raise AttributeError(name)
+        return self._face.get(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError("a test can't change an object that stays with the student's code")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._face.call(self, self._label, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self._label} of the student's code>"
+
+
+class KeptTuple(tuple):
+    """A tuple that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+class KeptList(list):
+    """A list that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+class KeptDict(dict):
+    """A dict that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+KEPT = {tuple: KeptTuple, list: KeptList, dict: KeptDict}
+
+
+def keep(container: Any, reference: Any) -> Any:
+    """The container as the test gets it, remembering which one it was."""
+    kept = KEPT[type(container)](container)
+    kept.reference = reference
+    return kept
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value crosses as it is. Exact types only: a subclass may lie about itself."""
+    return type(value) in PLAIN or is_numeric(value)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a value is a NumPy array or scalar of numbers or bools, and no subclass of one."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind in "biufc"
+    return isinstance(value, np.generic) and type(value) is value.dtype.type
+
+
+def copy_array(array: np.ndarray) -> np.ndarray:
+    """A copy with the same memory layout, gaps and negative steps included."""
+    if array.flags.c_contiguous:
+        return array.copy()
+    return lay_out(array, array.strides)
+
+
+def lay_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The same values in new memory, at the given distances from each other."""
+    low = sum(min(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True))
+    high = sum(max(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True))
+    memory = np.zeros(high - low + array.itemsize, dtype=np.uint8)
+    view = np.ndarray(array.shape, array.dtype, memory, offset=-low, strides=strides)
+    view[...] = array
+    return view
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value is a tuple, a list or a dict, and no subclass of one."""
+    return type(value) in KEPT
+
+
+def is_kept(value: Any) -> bool:
+    """Whether a value is a container that came from student code."""
+    return isinstance(value, tuple(KEPT.values()))
+
+
+def map_items(container: Any, change: Callable[[Any], Any]) -> Any:
+    """A container of the same kind, with `change` applied to each of its items."""
+    if isinstance(container, dict):
+        return {key: change(item) for key, item in container.items()}
+    return type(container)(change(item) for item in container)

@@ -1,0 +1,252 @@
+"""What the public and the hidden tests of assignment 1 share: how one case is checked."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from common.comparison import assert_close, check, unpack
+from common.operations import call_each, changed_inputs
+from common.timing import compare
+
+IMAGE_AXES = ("image", "channel", "row", "column")
+KERNEL_AXES = ("kernel", "channel", "row", "column")
+COLUMN_AXES = ("image", "patch entry", "output pixel")
+GRADIENT_AXES = {"dx": IMAGE_AXES, "dw": KERNEL_AXES, "db": ("kernel",)}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The inputs of one convolution; sizes are the keyword arguments, none for the defaults."""
+
+    x: np.ndarray
+    w: np.ndarray
+    b: np.ndarray
+    sizes: dict = field(default_factory=dict)
+
+    @property
+    def inputs(self):
+        return self.x, self.w, self.b
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The inputs of one pooling; sizes are the keyword arguments beside the kernel."""
+
+    x: np.ndarray
+    kernel: int | tuple[int, int]
+    sizes: dict = field(default_factory=dict)
+
+
+def draw_convolution(rng, x_shape, w_shape, dtype=np.float64, **sizes):
+    """A convolution of random images with random kernels and biases that are far from 0."""
+    b = rng.uniform(1, 2, size=w_shape[0]) * rng.choice([-1, 1], size=w_shape[0])
+    x, w = rng.normal(size=x_shape), rng.normal(size=w_shape)
+    return Convolution(x.astype(dtype), w.astype(dtype), b.astype(dtype), sizes)
+
+
+def draw_bytes(rng, shape, dtype=np.int8):
+    """Integers over the whole range of a small type, so that sums in that type overflow."""
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, size=shape, dtype=dtype, endpoint=True)
+
+
+def draw_whole(rng, shape):
+    """Whole numbers as floats: sums are exact, and stored answers are small."""
+    return rng.integers(-9, 10, size=shape).astype(np.float64)
+
+
+def draw_distinct(rng, shape):
+    """Numbers of both signs that all differ by at least 1/4: no window has a near tie."""
+    count = int(np.prod(shape))
+    return (rng.permutation(count).reshape(shape) - count // 2) / 4 + 0.125
+
+
+def sliced(array):
+    """The same numbers as a view into a larger array, with gaps between them."""
+    large = np.full((*array.shape[:-1], 2 * array.shape[-1]), 99, dtype=array.dtype)
+    large[..., ::2] = array
+    return large[..., ::2]
+
+
+def transposed(array):
+    """The same numbers, laid out in memory from the last axis to the first."""
+    return np.ascontiguousarray(array.T).T
+
+
+def check_convolution(student, oracle, case, situation, fast=False):
+    """The output of one convolution is PyTorch's."""
+    name = "conv2d_forward_fast" if fast else "conv2d_forward"
+    expected = oracle.conv2d(*case.inputs, **case.sizes)
+    out, _ = unpack(getattr(student, name)(*case.inputs, **case.sizes), 2, name)
+    assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+
+
+def check_convolution_gradients(
+    student, oracle, rng, case, situation, fast=False, only=("dx", "dw", "db"), view=None
+):
+    """The gradients of one convolution, or some of them, are PyTorch's under a random dout."""
+    forward, backward = convolution_names(fast)
+    dout = draw_gradient(rng, oracle.conv2d(*case.inputs, **case.sizes))
+    expected = oracle.conv2d_gradients(*case.inputs, dout, **case.sizes)
+    _, cache = unpack(getattr(student, forward)(*case.inputs, **case.sizes), 2, forward)
+    dout = dout if view is None else view(dout)
+    gradients = unpack(getattr(student, backward)(dout, cache), 3, backward)
+    compare_gradients(gradients, expected, situation, only)
+
+
+def compare_gradients(gradients, expected, situation, only=("dx", "dw", "db")):
+    for name, actual, wanted in zip(("dx", "dw", "db"), gradients, expected, strict=True):
+        if name in only:
+            assert_close(actual, wanted, what=f"{name} ({situation})", axes=GRADIENT_AXES[name])
+
+
+def convolution_names(fast):
+    ending = "_fast" if fast else ""
+    return f"conv2d_forward{ending}", f"conv2d_backward{ending}"
+
+
+def draw_gradient(rng, out, dtype=None):
+    """A random gradient in the shape of out, and in its type unless another is named."""
+    return rng.normal(size=out.shape).astype(dtype or out.dtype)
+
+
+def check_pooling(student, oracle, kind, case, situation):
+    """The output of one pooling ("max" or "avg") is PyTorch's."""
+    name = f"{kind}_pool2d_forward"
+    expected = getattr(oracle, f"{kind}_pool2d")(case.x, case.kernel, **case.sizes)
+    out, _ = unpack(getattr(student, name)(case.x, case.kernel, **case.sizes), 2, name)
+    assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+
+
+def check_pooling_gradient(student, oracle, rng, kind, case, situation, dtype=None, view=None):
+    """dx of one pooling ("max" or "avg") is PyTorch's under a random dout."""
+    out = getattr(oracle, f"{kind}_pool2d")(case.x, case.kernel, **case.sizes)
+    dout = draw_gradient(rng, out, dtype)
+    expected = getattr(oracle, f"{kind}_pool2d_gradient")(case.x, dout, case.kernel, **case.sizes)
+    dout = dout if view is None else view(dout)
+    dx = pooling_gradient(student, kind, case, dout)
+    assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
+
+
+def pooling_gradient(student, kind, case, dout):
+    """The student's dx, after the student's own forward pass."""
+    name = f"{kind}_pool2d_forward"
+    _, cache = unpack(getattr(student, name)(case.x, case.kernel, **case.sizes), 2, name)
+    return getattr(student, f"{kind}_pool2d_backward")(dout, cache)
+
+
+def check_refused(situation, function, *args, **kwargs):
+    """The call raises ValueError."""
+    try:
+        function(*args, **kwargs)
+    except ValueError:
+        return
+    check(False, f"{situation} should raise ValueError, but nothing was raised.")
+
+
+def check_unchanged(name, function, *args):
+    """The call leaves its array arguments as they were."""
+    changed = changed_inputs(function, *args)
+    check(not changed, f"{name} changes its input: {', '.join(changed)}.")
+
+
+def check_convolutions_stay_apart(student, oracle, first, second, sizes, fast=False):
+    """Three forward calls in a row don't disturb each other's outputs."""
+    forward, _ = convolution_names(fast)
+    calls = [(*case.inputs, *sizes) for case in (first, second, first)]
+    expected = [oracle.conv2d(*call) for call in calls]
+    for result, wanted in zip(call_each(getattr(student, forward), calls), expected, strict=True):
+        out, _ = unpack(result, 2, forward)
+        assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
+
+
+def check_convolution_caches_stay_apart(student, oracle, rng, first, second, sizes, fast=False):
+    """Two forward calls, then three backward calls that use the first cache twice."""
+    forward, backward = convolution_names(fast)
+    calls = [(*case.inputs, *sizes) for case in (first, second)]
+    douts = [draw_gradient(rng, oracle.conv2d(*call)) for call in calls]
+    expected = [
+        oracle.conv2d_gradients(*call[:3], dout, *sizes)
+        for call, dout in zip(calls, douts, strict=True)
+    ]
+    results = call_each(getattr(student, forward), calls)
+    caches = [unpack(result, 2, forward)[1] for result in results]
+    backward_calls = [(douts[i], caches[i]) for i in (0, 1, 0)]
+    results = call_each(getattr(student, backward), backward_calls)
+    for i, result in zip((0, 1, 0), results, strict=True):
+        compare_gradients(unpack(result, 3, backward), expected[i], "several calls in a row")
+
+
+def check_poolings_stay_apart(student, oracle, rng, kind, xs, sizes):
+    """Two forward calls, then three backward calls that use the first cache twice."""
+    forward, backward = f"{kind}_pool2d_forward", f"{kind}_pool2d_backward"
+    outs = [getattr(oracle, f"{kind}_pool2d")(x, *sizes) for x in xs]
+    douts = [draw_gradient(rng, out) for out in outs]
+    expected = [
+        getattr(oracle, f"{kind}_pool2d_gradient")(x, dout, *sizes)
+        for x, dout in zip(xs, douts, strict=True)
+    ]
+    results = call_each(getattr(student, forward), [(x, *sizes) for x in xs])
+    results = [unpack(result, 2, forward) for result in results]
+    for (out, _), wanted in zip(results, outs, strict=True):
+        assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
+    backward_calls = [(douts[i], results[i][1]) for i in (0, 1, 0)]
+    gradients = call_each(getattr(student, backward), backward_calls)
+    for i, dx in zip((0, 1, 0), gradients, strict=True):
+        assert_close(dx, expected[i], what="dx (several calls in a row)", axes=IMAGE_AXES)
+
+
+def check_speed(student, oracle, rng, x_shape, w_shape, repeats, **sizes):
+    """The fast convolution beats a loop over the output values tenfold, forward and backward.
+
+    The loop does one multiplication and sum of two patches for each output value, and nothing
+    else. Each timed call gets the same input times another factor, so that an answer remembered
+    from an earlier call is wrong; convolution being linear, the right answers are known.
+    """
+    x, w, b = (draw_whole(rng, shape) for shape in (x_shape, w_shape, w_shape[:1]))
+    out = oracle.conv2d(x, w, b, **sizes)
+    dout = draw_whole(rng, out.shape)
+    expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
+    bias = b[:, None, None]
+    factors = np.arange(2, 34) / 8  # exact in binary, and more than there are calls
+    loop = multiply_and_sum(out.size, w.shape[1:])
+
+    xs, results = iter([factor * x for factor in factors]), []
+    forward = compare(
+        lambda: results.append(student.conv2d_forward_fast(next(xs), w, b, **sizes)), loop, repeats
+    )
+    for factor, result in zip(factors, results, strict=False):
+        actual, _ = unpack(result, 2, "conv2d_forward_fast")
+        wanted = factor * (out - bias) + bias
+        assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
+
+    _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
+    douts, results = iter([factor * dout for factor in factors]), []
+    backward = compare(
+        lambda: results.append(student.conv2d_backward_fast(next(douts), cache)), loop, repeats
+    )
+    for factor, result in zip(factors, results, strict=False):
+        wanted = [factor * gradient for gradient in expected]
+        compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
+
+    check_ratio("conv2d_forward_fast", forward)
+    check_ratio("conv2d_backward_fast", backward)
+
+
+def multiply_and_sum(count, shape):
+    """The yardstick: count times one product of two arrays and its sum, in a Python loop."""
+    patch, kernel = np.full(shape, 0.5), np.full(shape, 0.25)
+
+    def run():
+        for _ in range(count):
+            np.sum(patch * kernel)
+
+    return run
+
+
+def check_ratio(name, comparison):
+    check(
+        comparison.ratio >= 10,
+        f"{name} should be at least 10 times as fast as a Python loop over the output values.",
+        details=f"it is {comparison.ratio:.1f} times as fast.",
+    )
