@@ -45,7 +45,7 @@ class StoredOracle:
             if key in self.answers:
                 stored = self.answers[key]
                 return stored if stored.ndim else stored.item()
-            parts = []
+            parts: list[np.ndarray] = []
             while f"{key}.{len(parts)}" in self.answers:
                 parts.append(self.answers[f"{key}.{len(parts)}"])
             if parts:

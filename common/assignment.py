@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The base of everything read from a TOML or JSON file: exact types, no unknown keys."""
 
 
-class Limits(Record):
+class Limits(Record, frozen=True):
     """What student code may use: for each test, and for all tests together."""
 
     test_seconds: Annotated[float, Meta(gt=0)]
@@ -28,7 +28,7 @@ class Limits(Record):
     memory_mb: Annotated[int, Meta(gt=0)]
 
 
-class Forbidden(Record):
+class Forbidden(Record, frozen=True):
     """A module or a function that the named exercises may not use, and what to do instead."""
 
     call: Name
@@ -36,7 +36,7 @@ class Forbidden(Record):
     instead: Name
 
 
-class Exercise(Record):
+class Exercise(Record, frozen=True):
     """One row of the exercise table, but for its points, which stand on the tests."""
 
     number: ExerciseNumber
@@ -45,7 +45,7 @@ class Exercise(Record):
     prerequisites: list[ExerciseNumber] = []
 
 
-class AssignmentFile(Record):
+class AssignmentFile(Record, frozen=True):
     """The whole of `assignment.toml`."""
 
     title: Name
@@ -57,7 +57,7 @@ class AssignmentFile(Record):
     forbidden: list[Forbidden] = []
 
 
-class Assignment(Record):
+class Assignment(Record, frozen=True):
     """An assignment: its folder's name, and what its file says."""
 
     name: str  # "a1_convolution"

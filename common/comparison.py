@@ -143,7 +143,7 @@ def check_values(
     # Wide enough that a difference of unsigned or small integers can't wrap around.
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore"):
-        difference = np.abs(actual.astype(wide) - expected.astype(wide))
+        difference = np.asarray(np.abs(actual.astype(wide) - expected.astype(wide)))
     difference[actual == expected] = 0  # infinities that agree
     scale = 1.0 if exact else float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
     worst = np.unravel_index(int(np.argmax(difference)), difference.shape)
@@ -153,8 +153,9 @@ def check_values(
     wrong = int((difference > tolerance * (scale or 1.0)).sum())
     raise Failure(
         f"{what} has the right shape, but {share(wrong, expected.size)} are wrong.",
-        f"{wrong} of {expected.size} values are off. The largest error is at {place(worst, axes)}: got {actual[worst]:.6g}, "
-        f"expected {expected[worst]:.6g} (relative error {error:.1e}, allowed {tolerance:.0e}).",
+        f"{wrong} of {expected.size} values are off. The largest error is at "
+        f"{place(worst, axes)}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
+        f"(relative error {error:.1e}, allowed {tolerance:.0e}).",
     )
 
 

@@ -25,7 +25,7 @@ class DirectFace:
     def __init__(self, assignment: Assignment, packages: Mapping[str, Path]) -> None:
         self.assignment = assignment
         self.packages = dict(packages)
-        self.guard = Guard()
+        self.guard = Guard(assignment.forbidden)
         mount(self.packages)
 
     @contextmanager

@@ -2,4 +2,4 @@
 
 
 class CourseError(Exception):
-    """Something a person can put right. Its text is one clear sentence, shown without a traceback."""
+    """Something a person can put right: one clear sentence, shown without a traceback."""

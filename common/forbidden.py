@@ -12,24 +12,28 @@ from common.failures import ForbiddenCall
 
 
 class Guard:
-    """While it is held (`with guard:`), forbidden functions raise and forbidden modules don't import.
+    """While it is held (`with guard:`), forbidden functions raise and modules don't import.
 
-    A function is replaced wherever a loaded module names it, so an alias, `getattr` or `eval`
-    meets the refusal too.
+    A function is refused wherever a loaded module names it, so an alias, `getattr` or `eval`
+    meets the refusal too. `known` is all that may ever be forbidden; looking for it takes time,
+    so it is done once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[Forbidden]) -> None:
         self.entries: tuple[Forbidden, ...] = ()
         self.held = 0
-        self.replaced: set[str] = set()
+        resolved = {entry.call: resolve(entry.call) for entry in known}
+        self.functions: dict[str, Any] = {
+            call: found for call, found in resolved.items() if callable(found)
+        }
+        self.places = places_of(self.functions)
 
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""
         self.entries = tuple(entries)
         for entry in self.entries:
-            if entry.call not in self.replaced and is_function(entry.call):
-                replace_everywhere(resolve(entry.call), self.refusal(entry.call))
-                self.replaced.add(entry.call)
+            for module, name in self.places.pop(entry.call, []):
+                setattr(module, name, self.refusal(entry.call))
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -37,14 +41,14 @@ class Guard:
         """Raise ForbiddenCall if that call is forbidden now."""
         for entry in self.entries:
             if self.held and (call == entry.call or call.startswith(entry.call + ".")):
+                exercises = " and ".join(entry.exercises)
                 raise ForbiddenCall(
-                    f"Exercise {' and '.join(entry.exercises)} doesn't allow {entry.call}: "
-                    f"{entry.instead}."
+                    f"Exercise {exercises} doesn't allow {entry.call}: {entry.instead}."
                 )
 
     def refusal(self, call: str) -> Callable:
         """What stands in the place of a forbidden function."""
-        original = resolve(call)
+        original = self.functions[call]
 
         def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
             self.refuse(call)
@@ -66,21 +70,20 @@ class Guard:
         self.held -= 1
 
 
-def is_function(call: str) -> bool:
-    """Whether a dotted name means something inside a module, and not a module."""
+def resolve(call: str) -> object:
+    """What a dotted name means in the modules that are loaded; None for anything else."""
     module, _, name = call.rpartition(".")
-    return bool(module) and callable(getattr(importlib.import_module(module), name, None))
+    if module.partition(".")[0] not in sys.modules:
+        return None
+    return getattr(importlib.import_module(module), name, None)
 
 
-def resolve(call: str) -> Callable:
-    """The function that a dotted name means."""
-    module, _, name = call.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
-def replace_everywhere(old: Callable, new: Callable) -> None:
-    """Put another function wherever a loaded module names this one."""
+def places_of(functions: dict[str, Any]) -> dict[str, list[tuple[ModuleType, str]]]:
+    """Every loaded module that names one of the functions, and by which name."""
+    places: dict[str, list[tuple[ModuleType, str]]] = {call: [] for call in functions}
+    calls = {id(function): call for call, function in functions.items()}
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            if value is old:
-                setattr(module, name, new)
+            if id(value) in calls:
+                places[calls[id(value)]].append((module, name))
+    return places

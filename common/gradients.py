@@ -6,7 +6,10 @@ import numpy as np
 
 
 def numeric_gradient(
-    function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, dout: np.ndarray, step: float = 1e-5
+    function: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+    dout: np.ndarray,
+    step: float = 1e-5,
 ) -> np.ndarray:
     """The gradient of sum(function(x) * dout) with respect to every entry of x.
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,7 @@ from common.values import Handle, copy_array
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
     """Call the function, and name the array arguments that the call changed."""
-    return function._face.operate(
-        "changed_inputs", function._label, (function, args, kwargs), {}
-    )
+    return function._face.operate("changed_inputs", function._label, (function, args, kwargs), {})
 
 
 def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
@@ -22,6 +21,31 @@ def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
     So a result that lives in memory which the next call writes to shows up as wrong.
     """
     return function._face.operate("call_each", function._label, (function, list(calls)), {})
+
+
+def hold(student: Handle, value: Any) -> Handle:
+    """Put a value beside the student's code once, to be handed in many times."""
+    return student._face.operate("hold", "hold", (value,), {})
+
+
+def call_held(function: Handle, *args: Any) -> Handle:
+    """Call the function with held and other values, and leave the result where it is.
+
+    So that a clock around this call measures the call, and not the copying of arrays.
+    """
+    return function._face.operate("call_held", function._label, (function, *args), {})
+
+
+def fetch(held: Handle) -> Any:
+    """The value of what was held, or left by call_held."""
+    return held._face.operate("fetch", held._label, (held,), {})
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value that stays beside the student's code, even if it could cross."""
+
+    value: Any
 
 
 def _changed_inputs(function: Callable, args: tuple, kwargs: dict) -> list[str]:
@@ -52,7 +76,18 @@ def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
     return [function(*args) for args in calls]
 
 
+def _call_held(function: Callable, *args: Any) -> Held:
+    return Held(function(*(arg.value if isinstance(arg, Held) else arg for arg in args)))
+
+
+def _fetch(held: Held) -> Any:
+    return held.value
+
+
 OPERATIONS: dict[str, Callable] = {
     "changed_inputs": _changed_inputs,
     "call_each": _call_each,
+    "hold": Held,
+    "call_held": _call_held,
+    "fetch": _fetch,
 }

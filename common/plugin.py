@@ -2,7 +2,9 @@
 
 import hashlib
 import importlib
-from collections.abc import Callable, Generator, Iterator
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,11 @@ class Tally:
     def __init__(self) -> None:
         self.earned: dict[str, float] = {}
         self.shown: dict[str, float] = {}
+        self.hidden_shown = 0.0
 
-    def add(self, exercise: str, points: float, passed: bool) -> None:
+    def add(self, exercise: str, points: float, passed: bool, hidden: bool) -> None:
         """Count one test."""
+        self.hidden_shown += points if hidden else 0
         self.shown[exercise] = self.shown.get(exercise, 0) + points
         self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
 
@@ -67,6 +71,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash.setdefault(FACE, direct_face)
 
 
+def run_graded_tests(files: Iterable[Path], plugin: object, *options: str) -> pytest.ExitCode:
+    """Run graded tests in this process and in silence; the given plugin hears how each ended."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    # Nothing of this machine's pytest settings may change what is graded.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    fixed = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "common.plugin"]
+    fixed += ["--noconftest", "--import-mode=importlib", "-c", os.devnull, f"--rootdir={ROOT}"]
+    return pytest.ExitCode(pytest.main([*fixed, *options, *map(str, files)], plugins=[plugin]))
+
+
 def is_graded(item: pytest.Item) -> bool:
     """Whether a test counts for points."""
     return item.path.name in (PUBLIC_FILE, HIDDEN_FILE)
@@ -93,7 +109,7 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers: always the same for a public test, and from the secret salt for a hidden one."""
+    """Random numbers: fixed for a public test, drawn from the secret salt for a hidden one."""
     salt = request.config.stash[SALT] if request.path.name == HIDDEN_FILE else PUBLIC_SALT
     name = f"{salt}/{request.path.parent.name}/{request.node.name}"
     return np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
@@ -130,7 +146,7 @@ def pytest_runtest_makereport(
     report = yield
     if not is_graded(item):
         return report
-    if call.excinfo is not None and item.config.getoption("tbstyle") == "auto":
+    if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
         report.longrepr = words(item, call.excinfo.value)
     if call.when == "call" or (call.when == "setup" and not report.passed):
         tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
@@ -138,6 +154,7 @@ def pytest_runtest_makereport(
             decorated(item, "__number__", ""),
             decorated(item, "__weight__", 0),
             report.passed and call.when == "call",
+            item.path.name == HIDDEN_FILE,
         )
     return report
 
@@ -158,7 +175,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
     """The closing table of one assignment."""
-    hidden = read_hidden_points(ROOT / "tests" / assignment.name)
+    hidden = sum(read_hidden_points(ROOT / "tests" / assignment.name).values())
     terminal.section(f"{assignment.short}: {assignment.title}")
     for exercise in assignment.exercises:
         if exercise.number not in tally.shown:
@@ -174,5 +191,5 @@ def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
     earned, shown = sum(tally.earned.values()), sum(tally.shown.values())
     terminal.write_line(
         f"  {format_points(earned)} of {format_points(shown)} points shown here; "
-        f"{format_points(sum(hidden.values()))} more are decided by hidden tests."
+        f"{format_points(hidden - tally.hidden_shown)} more are decided by hidden tests."
     )

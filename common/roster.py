@@ -33,7 +33,7 @@ class GradedTest:
 
 
 def read_roster(folder: Path) -> list[GradedTest]:
-    """Every graded test in an assignment's folder of tests: the public ones, then the hidden ones."""
+    """Every graded test in an assignment's folder of tests: the public ones first."""
     tests = [
         test
         for name in (PUBLIC_FILE, HIDDEN_FILE)
@@ -69,9 +69,9 @@ def read_test(file: Path, function: ast.FunctionDef) -> GradedTest:
             raise CourseError(f"{where}: a graded test takes gradescope-utils' decorators only.")
         values = [ast.literal_eval(argument) for argument in decorator.args]
         given[decorator.func.id] = values if decorator.func.id == "tags" else values[0]
-    for decorator in ("weight", "number"):
-        if decorator not in given:
-            raise CourseError(f"{where}: @{decorator} is missing.")
+    for required in ("weight", "number"):
+        if required not in given:
+            raise CourseError(f"{where}: @{required} is missing.")
     title = (ast.get_docstring(function) or "").partition("\n")[0]
     if not title:
         raise CourseError(f"{where}: a docstring that says what is right is missing.")

@@ -68,7 +68,7 @@ class KeptDict(dict):
     reference: Any
 
 
-KEPT = {tuple: KeptTuple, list: KeptList, dict: KeptDict}
+KEPT: dict[type, Any] = {tuple: KeptTuple, list: KeptList, dict: KeptDict}
 
 
 def keep(container: Any, reference: Any) -> Any:
@@ -99,8 +99,12 @@ def copy_array(array: np.ndarray) -> np.ndarray:
 
 def lay_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
     """The same values in new memory, at the given distances from each other."""
-    low = sum(min(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True))
-    high = sum(max(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True))
+    low = sum(
+        min(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
+    )
+    high = sum(
+        max(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
+    )
     memory = np.zeros(high - low + array.itemsize, dtype=np.uint8)
     view = np.ndarray(array.shape, array.dtype, memory, offset=-low, strides=strides)
     view[...] = array

@@ -1,4 +1,4 @@
-"""Writes all that is generated from an assignment's source: stubs, exercise table, hidden points."""
+"""Writes what is generated from an assignment's source: stubs, exercise table, hidden points."""
 
 import json
 import re
@@ -26,7 +26,9 @@ def generated_files(assignment: Assignment, root: Path = ROOT) -> dict[Path, str
         folder / name: stub_of(root / "solutions" / assignment.name / name, assignment)
         for name in assignment.files
     }
-    files[folder / "README.md"] = with_table(folder / "README.md", exercise_table(assignment, tests))
+    files[folder / "README.md"] = with_table(
+        folder / "README.md", exercise_table(assignment, tests)
+    )
     hidden = points_by_exercise(read_roster(tests), hidden=True)
     files[tests / HIDDEN_POINTS_FILE] = json.dumps(hidden, indent=1) + "\n"
     return files
@@ -82,7 +84,9 @@ def exercise_table(assignment: Assignment, tests: Path) -> str:
         functions = ", ".join(f"`{name}`" for name in exercise.functions)
         points = f"{format_points(shown + kept)} ({format_points(shown)} + {format_points(kept)})"
         needs = ", ".join(exercise.prerequisites) or "-"
-        lines.append(f"| {exercise.number} | {functions} | {points} | {exercise.minutes} | {needs} |")
+        lines.append(
+            f"| {exercise.number} | {functions} | {points} | {exercise.minutes} | {needs} |"
+        )
     shown, kept = sum(public.values()), sum(hidden.values())
     points = f"{format_points(shown + kept)} ({format_points(shown)} + {format_points(kept)})"
     minutes = sum(exercise.minutes for exercise in assignment.exercises)

@@ -108,7 +108,7 @@ def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
 
 
 def solution_lines(source: str, file: str) -> set[str]:
-    """The lines of code, without indentation, that stand in the solution blocks and nowhere else."""
+    """The lines of code, without indentation, that stand in solution blocks and nowhere else."""
     lines = [line.strip() for line in source.splitlines()]
     inside: set[int] = set()
     for block in find_blocks(source, file):

@@ -1,6 +1,5 @@
 """Records the oracle's answers for the public tests, by running them on the reference."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from common.answers import RecordingOracle, write_answers
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
-from common.plugin import ANSWERS_FILE, RECORDING
+from common.plugin import ANSWERS_FILE, RECORDING, run_graded_tests
 from common.roster import PUBLIC_FILE
 
 
@@ -33,11 +32,9 @@ def record(assignment: Assignment) -> dict[str, np.ndarray]:
     """Every answer that the public tests ask for."""
     file = ROOT / "tests" / assignment.name / PUBLIC_FILE
     recorder = Recorder()
-    options = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "common.plugin"]
-    options += ["--noconftest", "--import-mode=importlib", "-c", os.devnull, f"--rootdir={ROOT}"]
-    code = pytest.main([*options, "--impl=solutions", str(file)], plugins=[recorder])
+    code = run_graded_tests([file], recorder, "--impl=solutions")
     if code != pytest.ExitCode.OK:
-        reason = recorder.failed[0] if recorder.failed else pytest.ExitCode(code).name
+        reason = recorder.failed[0] if recorder.failed else code.name
         raise CourseError(f"{file}: the reference must pass while recording, but: {reason}")
     oracle = recorder.oracles.get(assignment.name)
     return dict(oracle.answers) if oracle else {}

@@ -48,11 +48,11 @@ class Objects:
 class Child:
     """Answers one question after another."""
 
-    def __init__(self, sock: socket.socket, plan: Plan) -> None:
+    def __init__(self, sock: socket.socket, plan: Plan, guard: Guard) -> None:
         self.sock = sock
         self.plan = plan
         self.objects = Objects()
-        self.guard = Guard()
+        self.guard = guard
 
     def serve(self) -> None:
         """Prepare the submission's place, then answer until the judge is gone."""

@@ -45,7 +45,9 @@ class Conversation:
         return Handle(self, None, file)
 
     def get(self, target: Handle, name: str) -> Any:
-        value = self.ask("get", target if target._reference is not None else None, name, target._label)
+        value = self.ask(
+            "get", target if target._reference is not None else None, name, target._label
+        )
         if isinstance(value, Handle):
             return Handle(self, value._reference, name)
         return value
@@ -104,7 +106,8 @@ class Conversation:
             if reply is not None:
                 self.drain()
                 return reply
-            ready, _, _ = select.select([self.sock, self.output], [], [], seconds_left(deadline))
+            watched: list[Any] = [self.sock, self.output]
+            ready, _, _ = select.select(watched, [], [], seconds_left(deadline))
             if self.output in ready:
                 self.read_output()
             if self.sock in ready:

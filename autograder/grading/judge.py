@@ -3,8 +3,6 @@
 It never imports student code (unless told `direct`, for debugging).
 """
 
-import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -22,12 +20,10 @@ from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
 from common.errors import CourseError
 from common.failures import ChildFailure, Explanation, explain
-from common.plugin import FACE, SALT
+from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
 from common.values import Handle
 
-PYTEST_OPTIONS = ("-p", "no:terminal", "-p", "no:cacheprovider", "-p", "common.plugin")
-PYTEST_OPTIONS += ("--noconftest", "--import-mode=importlib", "-c", os.devnull)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 
 
@@ -112,9 +108,7 @@ class IsolatedFace:
 class Judge:
     """The pytest plugin that turns reports into outcomes."""
 
-    def __init__(
-        self, result: Result, face: DirectFace | IsolatedFace, settings: Settings
-    ) -> None:
+    def __init__(self, result: Result, face: DirectFace | IsolatedFace, settings: Settings) -> None:
         self.result = result
         self.face = face
         self.settings = settings
@@ -164,13 +158,7 @@ class Judge:
 def run_tests(judge: Judge) -> None:
     """Run the public and the hidden tests of an assignment in this process."""
     folder = ROOT / "tests" / judge.result.assignment.name
-    files = [str(folder / name) for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    os.environ.pop("PYTEST_ADDOPTS", None)
-    code = pytest.main([*PYTEST_OPTIONS, f"--rootdir={ROOT}", *files], plugins=[judge])
+    files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
+    code = run_graded_tests(files, judge)
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        judge.result.notes.append(
-            f"The tests could not be run to their end ({pytest.ExitCode(code).name.lower()})."
-        )
+        judge.result.notes.append(f"The tests could not be run to their end ({code.name.lower()}).")

@@ -14,7 +14,7 @@ from common.errors import CourseError
 FILES = (ROOT / ".semester", ROOT / "semester")
 
 
-class Semester(Record):
+class Semester(Record, frozen=True):
     """What the file holds."""
 
     name: str

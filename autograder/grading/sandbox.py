@@ -60,6 +60,7 @@ class Sandbox:
         self.assignment = assignment
         self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
         self.folder.chmod(0o711)
+        (self.folder / "homes").mkdir(mode=0o711)
         self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
         self.slot = Slot() if os.getuid() == 0 else None
         self.control, self.process = self.start_server()
@@ -86,11 +87,16 @@ class Sandbox:
         )
         theirs.close()
         ours.settimeout(SERVER_SECONDS)
-        ours.send(msgpack.packb(msgspec.to_builtins(ServerPlan(list(self.assignment.libraries)))))
+        plan = ServerPlan(
+            libraries=list(self.assignment.libraries),
+            forbidden=list(self.assignment.forbidden),
+            other_uid=self.slot is not None,
+        )
+        ours.send(msgpack.packb(msgspec.to_builtins(plan)))
         return ours, process
 
     def wait_until_ready(self) -> None:
-        """Wait for the server to have loaded its libraries. It may load while we do other things."""
+        """Wait for the server to have loaded its libraries."""
         try:
             if not self.control.recv(1 << 16):
                 raise TimeoutError
@@ -108,7 +114,7 @@ class Sandbox:
     @contextmanager
     def child(self, forbidden: Iterable[Forbidden] = ()) -> Iterator[Conversation]:
         """A fresh child. When the block is left, it and all that it started are dead."""
-        home = Path(tempfile.mkdtemp(prefix="home-", dir=self.folder))
+        home = Path(tempfile.mkdtemp(dir=self.folder / "homes"))
         uid = self.slot.uid if self.slot else None
         if uid is not None:
             os.chown(home, uid, uid)

@@ -18,7 +18,7 @@ import msgspec
 
 import common
 from autograder.grading.child import Child
-from autograder.grading.confinement.confine import confine
+from autograder.grading.confinement.confine import Confinement
 from autograder.grading.confinement.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
@@ -32,21 +32,26 @@ from autograder.grading.confinement.namespaces import (
     become_owner,
 )
 from autograder.grading.confinement.plan import Plan, ServerPlan
+from common.forbidden import Guard
 
 MESSAGE_BYTES = 1 << 16
-# Modules of common/ that tests use and student code doesn't.
-JUDGES_OWN = {"plugin", "answers", "roster"}
+# Modules of common/ that only tests use, or that are slow to load and rarely wanted.
+NOT_PRELOADED = {"plugin", "answers", "roster", "plots"}
 # Parts of Python's own library that student code may import late, from inside a function.
-ALSO_LOADED = ("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random")
-ALSO_LOADED += ("collections.abc", "concurrent.futures", "itertools", "json", "statistics")
-ALSO_LOADED += ("string", "textwrap", "timeit", "uuid", "heapq", "bisect", "copy", "pprint")
+ALSO_LOADED = (
+    *("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random"),
+    *("concurrent.futures", "itertools", "json", "statistics", "string", "textwrap", "timeit"),
+    *("heapq", "bisect", "copy", "pprint"),
+)
 
 
 class Server:
     """Starts children, and makes sure that nothing of them is left."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
         self.control = control
+        self.guard = Guard(plan.forbidden)
+        self.confinement = Confinement(plan.other_uid)
         self.trees = ProcessTrees()
         self.uid: int | None = None
 
@@ -66,9 +71,10 @@ class Server:
     def start(self, plan: Plan, channel: int, output: int) -> dict[str, int | bool]:
         """Fork a child that serves one test."""
         self.uid = plan.uid
+        self.confinement.prepare(plan)
         pid = self.trees.fork()
         if pid == 0:
-            run_child(plan, channel, output)
+            self.run_child(plan, channel, output)
         os.close(channel)
         os.close(output)
         return {"pid": pid, "own_tree": self.trees.available}
@@ -109,6 +115,26 @@ class Server:
             os._exit(0)
         os.waitpid(killer, 0)
 
+    def run_child(self, plan: Plan, channel: int, output: int) -> None:
+        """What the forked process does: settle its descriptors, put on the confinement, answer."""
+        try:
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            close_all_but({0, 1, 2, channel, *self.confinement.descriptors})
+            self.confinement.enter(plan)
+            Child(socket.socket(fileno=channel), plan, self.guard).serve()
+        finally:
+            os._exit(0)
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close every descriptor that isn't named."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with suppress(OSError):  # the one that listed the folder
+                os.close(int(name))
+
 
 def children_of_this_process() -> list[int]:
     """The process ids of our children, adopted orphans included."""
@@ -116,29 +142,12 @@ def children_of_this_process() -> list[int]:
     return [int(pid) for pid in file.read_text().split()]
 
 
-def run_child(plan: Plan, channel: int, output: int) -> None:
-    """What the forked process does: settle its descriptors, put on the confinement, answer."""
-    try:
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, signal.SIG_DFL)
-        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.dup2(channel, 3)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
-        confine(plan)
-        Child(socket.socket(fileno=3), plan).serve()
-    finally:
-        sys.stdout.flush()
-        os._exit(0)
-
-
 def preload(libraries: list[str]) -> None:
     """Import what children will need, once for all of them."""
     for name in [*libraries, "jaxtyping", *ALSO_LOADED]:
         importlib.import_module(name)
     for module in pkgutil.iter_modules(common.__path__, "common."):
-        if module.name.removeprefix("common.") not in JUDGES_OWN:
+        if module.name.removeprefix("common.") not in NOT_PRELOADED:
             importlib.import_module(module.name)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -155,10 +164,11 @@ def main() -> None:
     attempt(NEW_NETWORK)
     attempt(NEW_IPC)
     preload(plan.libraries)
+    server = Server(control, plan)
     gc.collect()
     gc.freeze()
     control.send(msgpack.packb({"ready": True}))
-    Server(control).serve()
+    server.serve()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from common.plots import (
     words,
 )
 
-
 # Drawn by hand: how dark each pixel is, from 0 to 9.
 DIGIT = np.array(
     [
@@ -337,4 +336,3 @@ FIGURES = {
 def draw(folder: Path) -> list[Path]:
     """Draw every figure into the folder; two runs write the same bytes."""
     return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]
-

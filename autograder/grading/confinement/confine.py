@@ -1,4 +1,4 @@
-"""Puts all defences on the calling process, for good, before student code is imported."""
+"""Puts all defences on a process, for good, before student code is imported."""
 
 import os
 import sys
@@ -11,9 +11,11 @@ from autograder.grading.confinement.limits import set_limits
 from autograder.grading.confinement.plan import Plan
 from common.assignment import ROOT
 
-SYSTEM = ("/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
-SYSTEM += ("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu")
-SYSTEM += ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/dev/urandom", "/dev/zero")
+SYSTEM = (
+    *("/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/dev/urandom", "/dev/zero"),
+)
 ENVIRONMENT = {
     "PATH": "/nowhere",
     "LANG": "C.UTF-8",
@@ -24,50 +26,57 @@ ENVIRONMENT = {
 }
 
 
-def confine(plan: Plan) -> None:
-    """Become a process that may compute, and little else."""
-    os.setsid()
-    os.umask(0o077)
-    os.environ.clear()
-    os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
-    sys.dont_write_bytecode = True
-    ruleset = None
-    if landlock.version():
-        writable = [Path(plan.home), Path("/dev/null")]
-        ruleset = landlock.prepare(python_folders(), readable_paths(plan), writable)
-    if plan.uid is not None:
-        open_unreachable_folders()
-    os.chdir(plan.home)
-    set_limits(plan.limits.memory_mb, plan.limits.test_seconds, processes=plan.uid is not None)
-    if plan.uid is not None:
-        os.setgroups([])
-        os.setresgid(plan.uid, plan.uid, plan.uid)
-        os.setresuid(plan.uid, plan.uid, plan.uid)
-        # A change of uid hides /proc/self from the process itself; modules are read through it.
-        prctl(PR_SET_DUMPABLE, 1)
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    if ruleset is not None:
-        landlock.enter(ruleset)
-    if seccomp.supported():
-        with suppress(OSError):  # a kernel without seccomp: the probe will say so
-            seccomp.restrict()
+class Confinement:
+    """Prepared once in the fork server, entered by each child."""
+
+    def __init__(self, other_uid: bool) -> None:
+        folders = python_folders()
+        # Descriptors that children need: ways to folders, and sets of Landlock rules.
+        self.descriptors = open_unreachable_folders() if other_uid else []
+        self.folders = folders
+        self.rulesets: dict[tuple, int] = {}
+
+    def prepare(self, plan: Plan) -> int | None:
+        """The Landlock rules for a plan, where there is Landlock; made once, and kept."""
+        if not landlock.version():
+            return None
+        paths = [*plan.packages.values(), str(Path(plan.home).parent)]
+        modules = frozenset(entry.call for entry in plan.forbidden)
+        key = (modules, *paths)
+        if key not in self.rulesets:
+            readable = [*map(Path, [*SYSTEM, *plan.packages.values()]), ROOT / "common"]
+            readable += [path for folder in self.folders for path in importable(folder, modules)]
+            writable = [Path(plan.home).parent, Path("/dev/null")]
+            self.rulesets[key] = landlock.prepare(self.folders, readable, writable)
+            self.descriptors.append(self.rulesets[key])
+        return self.rulesets[key]
+
+    def enter(self, plan: Plan) -> None:
+        """Become a process that may compute, and little else."""
+        ruleset = self.prepare(plan)
+        os.setsid()
+        os.umask(0o077)
+        os.environ.clear()
+        os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
+        os.chdir(plan.home)
+        set_limits(plan.limits.memory_mb, plan.limits.test_seconds, plan.uid is not None)
+        if plan.uid is not None:
+            change_uid(plan.uid)
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        if ruleset is not None:
+            landlock.enter(ruleset)
+        if seccomp.supported():
+            with suppress(OSError):  # a kernel without seccomp: the probe will say so
+                seccomp.restrict()
 
 
-def readable_paths(plan: Plan) -> list[Path]:
-    """What a child may read: Python, its libraries but the forbidden ones, common/, its own files."""
-    forbidden = {entry.call for entry in plan.forbidden}
-    paths = [Path(path) for path in (*SYSTEM, *plan.packages.values())] + [ROOT / "common"]
-    for entry in python_folders():
-        if entry.name == "site-packages":
-            paths += [item for item in entry.iterdir() if top_name(item) not in forbidden]
-        else:
-            paths += [item for item in entry.iterdir() if item.name != "site-packages"]
-    return paths
-
-
-def top_name(item: Path) -> str:
-    """The package that an entry of site-packages belongs to: torch for torch-2.13.0.dist-info."""
-    return item.name.partition("-")[0].partition(".")[0]
+def change_uid(uid: int) -> None:
+    """Become another user, for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    # A change of uid hides /proc/self from the process itself; modules are read through it.
+    prctl(PR_SET_DUMPABLE, 1)
 
 
 def python_folders() -> list[Path]:
@@ -76,16 +85,31 @@ def python_folders() -> list[Path]:
     return [folder for folder in folders if folder.resolve() != ROOT]
 
 
-def open_unreachable_folders() -> None:
-    """Let imports work after the change of uid, even from under a folder that others can't enter.
+def importable(folder: Path, forbidden: frozenset[str]) -> list[Path]:
+    """What lies in a folder that Python imports from, without the forbidden packages."""
+    return [
+        item
+        for item in folder.iterdir()
+        if item.name != "site-packages" and top_name(item) not in forbidden
+    ]
+
+
+def top_name(item: Path) -> str:
+    """The package that an entry of site-packages belongs to: torch for torch-2.13.0.dist-info."""
+    return item.name.partition("-")[0].partition(".")[0]
+
+
+def open_unreachable_folders() -> list[int]:
+    """Let imports work after a change of uid, even from under a folder that others can't enter.
 
     A descriptor opened before the change leads to the folder without passing its parents.
     """
     moved: dict[str, str] = {}
+    descriptors: list[int] = []
     for folder in [*python_folders(), ROOT]:
         if not reachable_by_others(folder.resolve()):
-            descriptor = os.open(folder, os.O_PATH)
-            moved[str(folder)] = f"/proc/self/fd/{descriptor}"
+            descriptors.append(os.open(folder, os.O_PATH))
+            moved[str(folder)] = f"/proc/self/fd/{descriptors[-1]}"
 
     def new_place(path: str) -> str:
         for old, new in moved.items():
@@ -99,6 +123,7 @@ def open_unreachable_folders() -> None:
         if isinstance(path, list):
             path[:] = [new_place(entry) for entry in path]
     sys.path_importer_cache.clear()
+    return descriptors
 
 
 def reachable_by_others(folder: Path) -> bool:

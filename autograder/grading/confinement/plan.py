@@ -3,7 +3,7 @@
 from common.assignment import Forbidden, Limits, Record
 
 
-class Plan(Record):
+class Plan(Record, frozen=True):
     """Everything that decides how a child is confined. It holds no secret."""
 
     package: str  # "a1_convolution"
@@ -15,13 +15,15 @@ class Plan(Record):
     uid: int | None
 
 
-class ServerPlan(Record):
+class ServerPlan(Record, frozen=True):
     """Everything that decides how the fork server is started."""
 
     libraries: list[str]
+    forbidden: list[Forbidden]
+    other_uid: bool
 
 
-class Attempts(Record):
+class Attempts(Record, frozen=True):
     """What a probe tries in vain, if the defences hold."""
 
     read: list[str]

@@ -22,16 +22,19 @@ def refused(action: Callable[[], object]) -> bool:
 def probe(attempts: Attempts) -> dict[str, bool]:
     """Try each thing for real; True where the system said no."""
 
+    def read(path: str) -> Callable[[], object]:
+        return lambda: Path(path).open("rb").close()
+
+    def write_into(folder: str) -> Callable[[], object]:
+        return (Path(folder) / "probe").touch
+
     def connect() -> None:
         with socket.create_connection(("127.0.0.1", attempts.connect_to), timeout=0.2):
             pass
 
     return {
-        FILES: all(refused(lambda path=path: Path(path).open("rb").close()) for path in attempts.read),
-        RESULTS: all(
-            refused(lambda folder=folder: (Path(folder) / "probe").touch())
-            for folder in attempts.write_into
-        ),
+        FILES: all(refused(read(path)) for path in attempts.read),
+        RESULTS: all(refused(write_into(folder)) for folder in attempts.write_into),
         NETWORK: refused(connect),
         PROGRAMS: refused(lambda: os.execv("/bin/true", ["true"])),
     }
