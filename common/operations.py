@@ -28,12 +28,12 @@ def hold(student: Handle, value: Any) -> Handle:
     return student._face.operate("hold", "hold", (value,), {})
 
 
-def call_held(function: Handle, *args: Any) -> Handle:
+def call_held(function: Handle, *args: Any, **kwargs: Any) -> Handle:
     """Call the function with held and other values, and leave the result where it is.
 
     So that a clock around this call measures the call, and not the copying of arrays.
     """
-    return function._face.operate("call_held", function._label, (function, *args), {})
+    return function._face.operate("call_held", function._label, (function, *args), kwargs)
 
 
 def fetch(held: Handle) -> Any:
@@ -76,8 +76,9 @@ def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
     return [function(*args) for args in calls]
 
 
-def _call_held(function: Callable, *args: Any) -> Held:
-    return Held(function(*(arg.value if isinstance(arg, Held) else arg for arg in args)))
+def _call_held(function: Callable, *args: Any, **kwargs: Any) -> Held:
+    values = [arg.value if isinstance(arg, Held) else arg for arg in args]
+    return Held(function(*values, **kwargs))
 
 
 def _fetch(held: Held) -> Any:

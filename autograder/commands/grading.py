@@ -11,9 +11,9 @@ from autograder.grading.judge import Settings
 from autograder.grading.judge import grade as grade_submission
 from autograder.grading.ongradescope import grade_tree
 from autograder.grading.report import print_result
-from autograder.grading.salt import read_salt
 from common.assignment import ROOT, load_assignment
 from common.roster import read_roster
+from common.semester import read_semester
 
 
 @click.command()
@@ -32,7 +32,7 @@ def grade(assignment: str, path: Path, out: Path | None, direct: bool, unsafe: b
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         bar = progress.add_task(f"grading {chosen.short}", total=count)
         settings = Settings(
-            salt=read_salt(),
+            semester=read_semester(),
             out=out,
             direct=direct,
             unsafe=unsafe,

@@ -14,7 +14,6 @@ import pytest
 
 from autograder.grading.intake import Submission
 from autograder.grading.results import Outcome, Result, write_results
-from autograder.grading.salt import Salt
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
@@ -22,6 +21,7 @@ from common.errors import CourseError
 from common.failures import ChildFailure, Explanation, explain
 from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
+from common.semester import Semester
 from common.values import Handle
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
@@ -31,7 +31,7 @@ UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process 
 class Settings:
     """How to grade."""
 
-    salt: Salt
+    semester: Semester
     out: Path | None = None
     direct: bool = False
     unsafe: bool = False
@@ -43,7 +43,7 @@ def grade(assignment: Assignment, submission: Submission, settings: Settings) ->
     """Grade one submission. If `out` is given, a complete result is there at every moment."""
     start = time.monotonic()
     tests = read_roster(ROOT / "tests" / assignment.name)
-    result = Result(assignment, tests, settings.salt.fingerprint, notes=list(submission.notes))
+    result = Result(assignment, tests, settings.semester.fingerprint, notes=list(submission.notes))
     save(result, settings)
     with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
         folder = submission.write_to(Path(scratch) / assignment.name)
@@ -120,7 +120,7 @@ class Judge:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
-        config.stash[SALT] = self.settings.salt.secret
+        config.stash[SALT] = self.settings.semester.salt
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple) -> None:
         self.started = time.monotonic()

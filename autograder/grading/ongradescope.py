@@ -7,10 +7,10 @@ from pathlib import Path
 from autograder.grading.intake import Submission, take
 from autograder.grading.judge import Settings, grade
 from autograder.grading.results import Result, write_results
-from autograder.grading.salt import read_salt
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError
 from common.roster import read_roster
+from common.semester import read_semester
 
 
 def grade_tree(root: Path) -> None:
@@ -21,13 +21,13 @@ def grade_tree(root: Path) -> None:
     metadata = root / "submission_metadata.json"
     private = tuple(path for path in (out.parent, metadata, root / "submission") if path.exists())
     hide((ROOT, *private))
-    salt = read_salt()
-    settings = Settings(salt=salt, out=out, private=(out.parent, *private))
+    semester = read_semester()
+    settings = Settings(semester=semester, out=out, private=(out.parent, *private))
     try:
         grade(assignment, take_or_note(root / "submission", assignment), settings)
     except Exception as error:
         print(traceback.format_exc())
-        write_fault(assignment, salt.fingerprint, error, out)
+        write_fault(assignment, semester.fingerprint, error, out)
 
 
 def take_or_note(folder: Path, assignment: Assignment) -> Submission:

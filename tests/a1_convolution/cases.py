@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.comparison import assert_close, check, unpack
-from common.operations import call_each, changed_inputs
+from common.operations import call_each, call_held, changed_inputs, fetch, hold
 from common.timing import compare
 
 IMAGE_AXES = ("image", "channel", "row", "column")
@@ -211,23 +211,30 @@ def check_speed(student, oracle, rng, x_shape, w_shape, repeats, **sizes):
     factors = np.arange(2, 34) / 8  # exact in binary, and more than there are calls
     loop = multiply_and_sum(out.size, w.shape[1:])
 
-    xs, results = iter([factor * x for factor in factors]), []
+    # Inputs are put in place before, and results are read after the clock has stopped.
+    xs = iter([hold(student, factor * x) for factor in factors[:repeats]])
+    results = []
     forward = compare(
-        lambda: results.append(student.conv2d_forward_fast(next(xs), w, b, **sizes)), loop, repeats
+        lambda: results.append(call_held(student.conv2d_forward_fast, next(xs), w, b, **sizes)),
+        loop,
+        repeats,
     )
     for factor, result in zip(factors, results, strict=False):
-        actual, _ = unpack(result, 2, "conv2d_forward_fast")
+        actual, _ = unpack(fetch(result), 2, "conv2d_forward_fast")
         wanted = factor * (out - bias) + bias
         assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
 
     _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
-    douts, results = iter([factor * dout for factor in factors]), []
+    douts = iter([hold(student, factor * dout) for factor in factors[:repeats]])
+    results = []
     backward = compare(
-        lambda: results.append(student.conv2d_backward_fast(next(douts), cache)), loop, repeats
+        lambda: results.append(call_held(student.conv2d_backward_fast, next(douts), cache)),
+        loop,
+        repeats,
     )
     for factor, result in zip(factors, results, strict=False):
         wanted = [factor * gradient for gradient in expected]
-        compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
+        compare_gradients(unpack(fetch(result), 3, "conv2d_backward_fast"), wanted, "while timed")
 
     check_ratio("conv2d_forward_fast", forward)
     check_ratio("conv2d_backward_fast", backward)

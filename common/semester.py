@@ -1,8 +1,7 @@
-"""The secret that hidden tests draw their inputs from: one for each semester."""
+"""The semester's secret salt, which hidden tests draw their inputs from."""
 
 import hashlib
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -15,40 +14,37 @@ FILES = (ROOT / ".semester", ROOT / "semester")
 
 
 class Semester(Record, frozen=True):
-    """What the file holds."""
+    """A name for people, and the secret."""
 
     name: str
     salt: str
 
-
-@dataclass(frozen=True)
-class Salt:
-    """The secret, and the short name by which results may mention it."""
-
-    secret: str
-
     @property
     def fingerprint(self) -> str:
-        """A hash that tells two salts apart and gives neither away."""
-        return hashlib.sha256(f"fingerprint/{self.secret}".encode()).hexdigest()[:8]
+        """A short hash that tells two salts apart and gives neither away."""
+        return hashlib.sha256(f"fingerprint/{self.salt}".encode()).hexdigest()[:8]
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return msgspec.json.format(msgspec.json.encode(self)) + b"\n"
 
 
 def new_semester(name: str, file: Path = FILES[0]) -> Semester:
     """Draw a new secret, and keep it where only its owner can read it."""
     semester = Semester(name, secrets.token_hex(16))
     file.touch(mode=0o600)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(semester)) + b"\n")
+    file.write_bytes(semester.to_bytes())
     return semester
 
 
-def read_salt() -> Salt:
-    """The salt of this checkout or zip; a checkout without one gets one."""
+def read_semester() -> Semester:
+    """The semester of this checkout or zip; a checkout without one gets one."""
     for file in FILES:
         if file.is_file():
             try:
-                return Salt(msgspec.json.decode(file.read_bytes(), type=Semester).salt)
+                return msgspec.json.decode(file.read_bytes(), type=Semester)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise CourseError(
                     f"{file.name} is damaged ({error}); `make semester` makes a new one."
                 ) from None
-    return Salt(new_semester("first").salt)
+    return new_semester("first")

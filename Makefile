@@ -1,0 +1,68 @@
+# The front door. `make help` lists everything.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+A ?=
+SUBMISSION ?=
+OUT ?=
+
+.DEFAULT_GOAL := all
+.PHONY: all help test stubs answers figures build grade gradescope semester bench lint clean
+
+all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
+	@$(RUN) -m autograder release $(A)
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/' | column -t -s '|'
+
+$(VENV)/.installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 2; }
+	@echo "installing requirements.txt into $(VENV) (about two minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+test: $(VENV)/.installed  ## run everything that CI runs
+	@$(RUN) -m ruff check --quiet .
+	@$(RUN) -m ruff format --quiet --check .
+	@$(RUN) -m mypy
+	@$(RUN) -m pytest -o python_files='test_*.py' tests/tooling
+
+stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and tests
+	@$(RUN) -m autograder stubs $(A)
+
+answers: $(VENV)/.installed  ## record the oracles' answers that public tests read
+	@$(RUN) -m autograder answers $(A)
+
+figures: $(VENV)/.installed  ## draw the figures of the handouts
+	@$(RUN) -m autograder figures $(A)
+
+build: $(VENV)/.installed  ## build handout and autograder zips into dist/
+	@$(RUN) -m autograder build $(A)
+
+grade: $(VENV)/.installed  ## grade one submission: make grade A=a1 SUBMISSION=path [OUT=results.json]
+	@$(call need,A,SUBMISSION)
+	@$(RUN) -m autograder grade $(A) $(SUBMISSION) $(if $(OUT),--out $(OUT))
+
+gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradescope: A=a1 SUBMISSION=path
+	@$(call need,A,SUBMISSION)
+	@$(RUN) -m autograder build $(A) > /dev/null
+	@$(RUN) -m autograder rehearse $(A) $(SUBMISSION) $(if $(OUT),--out $(OUT))
+
+semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
+	@$(RUN) -m autograder semester
+
+bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
+	@$(RUN) -m autograder bench
+
+lint: $(VENV)/.installed  ## format, lint and check types
+	@$(RUN) -m ruff format .
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m mypy
+
+clean:  ## remove dist/ and caches, but not .venv
+	@rm -rf dist .ruff_cache .mypy_cache .hypothesis
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+need = $(if $(and $($(strip $(firstword $(subst $(comma), ,$(1))))),$($(2))),true,{ echo "Say which: make $@ A=a1 SUBMISSION=path" >&2; exit 2; })

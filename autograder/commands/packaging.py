@@ -1,0 +1,61 @@
+"""The commands that build zips and try them out."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from autograder.commands.authoring import chosen
+from autograder.packaging.build import DIST
+from autograder.packaging.build import build as build_zips
+from autograder.packaging.rehearsal import rehearse as rehearse_zip
+from common.assignment import ROOT, load_assignment
+from common.semester import new_semester
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def build(assignments: tuple[str, ...]) -> None:
+    """Build handout and autograder zips into dist/."""
+    for assignment in chosen(assignments):
+        built = build_zips(assignment)
+        for file in (built.handout, built.autograder):
+            click.echo(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1024:.0f} KB")
+
+
+@click.command()
+@click.option("--name", help="What to call it (default: this month).")
+def semester(name: str | None) -> None:
+    """Draw a new secret salt for the hidden tests."""
+    fresh = new_semester(name or f"{date.today():%Y-%m}")
+    click.echo(f"New semester '{fresh.name}', salt {fresh.fingerprint}. Run `make`, then upload.")
+    click.echo("Keep .semester: with it, regrading repeats; git ignores it.")
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("submission", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Keep results.json here.")
+def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
+    """Run the built zip's run_autograder in a tree like Gradescope's."""
+    name = load_assignment(assignment).short
+    console = Console()
+    with console.status(f"run_autograder of {name}-autograder.zip"):
+        rehearsal = rehearse_zip(DIST / f"{name}-autograder.zip", submission)
+    if rehearsal.output.strip():
+        console.print(escape(rehearsal.output))
+    for test in rehearsal.results["tests"]:
+        mark = "[green]ok[/]" if test["status"] == "passed" else "[red]x[/] "
+        points = f"{test['score']:g} / {test['max_score']:g}"
+        head = f"{mark} {points:>7}  {test['number']} {escape(test['name'])}"
+        console.print(head + (" [dim](hidden)[/]" if test["visibility"] != "visible" else ""))
+        if test["status"] == "failed":
+            console.print(escape(test["output"]), style="dim")
+    console.print(escape(rehearsal.results["output"]), style="dim")
+    console.print(f"[bold]{rehearsal.score:g} of {rehearsal.maximum:g} points[/]")
+    if out:
+        out.write_text(json.dumps(rehearsal.results, indent=1) + "\n")
+        console.print(f"Written: {out}")

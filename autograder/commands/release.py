@@ -1,0 +1,41 @@
+"""The command behind `make`."""
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from autograder.commands.authoring import chosen
+from autograder.packaging.release import Row
+from autograder.packaging.release import release as release_assignment
+from common.roster import format_points
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def release(assignments: tuple[str, ...]) -> None:
+    """Generate, build and check everything; what hasn't changed isn't done again."""
+    console = Console()
+    with console.status("looking for changes") as status:
+        rows = [release_assignment(entry, status.update) for entry in chosen(assignments)]
+    console.print(table(rows))
+
+
+def table(rows: list[Row]) -> Table:
+    """What was built, and what grading it gave."""
+    result = Table(title="conv2gpt: dist/ is up to date")
+    result.add_column("assignment")
+    for column in ("tests", "points", "reference", "stub", "handout", "autograder", "seconds"):
+        result.add_column(column, justify="right")
+    for row in rows:
+        seconds = f"{row.checked.seconds:.1f}"
+        result.add_row(
+            row.assignment.name,
+            str(row.tests),
+            format_points(row.points),
+            format_points(row.checked.reference),
+            format_points(row.checked.stub),
+            f"{row.built.handout.stat().st_size / 1024:.0f} KB",
+            f"{row.built.autograder.stat().st_size / 1024:.0f} KB",
+            f"unchanged ({seconds})" if row.unchanged else seconds,
+        )
+    return result

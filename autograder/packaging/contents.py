@@ -1,0 +1,59 @@
+"""What goes into the handout and into the autograder zip, by name. Nothing else does."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from autograder.packaging.requirements import grader_requirements, student_requirements
+from common.assignment import ROOT, Assignment
+from common.roster import HIDDEN_FILE
+
+TEMPLATES = Path(__file__).parent / "templates"
+# Files beside the tests that only the grader needs: it asks PyTorch, students read answers.
+GRADERS_OWN = (HIDDEN_FILE, "oracle.py")
+
+
+def handout(assignment: Assignment) -> dict[str, bytes]:
+    """The handout: the repo's own layout, so that handouts unzip over each other."""
+    folder = f"assignments/{assignment.name}"
+    tests = [name for name in test_files(assignment) if Path(name).name not in GRADERS_OWN]
+    members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
+    members |= read(f"{folder}/{name}" for name in assignment.files)
+    members |= read(files(f"{folder}/images", "*.png"))
+    members |= read([*files("common", "**/*.py"), "tests/conftest.py"])
+    members |= templates("handout")
+    members["requirements.txt"] = student_requirements(assignment).encode()
+    return members
+
+
+def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
+    """The autograder zip: grading code, tests, and the semester's secret. No solution."""
+    members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
+    members |= read(files("common", "**/*.py"))
+    members |= read(files("autograder/grading", "**/*.py"))
+    members |= read(["autograder/__init__.py", "autograder/__main__.py"])
+    members |= read(["autograder/commands/__init__.py", "autograder/commands/grading.py"])
+    members |= templates("gradescope")
+    members["requirements.txt"] = grader_requirements().encode()
+    members["semester"] = semester
+    return members
+
+
+def test_files(assignment: Assignment) -> list[str]:
+    """All that lies beside an assignment's tests."""
+    folder = f"tests/{assignment.name}"
+    return [*files(folder, "*.py"), *files(folder, "*.npz"), *files(folder, "*.json")]
+
+
+def files(folder: str, pattern: str) -> list[str]:
+    """The files of a folder, by their place in the repo."""
+    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / folder).glob(pattern))]
+
+
+def read(names: Iterable[str]) -> dict[str, bytes]:
+    """The content of files of the repo."""
+    return {name: (ROOT / name).read_bytes() for name in names}
+
+
+def templates(folder: str) -> dict[str, bytes]:
+    """The files that exist only inside a zip."""
+    return {path.name: path.read_bytes() for path in sorted((TEMPLATES / folder).iterdir())}

@@ -1,0 +1,89 @@
+"""Runs a built autograder zip as Gradescope would, in a scratch tree like Gradescope's."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from autograder.packaging.archive import unpack
+from common.errors import CourseError
+
+SECONDS = 40 * 60  # the most that Gradescope allows
+METADATA = {
+    "id": 1,
+    "submission_method": "upload",
+    "users": [{"email": "ada@example.edu", "id": 1, "name": "Ada Example"}],
+    "previous_submissions": [],
+}
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came out of one run of run_autograder."""
+
+    results: dict[str, Any]
+    output: str
+
+    @property
+    def score(self) -> float:
+        """The points, as Gradescope would add them up."""
+        return sum(test["score"] for test in self.results["tests"])
+
+    @property
+    def maximum(self) -> float:
+        """The points there are."""
+        return sum(test["max_score"] for test in self.results["tests"])
+
+    @property
+    def tests(self) -> int:
+        """The number of tests."""
+        return len(self.results["tests"])
+
+
+@contextmanager
+def laid_out(archive: Path, submission: Path) -> Iterator[Path]:
+    """A tree like /autograder: source/, run_autograder, submission/, results/, the metadata."""
+    with TemporaryDirectory(prefix="conv2gpt-gradescope-") as scratch:
+        root = Path(scratch) / "autograder"
+        unpack(archive, root / "source")
+        shutil.copy(root / "source" / "run_autograder", root / "run_autograder")
+        (root / "results").mkdir()
+        (root / "submission_metadata.json").write_text(json.dumps(METADATA))
+        if submission.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(submission, root / "submission", symlinks=True, ignore=ignored)
+        else:
+            (root / "submission").mkdir()
+            shutil.copy(submission, root / "submission" / submission.name)
+        yield root
+
+
+def rehearse(archive: Path, submission: Path, prefix: Path = Path(sys.prefix)) -> Rehearsal:
+    """Grade a submission with the zip's own run_autograder, and Python from the given prefix."""
+    if not archive.is_file():
+        raise CourseError(f"{archive} is missing: `make` builds it.")
+    if not submission.exists():
+        raise CourseError(f"There is nothing at {submission}.")
+    with laid_out(archive, submission) as root:
+        finished = subprocess.run(
+            [root / "run_autograder"],
+            cwd=root,
+            env={"PATH": "/usr/bin:/bin", "CONV2GPT_PREFIX": str(prefix), "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        try:
+            results = json.loads((root / "results" / "results.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            raise CourseError(f"run_autograder left no result:\n{finished.stdout}") from None
+    return Rehearsal(results, finished.stdout)

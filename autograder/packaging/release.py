@@ -1,0 +1,106 @@
+"""The whole way of every assignment: generate, build, and grade reference and stub by the zip."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from autograder.authoring.generate import generate
+from autograder.packaging.archive import write_if_changed
+from autograder.packaging.build import DIST, Built, build
+from autograder.packaging.rehearsal import rehearse
+from common.assignment import ROOT, Assignment, Record
+from common.errors import CourseError
+from common.roster import read_roster
+
+
+class Checked(Record, frozen=True):
+    """What grading the reference and the stub gave, for one state of the zip and of both."""
+
+    fingerprint: str
+    reference: float
+    stub: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table that `make` prints."""
+
+    assignment: Assignment
+    tests: int
+    points: float
+    built: Built
+    checked: Checked
+    unchanged: bool
+
+
+def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIST) -> Row:
+    """Bring one assignment up to date. What hasn't changed isn't done again."""
+    for file in generate([assignment]):
+        say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
+    built = build(assignment, dist)
+    roster = read_roster(ROOT / "tests" / assignment.name)
+    points = sum(test.points for test in roster)
+    state = fingerprint(assignment, built)
+    memory = dist / f"{assignment.short}-checked.json"
+    checked = read_memory(memory)
+    unchanged = checked is not None and checked.fingerprint == state
+    if checked is None or not unchanged:
+        checked = check(assignment, built, len(roster), points, state, say)
+        write_if_changed(memory, msgspec.json.encode(checked))
+    return Row(assignment, len(roster), points, built, checked, unchanged)
+
+
+def fingerprint(assignment: Assignment, built: Built) -> str:
+    """A hash of all that decides what the check will say."""
+    digest = hashlib.sha256(built.fingerprint.encode())
+    for side in ("solutions", "assignments"):
+        for name in assignment.files:
+            digest.update((ROOT / side / assignment.name / name).read_bytes())
+    return digest.hexdigest()
+
+
+def read_memory(file: Path) -> Checked | None:
+    """What an earlier check said, if it can be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Checked)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def check(
+    assignment: Assignment,
+    built: Built,
+    tests: int,
+    points: float,
+    state: str,
+    say: Callable[[str], None],
+) -> Checked:
+    """Grade the reference, which must get all points, and the stub, which must get none."""
+    start = time.monotonic()
+    scores: list[float] = []
+    for side, wanted in (("solutions", points), ("assignments", 0.0)):
+        say(f"{assignment.short}: grading {side}/{assignment.name} with the built zip")
+        rehearsal = rehearse(built.autograder, ROOT / side / assignment.name)
+        scores.append(rehearsal.score)
+        if not rehearsal.results["extra_data"]["finished"]:
+            raise CourseError(f"{built.autograder.name}: {rehearsal.results['output']}")
+        if rehearsal.tests != tests:
+            raise CourseError(
+                f"{built.autograder.name} ran {rehearsal.tests} tests on {side}, not {tests}."
+            )
+        if rehearsal.score != wanted or rehearsal.maximum != points:
+            wrong = [
+                f"{test['name']}: {test['output']}"
+                for test in rehearsal.results["tests"]
+                if (test["score"] == 0) == (wanted > 0)
+            ]
+            raise CourseError(
+                f"{side}/{assignment.name} must get {wanted:g} of {points:g} points, but got "
+                f"{rehearsal.score:g} of {rehearsal.maximum:g}.\n" + "\n".join(wrong)
+            )
+    return Checked(state, scores[0], scores[1], round(time.monotonic() - start, 2))
