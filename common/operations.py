@@ -28,16 +28,18 @@ def hold(student: Handle, value: Any) -> Handle:
     return student._face.operate("hold", "hold", (value,), {})
 
 
-def call_held(function: Handle, *args: Any, **kwargs: Any) -> Handle:
-    """Call the function with held and other values, and leave the result where it is.
+def call_each_held(function: Handle, calls: Sequence[tuple], **kwargs: Any) -> Handle:
+    """Call the function with each tuple of held and other values, and leave the results there.
 
-    So that a clock around this call measures the call, and not the copying of arrays.
+    So that a clock around this measures the calls, and not the copying of arrays.
     """
-    return function._face.operate("call_held", function._label, (function, *args), kwargs)
+    return function._face.operate(
+        "call_each_held", function._label, (function, list(calls)), kwargs
+    )
 
 
 def fetch(held: Handle) -> Any:
-    """The value of what was held, or left by call_held."""
+    """The value of what was held, or the list of results that call_each_held left."""
     return held._face.operate("fetch", held._label, (held,), {})
 
 
@@ -76,9 +78,9 @@ def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
     return [function(*args) for args in calls]
 
 
-def _call_held(function: Callable, *args: Any, **kwargs: Any) -> Held:
-    values = [arg.value if isinstance(arg, Held) else arg for arg in args]
-    return Held(function(*values, **kwargs))
+def _call_each_held(function: Callable, calls: list[tuple], **kwargs: Any) -> Held:
+    values = [[arg.value if isinstance(arg, Held) else arg for arg in args] for args in calls]
+    return Held([function(*args, **kwargs) for args in values])
 
 
 def _fetch(held: Held) -> Any:
@@ -89,6 +91,6 @@ OPERATIONS: dict[str, Callable] = {
     "changed_inputs": _changed_inputs,
     "call_each": _call_each,
     "hold": Held,
-    "call_held": _call_held,
+    "call_each_held": _call_each_held,
     "fetch": _fetch,
 }

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.comparison import assert_close, check, unpack
-from common.operations import call_each, call_held, changed_inputs, fetch, hold
+from common.failures import Failure
+from common.operations import call_each, call_each_held, changed_inputs, fetch, hold
 from common.timing import compare
 
 IMAGE_AXES = ("image", "channel", "row", "column")
@@ -196,7 +197,11 @@ def check_poolings_stay_apart(student, oracle, rng, kind, xs, sizes):
         assert_close(dx, expected[i], what="dx (several calls in a row)", axes=IMAGE_AXES)
 
 
-def check_speed(student, oracle, rng, x_shape, w_shape, repeats, **sizes):
+CALLS = 8  # timed together, so that one slow message between two processes counts little
+BAR = 10
+
+
+def check_speed(student, oracle, rng, x_shape, w_shape, **sizes):
     """The fast convolution beats a loop over the output values tenfold, forward and backward.
 
     The loop does one multiplication and sum of two patches for each output value, and nothing
@@ -208,36 +213,42 @@ def check_speed(student, oracle, rng, x_shape, w_shape, repeats, **sizes):
     dout = draw_whole(rng, out.shape)
     expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
     bias = b[:, None, None]
-    factors = np.arange(2, 34) / 8  # exact in binary, and more than there are calls
+    factors = np.arange(2, 2 + CALLS) / 8  # exact in binary
     loop = multiply_and_sum(out.size, w.shape[1:])
 
-    # Inputs are put in place before, and results are read after the clock has stopped.
-    xs = iter([hold(student, factor * x) for factor in factors[:repeats]])
-    results = []
-    forward = compare(
-        lambda: results.append(call_held(student.conv2d_forward_fast, next(xs), w, b, **sizes)),
-        loop,
-        repeats,
-    )
-    for factor, result in zip(factors, results, strict=False):
-        actual, _ = unpack(fetch(result), 2, "conv2d_forward_fast")
+    calls = [(hold(student, factor * x), w, b) for factor in factors]
+    results = timed_results(student, "conv2d_forward_fast", calls, loop, sizes)
+    for factor, result in zip(factors, results, strict=True):
+        actual, _ = unpack(result, 2, "conv2d_forward_fast")
         wanted = factor * (out - bias) + bias
         assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
 
     _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
-    douts = iter([hold(student, factor * dout) for factor in factors[:repeats]])
-    results = []
-    backward = compare(
-        lambda: results.append(call_held(student.conv2d_backward_fast, next(douts), cache)),
-        loop,
-        repeats,
-    )
-    for factor, result in zip(factors, results, strict=False):
+    calls = [(hold(student, factor * dout), cache) for factor in factors]
+    results = timed_results(student, "conv2d_backward_fast", calls, loop, {})
+    for factor, result in zip(factors, results, strict=True):
         wanted = [factor * gradient for gradient in expected]
-        compare_gradients(unpack(fetch(result), 3, "conv2d_backward_fast"), wanted, "while timed")
+        compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
 
-    check_ratio("conv2d_forward_fast", forward)
-    check_ratio("conv2d_backward_fast", backward)
+
+def timed_results(student, name, calls, loop, sizes):
+    """Time the calls against as many loops; what they returned, if they were fast enough.
+
+    A busy machine can only make the calls look slower than they are, so they get three tries.
+    """
+    function, results, ratios = getattr(student, name), [], []
+    for _ in range(3):
+        comparison = compare(
+            lambda: results.append(call_each_held(function, calls, **sizes)), loop, repeats=2
+        )
+        ratios.append(comparison.ratio * len(calls))
+        if ratios[-1] >= BAR:
+            return fetch(results[-1])
+    raise Failure(
+        f"{name} should be at least {BAR} times as fast as a Python loop over the output values.",
+        f"It is {max(ratios):.1f} times as fast.",
+        "Loop over the kernel's positions at most, never over images or pixels.",
+    )
 
 
 def multiply_and_sum(count, shape):
@@ -249,11 +260,3 @@ def multiply_and_sum(count, shape):
             np.sum(patch * kernel)
 
     return run
-
-
-def check_ratio(name, comparison):
-    check(
-        comparison.ratio >= 10,
-        f"{name} should be at least 10 times as fast as a Python loop over the output values.",
-        details=f"it is {comparison.ratio:.1f} times as fast.",
-    )

@@ -372,8 +372,8 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 @weight(2)
 @number("1.6")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
-    """3 images of 2 x 36 x 36, 2 kernels of 2 x 4: 10 times faster, each direction."""
-    check_speed(student, oracle, rng, (3, 2, 36, 36), (2, 2, 2, 4), repeats=3)
+    """On images and kernels of other sizes too: 10 times faster, each direction."""
+    check_speed(student, oracle, rng, (3, 2, 36, 36), (2, 2, 2, 4))
 
 
 @weight(2)
