@@ -1,7 +1,7 @@
 """The hidden tests of assignment 1: what the public tests check, on other shapes and inputs."""
 
 import numpy as np
-from gradescope_utils.autograder_utils.decorators import number, weight
+from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.comparison import assert_close, assert_equal, unpack
 from tests.a1_convolution.cases import (
@@ -371,6 +371,7 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 
 @weight(2)
 @number("1.6")
+@tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
     """On images and kernels of other sizes too: 10 times faster, each direction."""
     check_speed(student, oracle, rng, (3, 2, 36, 36), (2, 2, 2, 4))

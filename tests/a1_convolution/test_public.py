@@ -1,7 +1,7 @@
 """The public tests of assignment 1: convolution and pooling in NumPy."""
 
 import numpy as np
-from gradescope_utils.autograder_utils.decorators import number, weight
+from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.comparison import assert_close, assert_equal, check, unpack
 from tests.a1_convolution.cases import (
@@ -594,6 +594,7 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
 
 @weight(2)
 @number("1.6")
+@tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
     """2 images of 2 x 30 x 40, 3 kernels of 3 x 3, padding 1: 10 times faster, each direction."""
     check_speed(student, oracle, rng, (2, 2, 30, 40), (3, 2, 3, 3), padding=1)
