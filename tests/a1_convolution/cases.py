@@ -74,6 +74,11 @@ def transposed(array):
     return np.ascontiguousarray(array.T).T
 
 
+def in_words(sizes):
+    """Stride and padding as a failure names them."""
+    return ", ".join(f"{name} {size}" for name, size in sizes.items()) or "no stride or padding"
+
+
 def check_convolution(student, oracle, case, situation, fast=False):
     """The output of one convolution is PyTorch's."""
     name = "conv2d_forward_fast" if fast else "conv2d_forward"
@@ -142,13 +147,13 @@ def check_refused(situation, function, *args, **kwargs):
         function(*args, **kwargs)
     except ValueError:
         return
-    check(False, f"{situation} should raise ValueError, but nothing was raised.")
+    check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
 
 
 def check_unchanged(name, function, *args):
     """The call leaves its array arguments as they were."""
     changed = changed_inputs(function, *args)
-    check(not changed, f"{name} changes its input: {', '.join(changed)}.")
+    check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
 
 
 def check_convolutions_stay_apart(student, oracle, first, second, sizes, fast=False):
@@ -179,7 +184,7 @@ def check_convolution_caches_stay_apart(student, oracle, rng, first, second, siz
 
 
 def check_poolings_stay_apart(student, oracle, rng, kind, xs, sizes):
-    """Two forward calls, then three backward calls that use the first cache twice."""
+    """All forward calls, then all backward calls, the first of them once more at the end."""
     forward, backward = f"{kind}_pool2d_forward", f"{kind}_pool2d_backward"
     outs = [getattr(oracle, f"{kind}_pool2d")(x, *sizes) for x in xs]
     douts = [draw_gradient(rng, out) for out in outs]
@@ -191,9 +196,10 @@ def check_poolings_stay_apart(student, oracle, rng, kind, xs, sizes):
     results = [unpack(result, 2, forward) for result in results]
     for (out, _), wanted in zip(results, outs, strict=True):
         assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
-    backward_calls = [(douts[i], results[i][1]) for i in (0, 1, 0)]
+    order = (*range(len(xs)), 0)
+    backward_calls = [(douts[i], results[i][1]) for i in order]
     gradients = call_each(getattr(student, backward), backward_calls)
-    for i, dx in zip((0, 1, 0), gradients, strict=True):
+    for i, dx in zip(order, gradients, strict=True):
         assert_close(dx, expected[i], what="dx (several calls in a row)", axes=IMAGE_AXES)
 
 

@@ -51,6 +51,9 @@ def test_conv_output_size_refuses_any_sizes_out_of_range(student, rng):
     """Sizes, kernels and strides below 1, paddings below 0 and too long kernels: ValueError."""
     size, padding, below = (int(rng.integers(low, low + 9)) for low in (6, 1, 1))
     for situation, sizes in (
+        ("a size below 1", (0, 1, 1, padding)),
+        ("a kernel below 1", (size, 0, 1, padding)),
+        ("a stride below 1", (size, 3, 0, padding)),
         ("a size below 1", (1 - below, 1, 1, below)),
         ("a kernel below 1", (size, 1 - below, 1, 0)),
         ("a stride below 1", (size, 3, 1 - below, padding)),
@@ -109,12 +112,12 @@ def test_conv2d_forward_has_no_side_effects(student, rng, oracle):
     """Inputs stay as they are, outputs survive further calls, and wrong channels are refused."""
     first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
     check_convolutions_stay_apart(student, oracle, first, second, ((2, 1), (0, 1)))
-    for sizes in ((1, 0), (2, (1, 0))):
+    for sizes in ((1, 0), (1, (1, 0))):
         check_unchanged("conv2d_forward", student.conv2d_forward, *first.inputs, *sizes)
-    for channels in (1, 5):
-        w = rng.normal(size=(2, channels, 2, 3))
+    for images, kernels in ((4, 1), (1, 5), (3, 4)):
+        case = draw_convolution(rng, (1, images, 4, 6), (2, kernels, 2, 3))
         situation = "a c_in that differs between x and w"
-        check_refused(situation, student.conv2d_forward, first.x, w, first.b)
+        check_refused(situation, student.conv2d_forward, *case.inputs)
 
 
 @weight(2)
@@ -159,7 +162,8 @@ def test_conv2d_backward_is_right_for_other_types_sizes_of_one_and_views(student
     """float32, integers, sizes of 1, leftover pixels and views, on other shapes."""
     case = draw_convolution(rng, (3, 2, 6, 4), (2, 2, 2, 3), np.float32, stride=(2, 1))
     check_convolution_gradients(student, oracle, rng, case, "float32")
-    inputs = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
+    shapes = ((3, 2, 5, 4), (2, 2, 3, 2), (2,))
+    inputs = (draw_whole(rng, shape).astype(np.int32) for shape in shapes)
     check_convolution_gradients(student, oracle, rng, Convolution(*inputs), "integers")
     case = draw_convolution(rng, (1, 1, 1, 6), (1, 1, 1, 6))
     check_convolution_gradients(student, oracle, rng, case, "sizes of one")
@@ -256,7 +260,9 @@ def test_max_pool2d_keeps_other_types_and_has_no_side_effects(student, rng, orac
         case = Pooling(x.astype(dtype), (2, 3), sizes)
         check_pooling(student, oracle, "max", case, "another type")
         check_pooling_gradient(student, oracle, rng, "max", case, "another type", np.float32)
-    check_poolings_stay_apart(student, oracle, rng, "max", [x, x[::-1]], ((2, 3), 1, (1, 0)))
+    check_poolings_stay_apart(
+        student, oracle, rng, "max", [x, x[::-1], x[:1, :, 2:]], ((2, 3), 1, (1, 0))
+    )
     check_unchanged("max_pool2d_forward", student.max_pool2d_forward, x, (3, 2), 1)
     _, cache = unpack(student.max_pool2d_forward(x, (3, 2), 1), 2, "max_pool2d_forward")
     dout = rng.normal(size=(2, 3, 4, 4))
@@ -298,7 +304,9 @@ def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
             check_pooling_gradient(
                 student, oracle, rng, "avg", case, "other windows", dtype, transposed
             )
-    check_poolings_stay_apart(student, oracle, rng, "avg", [x, x[:, :, ::-1]], ((2, 3), 1, (1, 0)))
+    check_poolings_stay_apart(
+        student, oracle, rng, "avg", [x, x[:, :, ::-1], x[:1, :, 2:]], ((2, 3), 1, (1, 0))
+    )
     _, cache = unpack(student.avg_pool2d_forward(x, (3, 2), 1), 2, "avg_pool2d_forward")
     dout = rng.normal(size=(2, 1, 5, 7))
     check_unchanged("avg_pool2d_backward", student.avg_pool2d_backward, dout, cache)
@@ -333,7 +341,7 @@ def test_conv2d_forward_fast_is_right_for_other_shapes(student, rng, oracle):
         ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
         ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
         ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
-        ((2, 1, 8, 5), (3, 1, 4, 2), np.float64, {"stride": 2, "padding": np.int64(2)}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": np.int64(2)}),
     ):
         case = draw_convolution(rng, x_shape, w_shape, dtype, **sizes)
         case = Convolution(sliced(case.x), transposed(case.w), case.b, sizes)
@@ -353,7 +361,7 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
         ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
         ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
         ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
-        ((2, 1, 8, 5), (3, 1, 4, 2), np.float64, {"stride": 2, "padding": 2}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": 2}),
     ):
         case = draw_convolution(rng, x_shape, w_shape, dtype, **sizes)
         check_convolution_gradients(
@@ -383,12 +391,12 @@ def test_parameters_are_counted_right_for_any_layer(student, rng):
     """Weights and biases of convolutions and dense layers of any size."""
     for _ in range(20):
         c_in, c_out, kh, kw = (int(size) for size in rng.integers(1, 30, size=4))
-        # A layer with biases has one more input, which is always 1.
         for bias in (True, False):
+            flag = () if bias else (False,)
             for kernel, area in (((kh, kw), kh * kw), (kh, kh * kh)):
-                result = student.conv_parameters(c_in, c_out, kernel, bias)
-                expected = (c_in * area + int(bias)) * c_out
+                result = student.conv_parameters(c_in, c_out, kernel, *flag)
+                expected = c_in * area * c_out + bias * c_out
                 assert_equal(result, expected, what="the number of a convolution's parameters")
-            result = student.linear_parameters(c_in, c_out, bias)
-            expected = (c_in + int(bias)) * c_out
+            result = student.linear_parameters(c_in, c_out, *flag)
+            expected = c_in * c_out + bias * c_out
             assert_equal(result, expected, what="the number of a dense layer's parameters")
