@@ -6,6 +6,11 @@ A ?=
 SUBMISSION ?=
 OUT ?=
 
+define NAMED
+@test -n "$(A)" && test -n "$(SUBMISSION)" || \
+	{ echo "Say which: make $@ A=a1 SUBMISSION=path" >&2; exit 2; }
+endef
+
 .DEFAULT_GOAL := all
 .PHONY: all help test stubs answers figures build grade gradescope semester bench lint clean
 
@@ -13,7 +18,7 @@ all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade refer
 	@$(RUN) -m autograder release $(A)
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/' | column -t -s '|'
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,13 +47,13 @@ build: $(VENV)/.installed  ## build handout and autograder zips into dist/
 	@$(RUN) -m autograder build $(A)
 
 grade: $(VENV)/.installed  ## grade one submission: make grade A=a1 SUBMISSION=path [OUT=results.json]
-	@$(call need,A,SUBMISSION)
-	@$(RUN) -m autograder grade $(A) $(SUBMISSION) $(if $(OUT),--out $(OUT))
+	$(NAMED)
+	@$(RUN) -m autograder grade $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
 
 gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradescope: A=a1 SUBMISSION=path
-	@$(call need,A,SUBMISSION)
+	$(NAMED)
 	@$(RUN) -m autograder build $(A) > /dev/null
-	@$(RUN) -m autograder rehearse $(A) $(SUBMISSION) $(if $(OUT),--out $(OUT))
+	@$(RUN) -m autograder rehearse $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
 
 semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 	@$(RUN) -m autograder semester
@@ -64,5 +69,3 @@ lint: $(VENV)/.installed  ## format, lint and check types
 clean:  ## remove dist/ and caches, but not .venv
 	@rm -rf dist .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
-
-need = $(if $(and $($(strip $(firstword $(subst $(comma), ,$(1))))),$($(2))),true,{ echo "Say which: make $@ A=a1 SUBMISSION=path" >&2; exit 2; })
