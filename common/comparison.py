@@ -5,20 +5,26 @@ from typing import Any
 
 import numpy as np
 
+from common.evidence import LOG, Compared, Evidence
 from common.failures import Failure
+from common.relations import relation
 
 # The largest error allowed, as a part of the largest expected entry.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
 
 
-def check(condition: bool, sentence: str, details: str = "", help: str = "") -> None:
+def check(
+    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
+) -> None:
     """Fail with that sentence unless the condition holds.
 
     The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
-    details are shown for public tests only.
+    details are shown for public tests only. `value` is the student's array, where there is one.
     """
+    LOG.checks += 1
     if not condition:
-        raise Failure(sentence, details, help)
+        evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
+        raise Failure(sentence, details, help, evidence=evidence)
 
 
 def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
@@ -79,6 +85,7 @@ def assert_close(
         actual.dtype == expected.dtype,
         f"{what} must have dtype {expected.dtype}, but it has {actual.dtype}.",
         help="float32 in gives float32 out; see the conventions at the top of the file.",
+        value=actual,
     )
     check_finite(actual, expected, what)
     check_values(actual, expected, what, axes, tolerance)
@@ -103,13 +110,17 @@ def check_shape(
         f"{what} has {actual.ndim} axes, but it must have {expected.ndim}"
         + (f" ({', '.join(axes)})." if axes else "."),
         shapes,
+        value=actual,
     )
     wrong = [
         axes[axis] if axes else f"axis {axis}"
         for axis in range(expected.ndim)
         if actual.shape[axis] != expected.shape[axis]
     ]
-    check(not wrong, f"{what} has the wrong size along {' and '.join(wrong)}.", shapes)
+    sentence = f"{what} has the wrong size along {' and '.join(wrong)}."
+    if wrong:
+        sentence += f" {relation(actual, expected, axes)}".rstrip()
+    check(not wrong, sentence, shapes, value=actual)
 
 
 def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
@@ -124,6 +135,7 @@ def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
         not found,
         f"{what} holds {' and '.join(found)} where numbers are expected.",
         f"{nans} NaN and {infinities} infinite values among {actual.size}.",
+        value=actual,
     )
 
 
@@ -148,6 +160,8 @@ def check_values(
     scale = 1.0 if exact else float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
     worst = np.unravel_index(int(np.argmax(difference)), difference.shape)
     error = float(difference[worst]) / (scale or 1.0)
+    LOG.checks += 1
+    LOG.compared.append(Compared(error, tolerance))
     if error <= tolerance:
         return
     wrong = int((difference > tolerance * (scale or 1.0)).sum())
@@ -156,6 +170,8 @@ def check_values(
         f"{wrong} of {expected.size} values are off. The largest error is at "
         f"{place(worst, axes)}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
         f"(relative error {error:.1e}, allowed {tolerance:.0e}).",
+        relation=relation(actual, expected, axes),
+        evidence=Evidence(LOG.checks, actual, ""),
     )
 
 

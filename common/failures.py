@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.evidence import Evidence
+
 TRACEBACK_LIMIT = 4000
 
 
@@ -14,20 +16,31 @@ class Explanation:
 
     sentence: str  # never holds a test's inputs or expected values: hidden tests show it too
     details: str = ""  # values and tracebacks: public tests only
+    relation: str = ""  # how the wrong result relates to the right one
     help: str = ""  # what to try
+    hint: str = ""  # which known mistake it is
 
     def text(self, hidden: bool) -> str:
         """The explanation as a student may see it."""
-        parts = [self.sentence, "" if hidden else self.details, self.help]
+        details = "" if hidden else self.details
+        parts = [self.sentence, details, self.relation, self.help, self.hint]
         return "\n".join(part for part in parts if part)
 
 
 class Failure(AssertionError):
     """A test's own verdict: this is not right, and here is why."""
 
-    def __init__(self, sentence: str, details: str = "", help: str = "") -> None:
-        super().__init__("\n".join(part for part in (sentence, details, help) if part))
-        self.explanation = Explanation(sentence, details, help)
+    def __init__(
+        self,
+        sentence: str,
+        details: str = "",
+        help: str = "",
+        relation: str = "",
+        evidence: Evidence | None = None,
+    ) -> None:
+        self.explanation = Explanation(sentence, details, relation, help)
+        self.evidence = evidence
+        super().__init__(self.explanation.text(hidden=False))
 
 
 class ChildFailure(Exception):

@@ -14,7 +14,9 @@ import pytest
 from common.answers import RecordingOracle, StoredOracle
 from common.assignment import ROOT, Assignment, load_assignment
 from common.direct import DirectFace
+from common.evidence import LOG
 from common.failures import explain
+from common.hints import add_hint
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
 from common.values import Handle
 
@@ -138,6 +140,12 @@ def stored_oracle(folder: Path) -> StoredOracle:
     return STORED[folder]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Count checks from the start of each test."""
+    LOG.clear()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -164,7 +172,8 @@ def words(item: pytest.Item, error: BaseException) -> str:
     title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
     points = format_points(decorated(item, "__weight__", 0))
     head = f"Exercise {decorated(item, '__number__', '')}, {points} points. {title}"
-    return f"{head}\n\n{explain(error).text(hidden=False)}\n"
+    told = add_hint(explain(error), error, item.path.parent, item.name)
+    return f"{head}\n\n{told.text(hidden=False)}\n"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

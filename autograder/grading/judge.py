@@ -17,11 +17,13 @@ import pytest
 
 from autograder.grading.intake import Submission
 from autograder.grading.results import Outcome, Result, write_results
-from autograder.grading.sandbox import Sandbox
+from autograder.grading.sandbox import Defence, Sandbox
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
 from common.errors import CourseError
+from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, explain
+from common.hints import add_hint, evidence_of
 from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
 from common.semester import Semester
@@ -41,28 +43,68 @@ class Settings:
     unsafe: bool = False
     private: tuple[Path, ...] = ()
     on_test: Callable[[Outcome], None] = lambda outcome: None
+    only: tuple[str, ...] | None = None  # names of tests to run, in this order; None: all
+    stop_at_failure: bool = False
 
 
 def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
     """Grade one submission. If `out` is given, a complete result is there at every moment."""
-    start = time.monotonic()
+    result = new_result(assignment, submission, settings)
+    if settings.direct:
+        return grade_directly(result, submission, settings)
+    oracle = import_meanwhile(f"tests.{assignment.name}.oracle")
+    with Sandbox(assignment) as sandbox:
+        return grade_in(sandbox, result, submission, settings, oracle)
+
+
+def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
+    """The result before anything has run: every test of it failed."""
     tests = read_roster(ROOT / "tests" / assignment.name)
-    result = Result(assignment, tests, settings.semester.fingerprint, notes=list(submission.notes))
+    if settings.only is not None:
+        by_name = {test.name: test for test in tests}
+        tests = [by_name[name] for name in settings.only]
+    fingerprint = settings.semester.fingerprint
+    result = Result(assignment, tests, fingerprint, notes=list(submission.notes))
     save(result, settings)
+    return result
+
+
+def grade_in(
+    sandbox: Sandbox,
+    result: Result,
+    submission: Submission,
+    settings: Settings,
+    busy: threading.Thread | None = None,
+) -> Result:
+    """Grade in a sandbox, which may have served other submissions before."""
+    start = time.monotonic()
+    with laid_out(submission, result.assignment) as packages:
+        defences = sandbox.admit(packages, (ROOT / "tests", *settings.private))
+    result.defences = [str(defence) for defence in defences]
+    check_floor(defences, settings.unsafe)
+    run_tests(Judge(result, IsolatedFace(sandbox), settings, busy))
+    return finish(result, settings, time.monotonic() - start)
+
+
+def grade_directly(result: Result, submission: Submission, settings: Settings) -> Result:
+    """Grade in this process, for debugging."""
+    start = time.monotonic()
+    result.defences = [UNPROTECTED]
+    with laid_out(submission, result.assignment) as packages:
+        run_tests(Judge(result, DirectFace(result.assignment, packages), settings))
+    return finish(result, settings, time.monotonic() - start)
+
+
+@contextmanager
+def laid_out(submission: Submission, assignment: Assignment) -> Iterator[dict[str, Path]]:
+    """The submission's files in a folder, by the package that they make."""
     with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
-        folder = submission.write_to(Path(scratch) / assignment.name)
-        packages = {assignment.name: folder}
-        if settings.direct:
-            result.defences = [UNPROTECTED]
-            run_tests(Judge(result, DirectFace(assignment, packages), settings))
-        else:
-            private = (ROOT / "tests", *settings.private)
-            oracle = import_meanwhile(f"tests.{assignment.name}.oracle")
-            with Sandbox(assignment, packages, private) as sandbox:
-                result.defences = [str(defence) for defence in sandbox.defences]
-                check_floor(sandbox, settings.unsafe)
-                run_tests(Judge(result, IsolatedFace(sandbox), settings, oracle))
-    result.seconds = time.monotonic() - start
+        yield {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
+
+
+def finish(result: Result, settings: Settings, seconds: float) -> Result:
+    """The result after everything has run."""
+    result.seconds = seconds
     result.finished = True
     save(result, settings)
     return result
@@ -78,11 +120,11 @@ def import_meanwhile(module: str) -> threading.Thread:
     return thread
 
 
-def check_floor(sandbox: Sandbox, unsafe: bool) -> None:
+def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
     """Refuse to grade where student code could read the tests or write its own result."""
-    if sandbox.floor_reached or unsafe:
+    if unsafe or all(defence.holds for defence in defences if defence.floor):
         return
-    open_doors = "; ".join(d.name for d in sandbox.defences if not d.holds)
+    open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
     raise CourseError(
         f"This machine can't protect the grader (not true here: {open_doors}). "
         "Run as root, or on Linux 5.13 or later; --unsafe grades all the same."
@@ -136,6 +178,7 @@ class Judge:
         self.busy = busy
         self.by_name = {test.name: test for test in result.tests}
         self.failures: dict[str, Explanation] = {}
+        self.evidence: dict[str, Evidence | None] = {}
         self.passed: set[str] = set()
         self.started = 0.0
 
@@ -143,6 +186,13 @@ class Judge:
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
         config.stash[SALT] = self.settings.semester.salt
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Run the chosen tests, in the chosen order."""
+        place = {test.name: index for index, test in enumerate(self.result.tests)}
+        items[:] = sorted(
+            (item for item in items if item.name in place), key=lambda item: place[item.name]
+        )
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self.busy and TIMING in self.by_name[item.name].tags:
@@ -157,12 +207,19 @@ class Judge:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.excinfo is not None:
-            self.failures.setdefault(item.name, explain(call.excinfo.value))
+            self.note_failure(item, call.excinfo.value)
         elif call.when == "call" and report.outcome == "passed":
             self.passed.add(item.name)
         if call.when == "teardown":
             self.record(item.name)
         return report
+
+    def note_failure(self, item: pytest.Item, error: BaseException) -> None:
+        """Keep the first reason for a test's failure."""
+        if item.name not in self.failures:
+            told = add_hint(explain(error), error, item.path.parent, item.name)
+            self.failures[item.name] = told
+            self.evidence[item.name] = evidence_of(error)
 
     def record(self, name: str) -> None:
         """Note how a test ended, and save it at once. A skipped test has not passed."""
@@ -174,6 +231,8 @@ class Judge:
             failure if not passed else None,
             getattr(self.face, "printed", ""),
             time.monotonic() - self.started,
+            self.evidence.get(name),
+            tuple(LOG.compared),
         )
         self.result.outcomes[name] = outcome
         self.result.seconds += outcome.seconds
@@ -185,6 +244,7 @@ def run_tests(judge: Judge) -> None:
     """Run the public and the hidden tests of an assignment in this process."""
     folder = ROOT / "tests" / judge.result.assignment.name
     files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
-    code = run_graded_tests(files, judge)
+    options = ["-x"] if judge.settings.stop_at_failure else []
+    code = run_graded_tests(files, judge, *options)
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         judge.result.notes.append(f"The tests could not be run to their end ({code.name.lower()}).")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common.assignment import Assignment
+from common.evidence import Compared, Evidence
 from common.failures import Explanation
 from common.roster import GradedTest
 
@@ -23,6 +24,8 @@ class Outcome:
     explanation: Explanation | None = None
     printed: str = ""
     seconds: float = 0.0
+    evidence: Evidence | None = None  # what a failed check saw, for hints
+    compared: tuple[Compared, ...] = ()  # how far off each comparison was, for margins
 
     @property
     def score(self) -> float:

@@ -45,30 +45,41 @@ class Defence:
     name: str
     holds: bool
     means: str
+    floor: bool = False  # without it, a result means nothing
 
     def __str__(self) -> str:
         return f"{self.name}: {self.means if self.holds else 'not protected'}"
 
 
 class Sandbox:
-    """Runs a submission in children that can compute, and little else.
+    """Runs submissions in children that can compute, and little else; one submission at a time."""
 
-    packages: the folders in which `import assignments.X` finds X.
-    private: files and folders that a child must not reach; whether it does is tried, not assumed.
-    """
-
-    def __init__(
-        self, assignment: Assignment, packages: Mapping[str, Path], private: Iterable[Path] = ()
-    ) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
         self.folder.chmod(0o711)
-        (self.folder / "homes").mkdir(mode=0o711)
-        self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
+        for name, mode in (("homes", 0o711), ("private", 0o700)):
+            (self.folder / name).mkdir(mode=mode)
+        (self.folder / "private" / "secret").touch(mode=0o600)
+        self.packages: dict[str, str] = {}
         self.slot = Slot() if os.getuid() == 0 else None
         self.control, self.process = self.start_server()
+        self.ready = False
         self.own_tree = False
-        self.defences = self.probe(list(private))
+
+    def admit(
+        self, packages: Mapping[str, Path], private: Iterable[Path] = ()
+    ) -> tuple[Defence, ...]:
+        """Take a submission in, in place of the one before.
+
+        packages: the folders in which `import assignments.X` finds X.
+        private: what children must not reach; whether they can is tried, not assumed.
+        """
+        if not self.ready:
+            self.wait_until_ready()
+        shutil.rmtree(self.folder / "packages", ignore_errors=True)
+        self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
+        return self.probe(list(private))
 
     def copy_package(self, name: str, source: Path) -> str:
         """Put the files of a package where children can read them."""
@@ -101,10 +112,11 @@ class Sandbox:
     def wait_until_ready(self) -> None:
         """Wait for the server to have loaded its libraries."""
         try:
-            if not self.control.recv(1 << 16):
-                raise TimeoutError
+            self.ready = bool(self.control.recv(1 << 16))
         except TimeoutError:
-            raise CourseError("The fork server didn't start.") from None
+            self.ready = False
+        if not self.ready:
+            raise CourseError("The fork server didn't start.")
 
     def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
         """One question to the fork server, and its answer."""
@@ -147,10 +159,7 @@ class Sandbox:
 
     def probe(self, private: list[Path]) -> tuple[Defence, ...]:
         """Try from inside a child what must not be possible, and name what holds."""
-        self.wait_until_ready()
         own = self.folder / "private"
-        own.mkdir(mode=0o700)
-        (own / "secret").touch(mode=0o600)
         with socket.create_server(("127.0.0.1", 0)) as listener, self.child() as child:
             attempts = Attempts(
                 read=[str(path) for path in [own / "secret", *files_among(private)]],
@@ -163,8 +172,8 @@ class Sandbox:
         files += [f"Landlock {landlock.version()}"] if landlock.version() else []
         calls = "system call filter" if seccomp.supported() else "Landlock"
         return (
-            Defence("tests and metadata can't be read", refused[FILES], ", ".join(files)),
-            Defence("results can't be written", refused[RESULTS], ", ".join(files)),
+            Defence("tests and metadata can't be read", refused[FILES], ", ".join(files), True),
+            Defence("results can't be written", refused[RESULTS], ", ".join(files), True),
             Defence("no network", refused[NETWORK], calls),
             Defence("no other programs", refused[PROGRAMS], calls),
             Defence("nothing outlives a test", True, "pid namespace" if self.own_tree else "sweep"),
@@ -186,11 +195,6 @@ class Sandbox:
                 target = Path(importlib.util.cache_from_source(str(folder / file)))
                 target.write_bytes(importlib.util.MAGIC_NUMBER + UNCHECKED + code)
                 target.chmod(0o644)
-
-    @property
-    def floor_reached(self) -> bool:
-        """Whether student code can neither read the tests nor write the result."""
-        return all(defence.holds for defence in self.defences[:2])
 
     def close(self) -> None:
         """End the server and remove all that was made."""

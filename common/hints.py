@@ -1,0 +1,145 @@
+"""Recognises known mistakes: a wrong output that a mistake was seen to give gets that one's hint.
+
+A hint file holds what mistakes gave at each check of each test: outputs, never code.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from common.assignment import Record
+from common.evidence import LOG, Evidence
+from common.failures import Explanation, Failure, StudentCall
+
+PUBLIC_HINTS, HIDDEN_HINTS = "hints.bin", "hidden_hints.bin"
+KEPT_VALUES = 1024
+# How far two float results of the same mistake may lie apart, as a part of the largest entry.
+CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
+
+
+class Fingerprint(Record, frozen=True):
+    """What a failed check saw, in a bounded number of bytes."""
+
+    dtype: str  # "" where the check saw no array
+    shape: tuple[int, ...]
+    values: bytes  # the first entries, floats as float32
+    total: float  # sums over all entries, so that the rest counts too
+    magnitude: float
+    text: str  # a hash of what was said, where the check saw no array
+
+
+class Sighting(Record, frozen=True):
+    """A mistake at a check of a test."""
+
+    test: str
+    check: int
+    mistake: str
+    seen: Fingerprint
+
+
+class HintFile(Record, frozen=True):
+    """All sightings, and the hint of each mistake, the most specific mistake first."""
+
+    hints: dict[str, str]
+    sightings: list[Sighting]
+
+
+def evidence_of(error: BaseException) -> Evidence | None:
+    """What a failure saw: a check's own evidence, or an exception that student code raised."""
+    if isinstance(error, Failure):
+        return error.evidence
+    call: StudentCall | None = getattr(error, "student_call", None)
+    if call is None or isinstance(error, NotImplementedError):
+        return None
+    return Evidence(LOG.checks, None, f"{call.function} raised {type(error).__name__}: {error}")
+
+
+def fingerprint(evidence: Evidence) -> Fingerprint:
+    """A piece of evidence in a bounded number of bytes."""
+    value = evidence.value
+    if not isinstance(value, np.ndarray):
+        text = hashlib.sha256(evidence.text.encode("utf-8", "replace")).hexdigest()[:16]
+        return Fingerprint("", (), b"", 0.0, 0.0, text)
+    flat = value.ravel()
+    head = flat[:KEPT_VALUES]
+    if head.dtype.kind == "f":
+        head = head.astype("<f4")
+    with np.errstate(all="ignore"):
+        total, magnitude = float(np.sum(flat * 1.0)), float(np.sum(np.abs(flat * 1.0)))
+    return Fingerprint(str(value.dtype), value.shape, head.tobytes(), total, magnitude, "")
+
+
+def same(first: Fingerprint, second: Fingerprint) -> bool:
+    """Whether two checks saw the same, but for float noise."""
+    kind = (first.dtype, first.shape, first.text)
+    if kind != (second.dtype, second.shape, second.text):
+        return False
+    close = CLOSE.get(first.dtype)
+    if close is None or first.values == second.values:
+        return first.values == second.values
+    left, right = (np.frombuffer(side.values, "<f4").astype(float) for side in (first, second))
+    if not np.array_equal(np.isfinite(left), np.isfinite(right)):
+        return False
+    finite = np.isfinite(left)
+    bound = close * float(np.max(np.abs(right[finite]), initial=0.0))
+    sums = max(abs(first.total - second.total), abs(first.magnitude - second.magnitude))
+    enough = not np.isfinite(sums) or sums <= close * max(first.magnitude, second.magnitude)
+    return bool(np.all(np.abs(left[finite] - right[finite]) <= bound)) and enough
+
+
+def write_hints(file: Path, content: HintFile) -> None:
+    """Store hints; the same hints always give the same bytes."""
+    file.write_bytes(zlib.compress(msgspec.msgpack.encode(content), 9))
+
+
+def read_hints(file: Path) -> HintFile:
+    """The stored hints; none where there is no file."""
+    if not file.is_file():
+        return HintFile({}, [])
+    return msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=HintFile)
+
+
+class Hints:
+    """Answers which mistake a failed check of a test shows."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self.hints: dict[str, str] = {}
+        self.sightings: dict[tuple[str, int], list[Sighting]] = {}
+        for file in files:
+            content = read_hints(file)
+            self.hints |= content.hints
+            for sighting in content.sightings:
+                self.sightings.setdefault((sighting.test, sighting.check), []).append(sighting)
+        self.rank = {mistake: place for place, mistake in enumerate(self.hints)}
+
+    def find(self, test: str, evidence: Evidence | None) -> str:
+        """The hint for a failed check, the most specific where several mistakes look the same."""
+        known = self.sightings.get((test, evidence.check), []) if evidence else []
+        if not evidence or not known:
+            return ""
+        seen = fingerprint(evidence)
+        matching = [entry.mistake for entry in known if same(seen, entry.seen)]
+        return self.hints[min(matching, key=self.rank.__getitem__)] if matching else ""
+
+
+LOADED: dict[Path, Hints] = {}
+
+
+def hints_beside(folder: Path) -> Hints:
+    """The hints that lie beside an assignment's tests, read once."""
+    if folder not in LOADED:
+        LOADED[folder] = Hints(folder / name for name in (PUBLIC_HINTS, HIDDEN_HINTS))
+    return LOADED[folder]
+
+
+def add_hint(
+    explanation: Explanation, error: BaseException, folder: Path, test: str
+) -> Explanation:
+    """The explanation, with the hint of the mistake that it shows, if it is a known one."""
+    hint = hints_beside(folder).find(test, evidence_of(error))
+    return replace(explanation, hint=hint) if hint else explanation

@@ -1,0 +1,116 @@
+"""Simple relations between a wrong array and the right one, told in words."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+
+MAX_AXES = 4
+CLOSE = 1e-6
+
+
+def relation(actual: np.ndarray, expected: np.ndarray, axes: Sequence[str] | None) -> str:
+    """The first simple relation that holds, as a sentence; "" where none does.
+
+    Nothing is said of an expected array that is too plain for a relation to mean anything.
+    """
+    if expected.dtype.kind not in "iuf" or actual.dtype.kind not in "iuf" or expected.size < 2:
+        return ""
+    right = expected.astype(np.float64)
+    wrong = actual.astype(np.float64)
+    scale = float(np.max(np.abs(right)))
+    if not scale or not np.isfinite(scale) or np.ptp(right) <= CLOSE * scale:
+        return ""
+    names = list(axes) if axes else [f"axis {axis}" for axis in range(right.ndim)]
+    same = closeness(scale)
+    for search in (transposed, *SAME_SHAPE) if wrong.shape == right.shape else (transposed,):
+        for sentence in search(wrong, right, names, same):
+            return sentence
+    return ""
+
+
+Same = Callable[[np.ndarray, np.ndarray], bool]
+
+
+def closeness(scale: float) -> Same:
+    """A comparison of arrays to a part of the largest expected entry."""
+
+    def same(first: np.ndarray, second: np.ndarray) -> bool:
+        if first.shape != second.shape:
+            return False
+        with np.errstate(invalid="ignore"):
+            return bool(np.all(np.abs(first - second) <= CLOSE * scale))
+
+    return same
+
+
+def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Equal, but for the order of the axes."""
+    if wrong.ndim != right.ndim or not 2 <= right.ndim <= MAX_AXES:
+        return
+    for order in list(permutations(range(right.ndim)))[1:]:
+        if same(wrong, right.transpose(order)):
+            moved = [names[axis] for place, axis in enumerate(order) if place != axis]
+            yield f"It is right up to the order of its axes: {' and '.join(moved)} are swapped."
+
+
+def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Off by a constant factor, or with the opposite sign."""
+    factor = float(np.sum(wrong * right) / np.sum(right * right))
+    if same(wrong, -right):
+        yield "It has the opposite sign everywhere."
+    elif factor and np.isfinite(factor) and same(wrong, factor * right):
+        yield f"It is off by a constant factor of {factor:.6g}."
+
+
+def shifted(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Off by a constant that is added."""
+    difference = wrong - right
+    if same(difference, np.full_like(difference, difference.flat[0])):
+        yield "It is off by the same amount everywhere."
+
+
+def flipped(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Equal, but read backwards along one axis or two."""
+    for axis in range(right.ndim):
+        if right.shape[axis] > 1 and same(wrong, np.flip(right, axis)):
+            yield f"It is right, but backwards along the {names[axis]} axis."
+    if right.ndim >= 2 and same(wrong, np.flip(right, (-2, -1))):
+        yield f"It is right, but backwards along the {names[-2]} and {names[-1]} axes."
+
+
+def partly_right(
+    wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same
+) -> Iterator[str]:
+    """Right except on the border, or for the first or the last along one axis only."""
+    inner = (..., slice(1, -1), slice(1, -1))
+    if right.ndim >= 2 and min(right.shape[-2:]) > 2 and same(wrong[inner], right[inner]):
+        yield "It is right except on the border."
+    for axis in range(right.ndim):
+        if right.shape[axis] < 2:
+            continue
+        for position, word in ((0, "first"), (-1, "last")):
+            if same(wrong.take(position, axis), right.take(position, axis)):
+                yield f"It is right for the {word} {names[axis]} only."
+
+
+def zeros(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Nothing but zeros."""
+    if not np.any(wrong):
+        yield "It is all zeros."
+
+
+def one_off(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+    """Moved by one along an axis."""
+    for axis in range(right.ndim):
+        size = right.shape[axis]
+        if size < 3:
+            continue
+        behind, ahead = np.arange(size - 1), np.arange(1, size)
+        if same(wrong.take(ahead, axis), right.take(behind, axis)) or same(
+            wrong.take(behind, axis), right.take(ahead, axis)
+        ):
+            yield f"It is right, but moved by one along the {names[axis]} axis."
+
+
+SAME_SHAPE = (zeros, scaled, shifted, flipped, one_off, partly_right)
