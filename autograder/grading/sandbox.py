@@ -58,7 +58,7 @@ class Sandbox:
         self.assignment = assignment
         self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
         self.folder.chmod(0o711)
-        for name, mode in (("homes", 0o711), ("private", 0o700)):
+        for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
             (self.folder / name).mkdir(mode=mode)
         (self.folder / "private" / "secret").touch(mode=0o600)
         self.packages: dict[str, str] = {}
@@ -77,7 +77,8 @@ class Sandbox:
         """
         if not self.ready:
             self.wait_until_ready()
-        shutil.rmtree(self.folder / "packages", ignore_errors=True)
+        for old in (self.folder / "packages").iterdir():
+            shutil.rmtree(old)
         self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
         return self.probe(list(private))
 
@@ -85,7 +86,7 @@ class Sandbox:
         """Put the files of a package where children can read them."""
         target = self.folder / "packages" / name
         shutil.copytree(source, target)
-        for path in [target.parent, target, *target.rglob("*")]:
+        for path in [target, *target.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
         return str(target)
 

@@ -40,11 +40,12 @@ class Confinement:
         """The Landlock rules for a plan, where there is Landlock; made once, and kept."""
         if not landlock.version():
             return None
-        paths = [*plan.packages.values(), str(Path(plan.home).parent)]
+        # Rules are for the folders around packages and homes: these stay, what is in them doesn't.
+        packages = sorted({Path(folder).parent for folder in plan.packages.values()})
         modules = frozenset(entry.call for entry in plan.forbidden)
-        key = (modules, *paths)
+        key = (modules, *packages, Path(plan.home).parent)
         if key not in self.rulesets:
-            readable = [*map(Path, [*SYSTEM, *plan.packages.values()]), ROOT / "common"]
+            readable = [*map(Path, SYSTEM), *packages, ROOT / "common"]
             readable += [path for folder in self.folders for path in importable(folder, modules)]
             writable = [Path(plan.home).parent, Path("/dev/null")]
             self.rulesets[key] = landlock.prepare(self.folders, readable, writable)

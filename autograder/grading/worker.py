@@ -1,0 +1,119 @@
+"""A warm judge: grades one submission after another, for whoever asks over a socket.
+
+Run as `python -m autograder.grading.worker DESCRIPTOR ASSIGNMENT`, in a checkout or a built zip.
+"""
+
+import importlib
+import socket
+import sys
+
+import msgspec
+
+from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.intake import Submission
+from autograder.grading.judge import Settings, grade_in, new_result
+from autograder.grading.results import Outcome
+from autograder.grading.sandbox import Sandbox
+from common.assignment import ROOT, Record, load_assignment
+from common.evidence import Compared
+from common.hints import Fingerprint, fingerprint
+from common.semester import Semester
+
+
+class Job(Record, frozen=True):
+    """One submission to grade."""
+
+    files: dict[str, bytes]
+    salt: str
+    only: tuple[str, ...] | None = None  # names of tests, in the order to run them
+    stop_at_failure: bool = False
+    test_seconds: float | None = None  # None: what assignment.toml says
+
+
+class Verdict(Record, frozen=True):
+    """How one test ended."""
+
+    test: str
+    exercise: str
+    hidden: bool
+    points: float
+    passed: bool
+    text: str
+    hint: str
+    seconds: float
+    check: int  # the check that failed; 0 where none did
+    seen: Fingerprint | None
+    compared: tuple[tuple[float, float], ...]  # error and tolerance of each comparison
+
+
+class Reply(Record, frozen=True):
+    """How all tests of a job ended, or why they could not be run."""
+
+    verdicts: list[Verdict]
+    notes: list[str]
+    seconds: float
+    fault: str = ""
+
+
+def verdict(outcome: Outcome) -> Verdict:
+    """An outcome as it is told."""
+    test, evidence = outcome.test, outcome.evidence
+    return Verdict(
+        test=test.name,
+        exercise=test.exercise,
+        hidden=test.hidden,
+        points=test.points,
+        passed=outcome.passed,
+        text=outcome.explanation.text(hidden=False) if outcome.explanation else "",
+        hint=outcome.explanation.hint if outcome.explanation else "",
+        seconds=outcome.seconds,
+        check=evidence.check if evidence else 0,
+        seen=fingerprint(evidence) if evidence else None,
+        compared=tuple(map(as_pair, outcome.compared)),
+    )
+
+
+def as_pair(compared: Compared) -> tuple[float, float]:
+    """Error and tolerance; an error that is no number counts as infinite."""
+    error = compared.error if compared.error == compared.error else float("inf")
+    return error, compared.tolerance
+
+
+def grade_job(sandbox: Sandbox, job: Job) -> Reply:
+    """Grade one job. A fault of the machinery is told, never taken for a failed test."""
+    assignment = load_assignment(sandbox.assignment.name)
+    if job.test_seconds is not None:
+        limits = msgspec.structs.replace(assignment.limits, test_seconds=job.test_seconds)
+        assignment = msgspec.structs.replace(assignment, limits=limits)
+    sandbox.assignment = assignment
+    settings = Settings(
+        semester=Semester("proof", job.salt), only=job.only, stop_at_failure=job.stop_at_failure
+    )
+    submission = Submission(files=dict(job.files))
+    try:
+        result = new_result(assignment, submission, settings)
+        result = grade_in(sandbox, result, submission, settings)
+    except Exception as error:
+        return Reply([], [], 0.0, f"{type(error).__name__}: {error}")
+    verdicts = [verdict(outcome) for outcome in result.outcomes.values()]
+    return Reply(verdicts, result.notes, result.seconds)
+
+
+def main() -> None:
+    """Load what every job needs, then take jobs until the other side hangs up."""
+    sys.path.insert(0, str(ROOT))
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    assignment = load_assignment(sys.argv[2])
+    with Sandbox(assignment) as sandbox:
+        importlib.import_module(f"tests.{assignment.name}.oracle")
+        while True:
+            try:
+                frame = receive_frame(sock)
+            except (ChannelClosed, ConnectionError):
+                return
+            reply = grade_job(sandbox, msgspec.msgpack.decode(frame, type=Job))
+            send_frame(sock, msgspec.msgpack.encode(reply))
+
+
+if __name__ == "__main__":
+    main()
