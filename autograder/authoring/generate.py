@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.authoring.markers import make_stub
+from autograder.authoring.markers import find_blocks, make_stub
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 from common.roster import (
@@ -22,10 +22,9 @@ def generated_files(assignment: Assignment, root: Path = ROOT) -> dict[Path, str
     """What each generated file of an assignment must hold."""
     folder = root / "assignments" / assignment.name
     tests = root / "tests" / assignment.name
-    files = {
-        folder / name: stub_of(root / "solutions" / assignment.name / name, assignment)
-        for name in assignment.files
-    }
+    solutions = [root / "solutions" / assignment.name / name for name in assignment.files]
+    files = {folder / file.name: stub_of(file, assignment) for file in solutions}
+    check_functions(assignment, solutions)
     files[folder / "README.md"] = with_table(
         folder / "README.md", exercise_table(assignment, tests)
     )
@@ -66,6 +65,22 @@ def stub_of(solution: Path, assignment: Assignment) -> str:
         raise CourseError(f"{solution}: {top} belongs to no exercise of assignment.toml.")
 
     return make_stub(solution.read_text("utf-8"), str(solution), message)
+
+
+def check_functions(assignment: Assignment, solutions: list[Path]) -> None:
+    """Every function of an exercise has a solution block; one without would be handed out."""
+    written = {
+        block.function.partition(".")[0]
+        for file in solutions
+        for block in find_blocks(file.read_text("utf-8"), str(file))
+    }
+    for exercise in assignment.exercises:
+        for function in exercise.functions:
+            if function not in written:
+                raise CourseError(
+                    f"{solutions[0].parent}: {function} of exercise {exercise.number} "
+                    "has no solution block."
+                )
 
 
 def exercise_table(assignment: Assignment, tests: Path) -> str:

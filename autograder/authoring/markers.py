@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from common.errors import CourseError
 
 BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
-MARKER_LIKE = re.compile(r"#+\s*(begin|end)\b.*\bsolutions?\b", re.IGNORECASE)
+# Generous, since a marker that is overlooked would hand its solution out.
+MARKER_LIKE = re.compile(
+    r"#[\W_]*((begin|end).*solution|solutions?[\W_]*(begin|end)\b)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ def find_blocks(source: str, file: str) -> list[Block]:
         tree = ast.parse(source)
     except SyntaxError as error:
         raise fail(error.lineno or 0, f"not valid Python: {error.msg}") from None
-    lines = source.splitlines()
+    lines = split_lines(source)
     blocks: list[Block] = []
     begun = 0
     for line, text in comments(source):
@@ -47,11 +50,14 @@ def find_blocks(source: str, file: str) -> list[Block]:
             continue
         if not begun:
             raise fail(line, f"'{END}' without a '{BEGIN}' before it")
-        if not any(is_code(inner) for inner in lines[begun : line - 1]):
+        code = [place for place in range(begun + 1, line) if is_code(lines[place - 1])]
+        if not code:
             raise fail(begun, "the solution block is empty")
-        function = enclosing_function(tree, begun, line)
+        function = enclosing_function(tree, begun, code[-1])
         if not function:
             raise fail(begun, "a solution block must lie inside one function")
+        if indent_of(lines[begun - 1]) != indent_of(lines[code[0] - 1]):
+            raise fail(begun, f"'{BEGIN}' must be indented like the code after it")
         blocks.append(Block(begun, line, function))
         begun = 0
     if begun:
@@ -65,6 +71,16 @@ def comments(source: str) -> list[tuple[int, str]]:
     return [(t.start[0], t.string) for t in tokens if t.type == tokenize.COMMENT]
 
 
+def split_lines(source: str) -> list[str]:
+    """The lines as Python counts them: str.splitlines also ends one at a form feed."""
+    return source.split("\n")
+
+
+def indent_of(line: str) -> str:
+    """The white space that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def is_code(line: str) -> bool:
     """Whether a line is more than white space or a comment."""
     return bool(line.strip()) and not line.strip().startswith("#")
@@ -75,7 +91,7 @@ def enclosing_function(tree: ast.Module, first: int, last: int) -> str:
 
     def search(body: list[ast.stmt], prefix: str) -> str:
         for node in body:
-            around = node.lineno < first and last <= (node.end_lineno or 0) + 1
+            around = node.lineno < first and last <= (node.end_lineno or 0)
             if isinstance(node, ast.ClassDef) and around:
                 return search(node.body, f"{prefix}{node.name}.")
             if isinstance(node, ast.FunctionDef) and around:
@@ -87,13 +103,12 @@ def enclosing_function(tree: ast.Module, first: int, last: int) -> str:
 
 def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
     """The file without its solutions; each block becomes one `raise NotImplementedError`."""
-    lines = source.splitlines(keepends=True)
-    blocks = find_blocks(source, file)
-    for block in reversed(blocks):
-        indent = lines[block.first - 1][: -len(lines[block.first - 1].lstrip())]
+    lines = split_lines(source)
+    for block in reversed(find_blocks(source, file)):
+        indent = indent_of(lines[block.first - 1])
         text = f'raise NotImplementedError("{block.function}: {message(block.function)}")'
-        lines[block.first - 1 : block.last] = [f"{indent}{text}\n"]
-    stub = "".join(lines)
+        lines[block.first - 1 : block.last] = [f"{indent}{text}"]
+    stub = "\n".join(lines)
     try:
         ast.parse(stub)
     except SyntaxError as error:
@@ -101,7 +116,7 @@ def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
             f"{file}: without its solutions it is not valid Python: {error.msg}, "
             f"line {error.lineno} of the stub"
         ) from None
-    leaked = solution_lines(source, file) & {line.strip() for line in stub.splitlines()}
+    leaked = solution_lines(source, file) & {line.strip() for line in split_lines(stub)}
     if leaked:
         raise CourseError(f"{file}: the stub would hold a line of the solution: {min(leaked)}")
     return stub
@@ -109,7 +124,7 @@ def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
 
 def solution_lines(source: str, file: str) -> set[str]:
     """The lines of code, without indentation, that stand in solution blocks and nowhere else."""
-    lines = [line.strip() for line in source.splitlines()]
+    lines = [line.strip() for line in split_lines(source)]
     inside: set[int] = set()
     for block in find_blocks(source, file):
         inside.update(range(block.first, block.last - 1))
