@@ -1,6 +1,7 @@
 """The graded tests of an assignment and their points, read from the tests without running them."""
 
 import ast
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,34 +52,47 @@ def read_roster(folder: Path) -> list[GradedTest]:
 
 def read_tests(file: Path) -> list[GradedTest]:
     """The graded tests of one file, in its order."""
-    tree = ast.parse(file.read_text("utf-8"), filename=str(file))
-    functions = [
-        node
+    try:
+        tree = ast.parse(file.read_text("utf-8"), filename=str(file))
+    except SyntaxError as error:
+        raise CourseError(f"{file}, line {error.lineno}: not valid Python: {error.msg}") from None
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [
+        read_test(file, node)
         for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, definitions) and node.name.lower().startswith("test")
     ]
-    return [read_test(file, function) for function in functions]
 
 
-def read_test(file: Path, function: ast.FunctionDef) -> GradedTest:
+def read_test(file: Path, function: ast.stmt) -> GradedTest:
     """One test function's decorators and docstring."""
+    if not isinstance(function, ast.FunctionDef):
+        raise CourseError(f"{file}, line {function.lineno}: a graded test is a plain function.")
     where = f"{file}, line {function.lineno}, {function.name}"
     given: dict[str, Any] = {}
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
             raise CourseError(f"{where}: a graded test takes gradescope-utils' decorators only.")
-        values = [ast.literal_eval(argument) for argument in decorator.args]
-        given[decorator.func.id] = values if decorator.func.id == "tags" else values[0]
+        kind = decorator.func.id
+        try:
+            values = [ast.literal_eval(argument) for argument in decorator.args]
+            given[kind] = values if kind == "tags" else values[0]
+        except (ValueError, IndexError):
+            raise CourseError(f"{where}: @{kind} takes its value as a literal.") from None
     for required in ("weight", "number"):
         if required not in given:
             raise CourseError(f"{where}: @{required} is missing.")
+    if not isinstance(given["weight"], int | float) or not 0 < given["weight"] < math.inf:
+        raise CourseError(f"{where}: @weight takes a number of points above 0.")
+    if not isinstance(given["number"], str):
+        raise CourseError(f'{where}: @number takes text, such as "1.2".')
     title = (ast.get_docstring(function) or "").partition("\n")[0]
     if not title:
         raise CourseError(f"{where}: a docstring that says what is right is missing.")
     hidden = file.name == HIDDEN_FILE
     return GradedTest(
         name=function.name,
-        exercise=str(given["number"]),
+        exercise=given["number"],
         points=float(given["weight"]),
         hidden=hidden,
         title=title,
