@@ -166,9 +166,7 @@ def test_prose_is_no_marker(comment):
 
 @pytest.mark.parametrize("tail", ["\n", "    # the end\n", "\n\n    # the end\n\n"])
 def test_blank_lines_and_comments_may_close_a_block(tail):
-    source = (
-        f"def f():\n    # BEGIN SOLUTION\n    return 1\n{tail}    # END SOLUTION\n\n\nx = 1\n"
-    )
+    source = f"def f():\n    # BEGIN SOLUTION\n    return 1\n{tail}    # END SOLUTION\n\n\nx = 1\n"
     stub = make_stub(source, "net.py", later)
     assert stub == 'def f():\n    raise NotImplementedError("f: later")\n\n\nx = 1\n'
 
@@ -205,7 +203,9 @@ def sources(draw):
         source += head
         stub += head
         if draw(st.booleans()):
-            body = [f"    secret{index}{line} = {line!r}" for line in range(draw(st.integers(1, 3)))]
+            body = [
+                f"    secret{index}{line} = {line!r}" for line in range(draw(st.integers(1, 3)))
+            ]
             body.insert(draw(st.integers(0, len(body))), f"    # why {draw(TEXT)}".rstrip())
             source += ["    # BEGIN SOLUTION", *body, "    # END SOLUTION"]
             stub.append(f'    raise NotImplementedError("f{index}: later")')

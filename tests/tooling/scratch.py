@@ -1,0 +1,76 @@
+"""Scratch copies of the repo and of built zips, and commands that run in them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from autograder.packaging.archive import unpack, zip_bytes
+from common.assignment import ROOT
+
+FOLDERS = ("assignments", "autograder", "common", "solutions", "tests")
+FILES = ("Makefile", "pyproject.toml", "requirements.txt")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "tooling")
+
+
+def run(
+    command: list[str | Path], cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; whether it succeeded is for the test to say."""
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**clean_environment(), **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def python(
+    *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python."""
+    return run([sys.executable, *arguments], cwd, env)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what an outer make or pytest has put there."""
+    outer = ("MAKE", "MFLAGS", "PYTEST", "PYTHONPATH", "COLUMNS")
+    return {key: value for key, value in os.environ.items() if not key.startswith(outer)}
+
+
+def copy_repo(target: Path) -> Path:
+    """The repo without the tests of the machinery, and with this Python as its .venv."""
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, target / name, ignore=LEFT_OUT)
+    for name in FILES:
+        shutil.copy(ROOT / name, target / name)
+    give_python(target)
+    (target / ".venv" / ".installed").touch()
+    return target
+
+
+def unzip(members: Mapping[str, bytes], target: Path) -> Path:
+    """What a zip of these members unpacks to."""
+    archive = target.with_suffix(".zip")
+    archive.write_bytes(zip_bytes(members))
+    unpack(archive, target)
+    return target
+
+
+def give_python(folder: Path) -> None:
+    """Make this Python the one in the folder's .venv."""
+    file = folder / ".venv" / "bin" / "python"
+    file.parent.mkdir(parents=True)
+    script(file, f'exec "{sys.executable}" "$@"')
+
+
+def script(file: Path, text: str) -> None:
+    """Write an executable shell script."""
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
