@@ -18,13 +18,14 @@ from common.failures import Failure
 
 def question(name: str, args: tuple, kwargs: dict[str, Any]) -> str:
     """A short key for a call of an oracle."""
-    digest = hashlib.sha256(name.encode())
+    digest = hashlib.sha256(f"{name}\0".encode())
     for value in [*args, *(item for pair in sorted(kwargs.items()) for item in pair)]:
         if isinstance(value, np.ndarray):
             digest.update(f"{value.dtype.str}{value.shape}".encode())
             digest.update(np.ascontiguousarray(value).tobytes())
         else:
             digest.update(repr(value).encode())
+        digest.update(b"\0")  # so that 1, 11 and 11, 1 differ
     return f"{name}-{digest.hexdigest()[:16]}"
 
 
