@@ -13,7 +13,14 @@ from common.errors import CourseError
 # Shorter lines, such as `return out`, are nobody's secret.
 SHORTEST_LINE = 12
 SHORTEST_CODE = 40
-BINARY_KINDS = (".png", ".npz")
+# Lines of at least this length are found inside other text too: comments, prose, data.
+TELLING_LINE = 24
+# What files that are not text begin with.
+BINARY_KINDS = {
+    ".png": (b"\x89PNG\r\n\x1a\n", "picture"),
+    ".npz": (b"PK", "archive of arrays"),
+    ".npy": (b"\x93NUMPY", "array"),
+}
 NEVER = ("solutions", "mistakes.toml", "alternatives", "__pycache__")
 
 
@@ -51,9 +58,10 @@ class Secrets:
             if len(line) >= SHORTEST_LINE:
                 self.lines[line] = place
         functions = {block.function for block in find_blocks(source, place)}
-        for code in code_objects(compile(source, place, "exec")):
-            if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
-                self.compiled[code.co_code] = place
+        for optimise in (0, 1, 2):
+            for code in code_objects(compile(source, place, "exec", optimize=optimise)):
+                if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
+                    self.compiled[code.co_code] = place
 
     def check(self, where: str, content: bytes) -> None:
         """Look for secrets in the bytes of one member, and in the members of a zip inside it."""
@@ -64,17 +72,25 @@ class Secrets:
             with zipfile.ZipFile(io.BytesIO(content)) as inner:
                 for member in inner.infolist():
                     self.check(f"{where}: {member.filename}", inner.read(member))
-            return
+        # Arrays of text hold it in four bytes for each character, three of them 0.
+        text = content.replace(b"\0", b"").decode("utf-8", errors="replace")
+        whole = {line.strip() for line in text.splitlines()}
+        for line, place in self.lines.items():
+            if line in whole or (len(line) >= TELLING_LINE and line in text):
+                raise CourseError(f"{where} holds a line of {place}: {line}")
+        check_kind(where, content)
+
+
+def check_kind(where: str, content: bytes) -> None:
+    """A member is text, or what its name says: in anything else, secrets could not be found."""
+    beginning, kind = BINARY_KINDS.get(PurePosixPath(where).suffix, (b"", ""))
+    if kind and not content.startswith(beginning):
+        raise CourseError(f"{where} is no {kind}.")
+    if not kind:
         try:
-            text = content.decode("utf-8")
+            content.decode("utf-8")
         except UnicodeDecodeError:
-            if where.endswith((*BINARY_KINDS, ".npy")):
-                return
             raise CourseError(f"{where} is neither text nor a picture.") from None
-        for line in text.splitlines():
-            if line.strip() in self.lines:
-                place = self.lines[line.strip()]
-                raise CourseError(f"{where} holds a line of {place}: {line.strip()}")
 
 
 def code_objects(code: CodeType) -> Iterator[CodeType]:
