@@ -146,6 +146,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     LOG.clear()
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep pytest from formatting a traceback that `words` replaces: it takes half of a run."""
+    if is_graded(item) and item.config.getoption("tbstyle", "auto") == "auto":
+        vars(item)["repr_failure"] = lambda excinfo, style=None: words(item, excinfo.value)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
