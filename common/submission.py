@@ -38,7 +38,8 @@ def main() -> None:
         assignment = load_assignment(names[0])
         file = write_submission(assignment)
     except CourseError as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(2)
     print(f"Written: {file.name} ({', '.join(assignment.files)}). Upload it to Gradescope.")
 
 
