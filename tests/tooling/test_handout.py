@@ -1,0 +1,245 @@
+"""Tests of the handout as a student meets it: unzipped, worked in, handed in."""
+
+import re
+import shutil
+import zipfile
+
+import pytest
+
+from autograder.packaging.contents import handout
+from common.assignment import ROOT, load_assignment
+from common.roster import points_by_exercise, read_roster
+from tests.tooling.scratch import give_python, python, run, unzip
+
+A1 = load_assignment("a1")
+ROSTER = read_roster(ROOT / "tests" / "a1_convolution")
+PUBLIC = [test for test in ROSTER if not test.hidden]
+SHOWN = sum(points_by_exercise(ROSTER, hidden=False).values())
+KEPT = sum(points_by_exercise(ROSTER, hidden=True).values())
+REFERENCE = ROOT / "solutions" / "a1_convolution" / "convolution.py"
+# Students have none of these for assignment 1, so importing one must not be needed.
+NOT_THERE = ("torch", "msgpack", "click", "rich", "hypothesis", "autograder", "solutions")
+
+BLOCK = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {NOT_THERE!r}:
+            raise ModuleNotFoundError(f"{{name}} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+"""
+# Formatting tracebacks that nobody sees took more than half of a student's run.
+NO_TRACEBACKS = """
+from _pytest._code.code import ExceptionInfo
+
+def refuse(*args):
+    raise RuntimeError("a traceback was formatted")
+
+ExceptionInfo.getrepr = refuse
+"""
+
+
+def unzip_handout(folder):
+    unzip(handout(A1), folder)
+    give_python(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A handout that nobody has worked in."""
+    return unzip_handout(tmp_path_factory.mktemp("untouched") / "course")
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A handout to work in."""
+    return unzip_handout(tmp_path / "course")
+
+
+@pytest.fixture
+def finished(course):
+    """A handout of which all is written."""
+    shutil.copy(REFERENCE, course / "assignments" / "a1_convolution")
+    return course
+
+
+def pytest_in(folder, *options, plugins="", cwd=None):
+    """A student's pytest, with hypothesis' own plugin kept out, which students don't have."""
+    (folder / "plugins_of_this_test.py").write_text(plugins)
+    options = ("-p", "plugins_of_this_test", *options)
+    env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(folder)}
+    return python("-m", "pytest", *options, cwd=cwd or folder, env=env)
+
+
+def test_everything_fails_on_the_stub_because_it_is_not_written_yet(untouched):
+    result = pytest_in(untouched, plugins=BLOCK + NO_TRACEBACKS)
+    assert result.returncode == 1, result.stdout
+    assert f"{len(PUBLIC)} failed" in result.stdout
+    assert "passed" not in result.stdout.splitlines()[-1]
+    assert len(re.findall(r"^\w+ is not written yet\.$", result.stdout, re.M)) == len(PUBLIC)
+    assert "traceback was formatted" not in result.stdout
+    for test in PUBLIC:
+        assert f"Exercise {test.exercise}, {test.points:g} points. {test.title}" in result.stdout
+    last = f"0 of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
+    assert last in result.stdout
+
+
+def test_everything_passes_on_the_reference_without_torch_or_the_graders_packages(finished):
+    result = pytest_in(finished, plugins=BLOCK)
+    assert result.returncode == 0, result.stdout
+    assert f"{len(PUBLIC)} passed" in result.stdout
+    lines = [line.split() for line in result.stdout.splitlines()]
+    for number, points in points_by_exercise(ROSTER, hidden=False).items():
+        assert [number, f"{points:g}", "of", f"{points:g}"] in [line[:4] for line in lines]
+    last = f"{SHOWN:g} of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
+    assert last in result.stdout
+
+
+def test_the_blocked_packages_are_really_blocked(untouched):
+    for name in NOT_THERE:
+        result = python("-c", f"{BLOCK}\nimport {name}", cwd=untouched)
+        assert f"{name} is blocked" in result.stderr
+
+
+def test_pytest_runs_with_the_working_directory_elsewhere(untouched, tmp_path):
+    result = pytest_in(untouched, untouched / "tests", "-k", "parameters", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "conv_parameters is not written yet." in result.stdout
+    assert "points shown here" in result.stdout
+
+
+def test_make_test_runs_pytest(course):
+    file = course / "assignments" / "a1_convolution" / "convolution.py"
+    file.write_text("def conv_parameters(:\n")
+    for command in (["make", "test"], ["make", "test", "A=a1"]):
+        result = run(command, course, {"PYTEST_ADDOPTS": "-k parameters"})
+        assert result.returncode == 2
+        assert "convolution.py is not valid Python: line 1." in result.stdout
+
+
+def test_make_help_lists_the_targets(untouched):
+    result = run(["make", "help"], untouched)
+    assert result.returncode == 0
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+        "help",
+        "test",
+        "submission",
+    ]
+
+
+@pytest.mark.parametrize("choice", [["A=a1"], ["A=a1_convolution"], []])
+def test_a_submission_holds_exactly_the_files_to_hand_in(finished, choice):
+    (finished / "assignments" / "a1_convolution" / "notes.py").write_text("mine = 1\n")
+    result = run(["make", "submission", *choice], finished)
+    assert result.returncode == 0, result.stderr
+    assert "a1-submission.zip (convolution.py)" in result.stdout
+    with zipfile.ZipFile(finished / "a1-submission.zip") as archive:
+        assert archive.namelist() == ["convolution.py"]
+        assert archive.read("convolution.py") == REFERENCE.read_bytes()
+
+
+def submit(folder, *names):
+    return python("-m", "common.submission", *names, cwd=folder)
+
+
+def assert_one_sentence(result, *parts):
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_a_missing_file_is_one_sentence_and_no_zip(course):
+    (course / "assignments" / "a1_convolution" / "convolution.py").unlink()
+    assert_one_sentence(submit(course, "a1"), "convolution.py is missing.")
+    assert not (course / "a1-submission.zip").exists()
+
+
+@pytest.mark.parametrize("content", [b"def f(:\n", b"x = '\xff'\n", b"x = 1\0\n", b"  x\n y\n"])
+def test_a_file_that_is_not_python_is_one_sentence_and_no_zip(course, content):
+    (course / "assignments" / "a1_convolution" / "convolution.py").write_bytes(content)
+    assert_one_sentence(submit(course, "a1"), "convolution.py is not valid Python")
+    assert not (course / "a1-submission.zip").exists()
+
+
+def test_an_unknown_assignment_is_one_sentence(course):
+    assert_one_sentence(submit(course, "a9"), "There is no assignment 'a9'. There are: a1.")
+    assert_one_sentence(submit(course, "a1", "a2"), "Say which assignment")
+
+
+def second_handout():
+    """Assignment 1's handout as if it were the second, with a newer requirements.txt."""
+    renamed = {
+        name.replace("a1_convolution", "a2_lenet"): content.replace(b"a1_convolution", b"a2_lenet")
+        for name, content in handout(A1).items()
+    }
+    return renamed | {"requirements.txt": renamed["requirements.txt"] + b"torch==2.13.0\n"}
+
+
+def follow_readme(folder, members):
+    """What the two unzip commands of the handout's README do."""
+    text = (folder / "README.md").read_text()
+    assert re.findall(r"^    (unzip .*)$", text, re.M) == [
+        "unzip -n aN-handout.zip",
+        "unzip -o aN-handout.zip -x 'assignments/*'",
+    ]
+    for name, content in members.items():
+        file = folder / name
+        if not file.exists() or not name.startswith("assignments/"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+
+def test_a_second_handout_leaves_earlier_work_alone_and_brings_the_rest_up_to_date(finished):
+    follow_readme(finished, second_handout())
+    for _ in range(2):  # unzipping the first handout again must not hurt either
+        mine = finished / "assignments" / "a1_convolution" / "convolution.py"
+        assert mine.read_bytes() == REFERENCE.read_bytes()
+        follow_readme(finished, handout(A1))
+    follow_readme(finished, second_handout())
+    assert "torch==2.13.0" in (finished / "requirements.txt").read_text()
+    result = pytest_in(finished, "-k", "parameters", plugins=BLOCK)
+    # Each assignment has its own table, whose last line counts its own points.
+    assert re.findall(r"^ +(\d+) of (\d+) points shown here", result.stdout, re.M) == [
+        ("4", "4"),
+        ("0", "4"),
+    ]
+    ambiguous = submit(finished)
+    assert_one_sentence(ambiguous, "Say which assignment", "a1, a2")
+    assert submit(finished, "a2").returncode == 0
+    assert (finished / "a2-submission.zip").is_file()
+
+
+def test_no_member_of_two_handouts_is_the_same_file_of_work():
+    work = {name for name in handout(A1) if name.startswith("assignments/")}
+    assert work
+    assert not work & set(second_handout())
+
+
+def test_the_students_python_is_the_venvs_if_there_is_one(course):
+    marker = "the venv's own"
+    python_file = course / ".venv" / "bin" / "python"
+    python_file.write_text(f'#!/bin/sh\necho "{marker}: $@"\n')
+    result = run(["make", "submission", "A=a1"], course)
+    assert result.stdout.strip() == f"{marker}: -m common.submission a1"
+
+
+def test_public_tests_on_the_reference_do_not_import_torch(tmp_path):
+    (tmp_path / "spy.py").write_text(
+        "import sys\n\n"
+        "def pytest_sessionfinish(session):\n"
+        "    loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "    print('LOADED', *sorted(loaded & {'numpy', 'torch', 'scipy', 'matplotlib', 'rich'}))\n"
+    )
+    result = python(
+        *("-m", "pytest", "-q", "-s", "-p", "spy", "--impl=solutions"),
+        cwd=ROOT,
+        env={"PYTHONPATH": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    assert result.returncode == 0, result.stdout
+    assert f"{len(PUBLIC)} passed" in result.stdout
+    assert re.findall(r"LOADED (.*)", result.stdout) == ["numpy"]
