@@ -51,10 +51,17 @@ def main() -> None:
 def run() -> None:
     """Run a command; what a person can put right is one sentence and exit code 2."""
     try:
-        main(prog_name="python -m autograder")
+        sys.exit(main(prog_name="python -m autograder", standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "python -m autograder"
+        click.echo(f"{error.format_message()} `{command} --help` says more.", err=True)
     except CourseError as error:
         click.echo(str(error), err=True)
-        sys.exit(2)
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,26 @@ from autograder.grading.judge import grade as grade_submission
 from autograder.grading.ongradescope import grade_tree
 from autograder.grading.report import print_result
 from common.assignment import ROOT, load_assignment
+from common.errors import CourseError
 from common.roster import read_roster
 from common.semester import read_semester
+
+
+def writable(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
+    """Refuse a result file that could not be written, before any work is done for it."""
+    if out and (out.is_dir() or not out.parent.is_dir()):
+        reason = "it is a folder" if out.is_dir() else f"there is no folder {out.parent}"
+        raise CourseError(f"{out} can't be written: {reason}.")
+    return out
+
+
+OUT = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("assignment")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Write results.json here.")
+@click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
 @click.option("--direct", is_flag=True, help="Without isolation, for debugging. Says so.")
 @click.option("--unsafe", is_flag=True, help="Grade even where the machine can't protect us.")
 def grade(assignment: str, path: Path, out: Path | None, direct: bool, unsafe: bool) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from autograder.commands.authoring import chosen
+from autograder.commands.grading import OUT, writable
 from autograder.packaging.build import DIST
 from autograder.packaging.build import build as build_zips
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
@@ -38,7 +39,7 @@ def semester(name: str | None) -> None:
 @click.command()
 @click.argument("assignment")
 @click.argument("submission", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Keep results.json here.")
+@click.option("--out", type=OUT, callback=writable, help="Keep results.json here.")
 def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     """Run the built zip's run_autograder in a tree like Gradescope's."""
     name = load_assignment(assignment).short
