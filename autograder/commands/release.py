@@ -9,6 +9,8 @@ from autograder.packaging.release import Row
 from autograder.packaging.release import release as release_assignment
 from common.roster import format_points
 
+WIDEST = 200
+
 
 @click.command()
 @click.argument("assignments", nargs=-1)
@@ -17,15 +19,19 @@ def release(assignments: tuple[str, ...]) -> None:
     console = Console()
     with console.status("looking for changes") as status:
         rows = [release_assignment(entry, status.update) for entry in chosen(assignments)]
-    console.print(table(rows))
+    lines = table(rows)
+    # A log or a narrow window must show whole names and numbers, too.
+    needed = console.measure(lines, options=console.options.update_width(WIDEST)).maximum
+    console.width = max(console.width, needed)
+    console.print(lines)
 
 
 def table(rows: list[Row]) -> Table:
     """What was built, and what grading it gave."""
     result = Table(title="conv2gpt: dist/ is up to date")
-    result.add_column("assignment")
+    result.add_column("assignment", no_wrap=True)
     for column in ("tests", "points", "reference", "stub", "handout", "autograder", "seconds"):
-        result.add_column(column, justify="right")
+        result.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         seconds = f"{row.checked.seconds:.1f}"
         result.add_row(
