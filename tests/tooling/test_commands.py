@@ -1,0 +1,227 @@
+"""Tests of the front doors: the command line, the Makefile, CI's script and the README."""
+
+import re
+import shutil
+import sys
+
+import pytest
+
+from autograder.__main__ import COMMANDS, is_there
+from autograder.__main__ import run as run_command
+from common.assignment import ROOT
+from tests.tooling.scratch import copy_repo, give_python, python, run, script
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)
+
+
+@pytest.fixture
+def autograder(monkeypatch, capsys):
+    """The command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["autograder", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            run_command()
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def front_door(tmp_path):
+    """A folder with the Makefile and nothing to make."""
+    for name in ("Makefile", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    give_python(tmp_path)
+    (tmp_path / ".venv" / ".installed").touch()
+    return tmp_path
+
+
+REFUSED = {
+    "unknown assignment to build": (["build", "a9"], "There is no assignment 'a9'. There are: a1"),
+    "unknown assignment for stubs": (["stubs", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment for answers": (["answers", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment for figures": (["figures", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment to release": (["release", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment to grade": (["grade", "a9", "."], "There is no assignment 'a9'"),
+    "unknown assignment to rehearse": (["rehearse", "a9", "."], "There is no assignment 'a9'"),
+    "unknown path to grade": (["grade", "a1", "nowhere"], "There is nothing at nowhere"),
+    "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
+    "missing path to rehearse": (["rehearse", "a1"], "Missing argument 'SUBMISSION'. `"),
+    "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
+    "unknown command": (["polish"], "No such command 'polish'. `"),
+    "out without a folder": (
+        ["grade", "a1", ".", "--out", "nowhere/results.json"],
+        "nowhere/results.json can't be written: there is no folder nowhere.",
+    ),
+    "out that is a folder": (
+        ["rehearse", "a1", ".", "--out", "."],
+        ". can't be written: it is a folder.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_a_person_can_put_right_is_one_sentence_and_exit_code_2(
+    arguments, sentence, autograder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = autograder(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(sentence)
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
+    command = ("-m", "autograder", "grade", "a9", ".")
+    result = python(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+    sentence = "There is no assignment 'a9'. There are: a1.\n"
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
+
+
+def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
+    autograder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("autograder.commands.packaging.DIST", tmp_path)
+    code, _, err = autograder("rehearse", "a1", str(tmp_path))
+    assert (code, err) == (2, f"{tmp_path}/a1-autograder.zip is missing: `make` builds it.\n")
+    (tmp_path / "a1-autograder.zip").touch()
+    code, _, err = autograder("rehearse", "a1", "nowhere")
+    assert (code, err) == (2, "There is nothing at nowhere.\n")
+
+
+def test_help_lists_every_command_and_each_says_what_it_does(autograder):
+    assert all(is_there(place) for place in COMMANDS.values())
+    for flag in ("--help", "-h"):
+        code, out, _ = autograder(flag)
+        assert code == 0
+        for name in COMMANDS:
+            assert re.search(rf"^  {name} +[A-Z].+", out, re.MULTILINE), name
+
+
+def test_no_command_at_all_shows_the_help_and_fails(autograder):
+    code, _, err = autograder()
+    assert code == 2
+    assert "release" in err
+
+
+def test_stubs_writes_what_is_stale_and_then_nothing(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    (root / "assignments" / "a1_convolution" / "convolution.py").unlink()
+    for expected in ("written: assignments/a1_convolution/convolution.py\n", ""):
+        result = python("-m", "autograder", "stubs", cwd=root)
+        assert (result.returncode, result.stdout) == (0, expected)
+
+
+def test_a_broken_marker_is_one_sentence_with_file_and_line(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    file = root / "solutions" / "a1_convolution" / "convolution.py"
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("    # END SOLUTION\n", "", 1), "utf-8")
+    line = text[: text.index("# BEGIN SOLUTION", text.index("# END SOLUTION"))].count("\n")
+    result = python("-m", "autograder", "stubs", "a1", cwd=root)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert re.fullmatch(rf".*/convolution\.py, line {line}: .*\n", result.stderr)
+
+
+def test_a_new_semester_has_another_secret_that_only_its_owner_reads(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    secrets = []
+    for name in ("spring", "autumn"):
+        result = python("-m", "autograder", "semester", "--name", name, cwd=root)
+        assert result.returncode == 0
+        file = root / ".semester"
+        assert file.stat().st_mode & 0o777 == 0o600
+        secrets.append(re.search(r'"salt": *"(\w{32})"', file.read_text())[1])
+        assert f"'{name}'" in result.stdout
+        assert secrets[-1] not in result.stdout
+    assert secrets[0] != secrets[1]
+
+
+def test_a_damaged_semester_is_one_sentence(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    (root / ".semester").write_text("{")
+    result = python("-m", "autograder", "build", cwd=root)
+    assert result.returncode == 2
+    assert re.fullmatch(r"\.semester is damaged .*`make semester`.*\n", result.stderr)
+
+
+def test_make_help_lists_every_target_with_a_line_of_help():
+    result = run(["make", "help"], ROOT)
+    assert result.returncode == 0, result.stderr
+    listed = re.findall(r"^  make ([a-z]+) +\w.{8,}$", result.stdout, re.MULTILINE)
+    assert listed == TARGETS
+    assert len(listed) == len(result.stdout.splitlines())
+
+
+def test_make_help_needs_no_tool_that_a_bare_machine_lacks(tmp_path):
+    make, shell, awk = (run(["which", name], ROOT).stdout.strip() for name in ("make", "sh", "awk"))
+    for tool in (make, shell, awk):
+        (tmp_path / tool.rpartition("/")[2]).symlink_to(tool)
+    result = run([make, "help"], ROOT, {"PATH": str(tmp_path)})
+    assert result.returncode == 0, result.stderr
+    assert "make gradescope" in result.stdout
+
+
+def test_every_target_is_phony_and_none_is_phony_that_is_not_there():
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+    assert sorted(phony) == sorted(TARGETS)
+
+
+def test_every_command_that_the_makefile_calls_exists():
+    called = re.findall(r"-m autograder ([a-z]+)", MAKEFILE)
+    assert called
+    assert set(called) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("target", ["grade", "gradescope"])
+@pytest.mark.parametrize("given", [[], ["A=a1"], ["SUBMISSION=x"]])
+def test_make_says_which_argument_is_missing(front_door, target, given):
+    result = run(["make", target, *given], front_door)
+    assert result.returncode == 2
+    assert f"Say which: make {target} A=a1 SUBMISSION=path" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_make_grade_takes_a_path_with_spaces(front_door):
+    script(front_door / ".venv" / "bin" / "python", 'printf "<%s>" "$@"')
+    result = run(["make", "grade", "A=a1", "SUBMISSION=my work", "OUT=my results"], front_door)
+    assert result.stdout == "<-m><autograder><grade><a1><my work><--out><my results>"
+
+
+def test_make_refuses_a_python_that_is_too_old(front_door):
+    (front_door / ".venv" / ".installed").unlink()
+    result = run(["make", "PYTHON=false"], front_door)
+    assert result.returncode == 2
+    assert "Python 3.11 or later is needed" in result.stderr
+
+
+def test_ci_runs_make_test(tmp_path):
+    file = ROOT / ".ci" / "run"
+    assert file.stat().st_mode & 0o111
+    script(tmp_path / "make", 'echo "make $@ in $(pwd)"\nexit 7')
+    result = run([file], tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert result.stdout == f"make test in {ROOT}\n"
+    assert result.returncode == 7
+
+
+def test_make_test_runs_the_linters_the_types_and_these_tests():
+    result = run(["make", "--dry-run", "test"], ROOT)
+    for part in ("ruff check", "ruff format --quiet --check", "mypy", "tests/tooling"):
+        assert part in result.stdout
+
+
+def test_the_readme_begins_with_the_two_commands():
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()[:12]
+    commands = [line.split("#")[0].strip() for line in lines if line.startswith("    ")]
+    assert commands == ["make", "make test"]
+
+
+def test_the_readme_names_only_targets_that_exist():
+    text = (ROOT / "README.md").read_text("utf-8")
+    named = set(re.findall(r"(?:`|^    )make ([a-z]+)", text, re.MULTILINE))
+    assert {"test", "grade"} <= named
+    assert named <= {*TARGETS, "submission"}
