@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the image: a virtual environment with all that grading needs.
 #   CONV2GPT_PREFIX  where it goes (default /opt/conv2gpt)
-#   TORCH_INDEX      an index that offers CPU builds of torch, if pip doesn't know one already
+#   TORCH_INDEX      an index that offers CPU builds of torch (default: PyTorch's own)
 set -u
 prefix="${CONV2GPT_PREFIX:-/opt/conv2gpt}"
 source="$(cd "$(dirname "$0")" && pwd)"
@@ -37,10 +37,11 @@ install_python() {
 }
 
 install_torch() {  # the CPU build is a tenth of the size of the other, so it is tried first
-    local version
+    local version index="${TORCH_INDEX:-https://index.example/cpu}"
     version="$(sed -n 's/^torch==//p' "$source/requirements.txt")"
     [ -n "$version" ] || return 0
-    "$prefix/bin/pip" install -q ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "torch==$version+cpu" 2> /dev/null ||
+    "$prefix/bin/pip" install -q "torch==$version+cpu" 2> /dev/null ||
+        "$prefix/bin/pip" install -q --retries 1 --timeout 20 --extra-index-url "$index" "torch==$version+cpu" 2> /dev/null ||
         "$prefix/bin/pip" install -q "torch==$version"
 }
 
