@@ -1,0 +1,104 @@
+"""Tests that hidden tests give nothing away: their words must not depend on the secret salt."""
+
+import json
+
+import pytest
+
+from common.assignment import ROOT, load_all
+from common.roster import HIDDEN_FILE, read_roster
+from tests.tooling.scratch import python
+
+EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
+
+# Runs the hidden tests on a reference whose every result is made wrong in one way, and notes
+# what a student would read of each failure. One process, since importing PyTorch takes seconds.
+SPOIL = """
+import json, sys
+from pathlib import Path
+import numpy as np
+import pytest
+from common.assignment import ROOT
+from common.failures import explain
+from common.plugin import run_graded_tests
+
+name, hidden_file = sys.argv[1:3]
+
+def wrong(value, how):
+    if isinstance(value, tuple) and isinstance(value[0], np.ndarray):
+        return (wrong(value[0], how), *value[1:])
+    if how == "none":
+        return None
+    if isinstance(value, np.ndarray):
+        return {
+            "value": lambda: value + value.dtype.type(1),
+            "shape": lambda: value[..., None],
+        }[how]()
+    return value + 1 if isinstance(value, int) else value
+
+class Spoiler:
+    def __init__(self, how):
+        self.how, self.words = how, {}
+
+    def pytest_collection_modifyitems(self, items):
+        # Timing repeats slow calls, and says nothing that other tests don't.
+        items[:] = [i for i in items if "timing" not in getattr(i.function, "__tags__", ())]
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        yield
+        if call.when == "call":
+            text = explain(call.excinfo.value).text(hidden=True) if call.excinfo else "passed"
+            self.words[item.name] = text
+
+import common.direct
+original = common.direct.DirectFace.call
+found = {}
+for how in ("value", "shape", "none"):
+    # Calls only: what the protocol's own operations return is never a student's.
+    common.direct.DirectFace.call = lambda *args, how=how: wrong(original(*args), how)
+    for salt in ("first", "second"):
+        spoiler = Spoiler(how)
+        file = ROOT / "tests" / name / hidden_file
+        run_graded_tests([file], spoiler, "--impl=solutions", f"--salt={salt}")
+        found[f"{how}/{salt}"] = spoiler.words
+Path(sys.argv[3]).write_text(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """What hidden tests say of wrong results, by assignment, kind of fault, salt and test."""
+    said = {}
+    for assignment in load_all():
+        file = tmp_path_factory.mktemp("words") / "words.json"
+        result = python("-c", SPOIL, assignment.name, HIDDEN_FILE, file, cwd=ROOT)
+        assert result.returncode == 0, result.stderr
+        said[assignment.name] = json.loads(file.read_text())
+    return said
+
+
+@EACH
+def test_every_hidden_test_fails_on_some_wrong_result(assignment, words):
+    roster = read_roster(ROOT / "tests" / assignment.name)
+    hidden = {test.name for test in roster if test.hidden and "timing" not in test.tags}
+    assert hidden
+    failed = set()
+    for run in words[assignment.name].values():
+        assert set(run) == hidden
+        failed |= {name for name, text in run.items() if text != "passed"}
+    # What only refuses bad sizes or leaves inputs alone isn't hurt by a wrong result.
+    assert len(failed) >= 0.8 * len(hidden)
+
+
+@EACH
+def test_what_hidden_tests_say_does_not_depend_on_the_secret_inputs(assignment, words):
+    runs = words[assignment.name]
+    for fault in {key.partition("/")[0] for key in runs}:
+        assert runs[f"{fault}/first"] == runs[f"{fault}/second"], fault
+
+
+@EACH
+def test_hidden_tests_never_blame_the_course_for_a_wrong_result(assignment, words):
+    for fault, run in words[assignment.name].items():
+        for name, text in run.items():
+            assert "fault of the course" not in text, (fault, name)
