@@ -123,7 +123,7 @@ def test_make_test_runs_pytest(course):
 def test_make_help_lists_the_targets(untouched):
     result = run(["make", "help"], untouched)
     assert result.returncode == 0
-    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+    assert [line.split()[1] for line in result.stdout.splitlines()] == [
         "help",
         "test",
         "submission",
