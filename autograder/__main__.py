@@ -20,6 +20,7 @@ COMMANDS = {
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
     "rehearse": "autograder.commands.packaging:rehearse",
+    "verify": "autograder.commands.proving:verify",
     "bench": "autograder.commands.bench:bench",
 }
 

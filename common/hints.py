@@ -92,9 +92,9 @@ def same(first: Fingerprint, second: Fingerprint) -> bool:
     return bool(np.all(np.abs(left[finite] - right[finite]) <= bound)) and enough
 
 
-def write_hints(file: Path, content: HintFile) -> None:
-    """Store hints; the same hints always give the same bytes."""
-    file.write_bytes(zlib.compress(msgspec.msgpack.encode(content), 9))
+def hint_bytes(content: HintFile) -> bytes:
+    """The content of a hint file; the same hints always give the same bytes."""
+    return zlib.compress(msgspec.msgpack.encode(content), 9)
 
 
 def read_hints(file: Path) -> HintFile:

@@ -5,8 +5,8 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.authoring import chosen
-from autograder.packaging.release import Row
-from autograder.packaging.release import release as release_assignment
+from autograder.proving.release import Row
+from autograder.proving.release import release as release_assignment
 from common.roster import format_points
 
 WIDEST = 200

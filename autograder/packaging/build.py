@@ -8,6 +8,7 @@ from autograder.packaging.archive import write_if_changed, zip_bytes
 from autograder.packaging.contents import autograder_zip, handout
 from autograder.packaging.leaks import check_zip
 from common.assignment import ROOT, Assignment
+from common.hints import HIDDEN_HINTS
 from common.semester import read_semester
 
 DIST = ROOT / "dist"
@@ -27,6 +28,11 @@ class Built:
         return hashlib.sha256(self.autograder.read_bytes()).hexdigest()
 
 
+def hidden_hints_file(assignment: Assignment, dist: Path = DIST) -> Path:
+    """The hints of hidden tests: they belong to one salt, so its hash is in the name."""
+    return dist / f"{assignment.short}-hints-{read_semester().fingerprint}.bin"
+
+
 def build(assignment: Assignment, dist: Path = DIST) -> Built:
     """Build both zips, and open them again to look for leaks."""
     semester = read_semester().to_bytes()
@@ -34,6 +40,10 @@ def build(assignment: Assignment, dist: Path = DIST) -> Built:
         dist / f"{assignment.short}-handout.zip": handout(assignment),
         dist / f"{assignment.short}-autograder.zip": autograder_zip(assignment, semester),
     }
+    hints = hidden_hints_file(assignment, dist)
+    if hints.is_file():
+        place = f"tests/{assignment.name}/{HIDDEN_HINTS}"
+        contents[dist / f"{assignment.short}-autograder.zip"][place] = hints.read_bytes()
     changed = False
     for file, members in contents.items():
         changed = write_if_changed(file, zip_bytes(members)) or changed

@@ -41,7 +41,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
 def test_files(assignment: Assignment) -> list[str]:
     """All that lies beside an assignment's tests."""
     folder = f"tests/{assignment.name}"
-    return [*files(folder, "*.py"), *files(folder, "*.npz"), *files(folder, "*.json")]
+    patterns = ("*.py", "*.npz", "*.json", "*.bin")
+    return [name for pattern in patterns for name in files(folder, pattern)]
 
 
 def files(folder: str, pattern: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from types import CodeType
@@ -20,6 +21,7 @@ BINARY_KINDS = {
     ".png": (b"\x89PNG\r\n\x1a\n", "picture"),
     ".npz": (b"PK", "archive of arrays"),
     ".npy": (b"\x93NUMPY", "array"),
+    ".bin": (b"\x78\xda", "hint file"),
 }
 NEVER = ("solutions", "mistakes.toml", "alternatives", "__pycache__")
 
@@ -64,7 +66,10 @@ class Secrets:
                     self.compiled[code.co_code] = place
 
     def check(self, where: str, content: bytes) -> None:
-        """Look for secrets in the bytes of one member, and in the members of a zip inside it."""
+        """Look for secrets in the bytes of one member, and in what is compressed inside it."""
+        check_kind(where, content)
+        if where.endswith(".bin"):
+            content = zlib.decompress(content)
         for code, place in self.compiled.items():
             if code in content:
                 raise CourseError(f"{where} holds compiled code of {place}.")
@@ -78,7 +83,6 @@ class Secrets:
         for line, place in self.lines.items():
             if line in whole or (len(line) >= TELLING_LINE and line in text):
                 raise CourseError(f"{where} holds a line of {place}: {line}")
-        check_kind(where, content)
 
 
 def check_kind(where: str, content: bytes) -> None:

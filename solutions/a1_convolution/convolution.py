@@ -6,10 +6,11 @@ Conventions of the whole file
     `kernel`, `stride` and `padding` of 2-d functions are an int, or a pair (vertical, horizontal).
     Padding p adds p zeros on each of the two sides of an axis.
     "Convolution" slides the kernel without flipping it, as every deep-learning library does.
-    float32 in gives float32 out. Integer inputs count as float64; only im2col, col2im and max
-    pooling keep the type they get.
+    float32 in gives float32 out: the float arrays of a call have one type. Integer inputs count
+    as float64; only im2col, col2im and max pooling keep the type they get.
     No function changes its inputs, and none remembers anything between two calls.
-    `cache` is whatever your backward pass needs from your forward pass. Tests only hand it back.
+    `cache` is whatever your backward pass needs from your forward pass. Tests only hand it back,
+    sometimes more than once.
     Bad sizes raise ValueError: a kernel or a stride below 1, a padding below 0,
     a kernel that doesn't fit into the padded input, c_in of x and w that differ.
 
@@ -323,7 +324,11 @@ def conv2d_forward_fast(
     stride: Size = 1,
     padding: Size = 0,
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
-    """The same as conv2d_forward, as one matrix product over im2col's columns."""
+    """The same as conv2d_forward, as one matrix product over im2col's columns.
+
+    At least 10 times faster than a Python loop that does one multiply-and-sum for each output
+    value, on one image of 1 x 81 x 91 with one kernel of 2 x 3. So is conv2d_backward_fast.
+    """
     # BEGIN SOLUTION
     x, w, b = as_float(x), as_float(w), as_float(b)
     check_channels(x, w)

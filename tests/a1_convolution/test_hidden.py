@@ -62,6 +62,8 @@ def test_conv_output_size_refuses_any_sizes_out_of_range(student, rng):
         ("a kernel that doesn't fit", (size, size + 2 * padding + below, 1, padding)),
     ):
         check_refused(situation, student.conv_output_size, *sizes)
+    result = student.conv_output_size(size, size + 2 * padding, 1, padding)
+    assert_equal(result, 1, what="the output size for a kernel that just fits")
 
 
 @weight(2)
@@ -381,8 +383,8 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 @number("1.6")
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
-    """On images and kernels of other sizes too: 10 times faster, each direction."""
-    check_speed(student, oracle, rng, (3, 2, 36, 36), (2, 2, 2, 4))
+    """On another image and kernel of about that size: 10 times faster, forward and backward."""
+    check_speed(student, oracle, rng, (1, 1, 71, 102), (1, 1, 3, 2))
 
 
 @weight(2)

@@ -80,6 +80,8 @@ def test_conv_output_size_refuses_sizes_that_make_no_sense(student):
         ("a kernel longer than the padded input, with a stride", (4, 7, 3, 1)),
     ):
         check_refused(situation, student.conv_output_size, *sizes)
+    result = student.conv_output_size(4, 6, 1, 1)
+    assert_equal(result, 1, what="the size for a kernel that just fits")
 
 
 @weight(2)
@@ -188,6 +190,8 @@ def test_conv2d_forward_refuses_kernels_with_another_number_of_channels(student,
         case = draw_convolution(rng, (2, images, 5, 6), (4, kernels, 3, 2))
         situation = f"c_in of {images} in x and of {kernels} in w"
         check_refused(situation, student.conv2d_forward, *case.inputs)
+    case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2))
+    unpack(student.conv2d_forward(*case.inputs), 2, "conv2d_forward")
 
 
 @weight(1)
@@ -602,8 +606,8 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
 @number("1.6")
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
-    """2 images of 2 x 30 x 40, 3 kernels of 3 x 3, padding 1: 10 times faster, each direction."""
-    check_speed(student, oracle, rng, (2, 2, 30, 40), (3, 2, 3, 3), padding=1)
+    """One image of 1 x 81 x 91 and one kernel of 2 x 3: 10 times faster, forward and backward."""
+    check_speed(student, oracle, rng, (1, 1, 81, 91), (1, 1, 2, 3))
 
 
 @weight(2)

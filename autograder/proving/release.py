@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from autograder.authoring.generate import generate
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, Built, build
 from autograder.packaging.rehearsal import rehearse
+from autograder.proving.recording import record_hidden
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
 from common.roster import read_roster
@@ -42,7 +44,9 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     """Bring one assignment up to date. What hasn't changed isn't done again."""
     for file in generate([assignment]):
         say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
-    built = build(assignment, dist)
+    build(assignment, dist)
+    record_hidden(assignment, partial(tell, assignment, say), dist)
+    built = build(assignment, dist)  # now with those hints
     roster = read_roster(ROOT / "tests" / assignment.name)
     points = sum(test.points for test in roster)
     state = fingerprint(assignment, built)
@@ -53,6 +57,11 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
         checked = check(assignment, built, len(roster), points, state, say)
         write_if_changed(memory, msgspec.json.encode(checked))
     return Row(assignment, len(roster), points, built, checked, unchanged)
+
+
+def tell(assignment: Assignment, say: Callable[[str], None], done: int, total: int) -> None:
+    """Say how far the recording of hints is."""
+    say(f"{assignment.short}: recording what mistakes give: {done} of {total}")
 
 
 def fingerprint(assignment: Assignment, built: Built) -> str:

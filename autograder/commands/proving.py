@@ -1,0 +1,101 @@
+"""The command that proves the graders."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from autograder.commands.authoring import chosen
+from autograder.packaging.archive import write_if_changed
+from autograder.packaging.build import DIST
+from autograder.proving.page import proof_page
+from autograder.proving.proof import Proof
+from autograder.proving.recording import public_file, record_public
+from autograder.proving.verify import Scope
+from autograder.proving.verify import verify as verify_assignment
+from common.assignment import ROOT
+
+SEEDS = 20
+SHOWN = 12
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+@click.option("--seeds", default=SEEDS, show_default=True, help="Salts for the flake budget.")
+@click.option("--quick", is_flag=True, help="One salt and no mutants: what `make test` runs.")
+def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
+    """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html."""
+    console = Console()
+    scope = Scope(1, False) if quick else Scope(max(seeds, 1), True)
+    proofs = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    for assignment in chosen(assignments):
+        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+            bar = progress.add_task(f"proving {assignment.short}", total=None)
+            show = partial(show_progress, progress, bar)
+            proof, evidence = verify_assignment(assignment, scope, show)
+        if record_public(assignment, evidence):
+            console.print(f"written: {public_file(assignment).relative_to(ROOT)}")
+        proofs.append(proof)
+    console.print(summary(proofs))
+    write_proofs(proofs, DIST)
+    problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
+    for proof, problem in problems[:SHOWN]:
+        console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}")
+    if len(problems) > SHOWN:
+        console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
+    console.print("Written: dist/proof.html, dist/proof.json")
+    sys.exit(1 if problems else 0)
+
+
+def show_progress(progress: Progress, bar: TaskID, done: int, total: int) -> None:
+    """Move the progress bar."""
+    progress.update(bar, completed=done, total=total)
+
+
+def write_proofs(proofs: list[Proof], dist: Path) -> None:
+    """One page for people, one file for machines."""
+    write_if_changed(dist / "proof.html", proof_page(proofs).encode())
+    encoded = msgspec.json.format(msgspec.json.encode(proofs))
+    write_if_changed(dist / "proof.json", encoded + b"\n")
+
+
+def summary(proofs: list[Proof]) -> Table:
+    """What was proved, in one row for each assignment."""
+    table = Table(title="make verify")
+    table.add_column("assignment")
+    columns = ("reference", "stub", "alternatives", "salts", "mistakes caught", "mutants noticed")
+    for column in (*columns, "margins", "gradings", "seconds", "problems"):
+        table.add_column(column, justify="right")
+    for proof in proofs:
+        scores = {row.name: f"{row.lowest:g}" for row in proof.scored}
+        others = [row for row in proof.scored if row.name.startswith("alternative")]
+        caught = sum(not row.problems for row in proof.mistakes)
+        mutants = f"{proof.killed:.1%} of {proof.mutants - proof.equivalent}"
+        table.add_row(
+            proof.assignment.partition("_")[0],
+            scores["reference"],
+            scores["stub"],
+            f"{sum(not row.problems for row in others)} of {len(others)}",
+            str(proof.scored[0].salts),
+            f"{caught} of {len(proof.mistakes)}",
+            mutants if proof.mutants else "not run",
+            f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
+            f"{proof.gradings} ({proof.remembered} remembered)",
+            f"{proof.seconds:.0f}",
+            str(len(proof.all_problems)),
+        )
+    return table

@@ -1,0 +1,1 @@
+"""Proving: shows that the graders reward right code and only right code."""

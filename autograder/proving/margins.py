@@ -1,0 +1,46 @@
+"""Margins: how far each tolerance lies above float noise and below the nearest mistake."""
+
+import math
+from collections.abc import Iterable
+
+from autograder.grading.worker import Verdict
+from common.assignment import Record
+
+FACTOR = 10
+
+
+class Margin(Record, frozen=True):
+    """The comparisons of one test at one tolerance."""
+
+    test: str
+    tolerance: float
+    noise: float  # the largest error of any right implementation
+    nearest: float | None  # the smallest error of any wrong one; None where none was seen
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the tolerance, if anything."""
+        if self.tolerance and self.noise * FACTOR > self.tolerance:
+            return f"{self.test}: right code is off by {self.noise:.1e}, too near to the tolerance"
+        if self.nearest is not None and self.tolerance * FACTOR > self.nearest:
+            return f"{self.test}: a mistake is off by only {self.nearest:.1e}, too near to it"
+        return ""
+
+
+def margins(right: Iterable[Verdict], wrong: Iterable[Verdict]) -> list[Margin]:
+    """A margin for each test that compares values, and for each tolerance in it."""
+    noise: dict[tuple[str, float], float] = {}
+    nearest: dict[tuple[str, float], float] = {}
+    for verdict in right:
+        for error, tolerance in verdict.compared:
+            key = (verdict.test, tolerance)
+            noise[key] = max(noise.get(key, 0.0), error)
+    for verdict in wrong:
+        for error, tolerance in verdict.compared[-1:]:
+            if not verdict.passed and error > tolerance and math.isfinite(error):
+                key = (verdict.test, tolerance)
+                nearest[key] = min(nearest.get(key, math.inf), error)
+    return [
+        Margin(test, tolerance, noise[test, tolerance], nearest.get((test, tolerance)))
+        for test, tolerance in noise
+    ]

@@ -1,0 +1,109 @@
+"""Small automatic changes of the reference, by cosmic-ray's operators: tests should notice each."""
+
+import ast
+import difflib
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.provider import OperatorProvider
+
+from autograder.authoring.markers import find_blocks
+from autograder.proving.mistakes import extent, reference
+from common.assignment import Assignment
+
+# Of the eleven ways to replace a binary operator, the ones that a person might write.
+LIKELY_OPERATORS = {
+    *("Add_Sub", "Sub_Add", "Mul_Add", "Mul_Div", "Div_Mul", "Div_FloorDiv", "FloorDiv_Div"),
+    *("FloorDiv_Mul", "Mod_FloorDiv", "Pow_Mul"),
+}
+LEFT_OUT = ("NoOp", "VariableReplacer", "VariableInserter")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed version of a file."""
+
+    file: str
+    line: int
+    function: str
+    change: str  # "- old line" and "+ new line"
+    source: bytes
+
+    @property
+    def name(self) -> str:
+        """A name that stays the same as long as the change does."""
+        digest = hashlib.sha256(f"{self.function}\n{self.change}".encode()).hexdigest()
+        return f"{self.file}:{self.function}:{digest[:10]}"
+
+
+def mutants(assignment: Assignment) -> list[Mutant]:
+    """Every distinct change inside the solution blocks of the reference."""
+    found: dict[bytes, Mutant] = {}
+    for file, content in reference(assignment).items():
+        for mutant in mutants_of(file, content):
+            found.setdefault(mutant.source, mutant)
+    return list(found.values())
+
+
+def mutants_of(file: str, content: bytes) -> Iterator[Mutant]:
+    """The changes of one file that lie in a solution block and still parse.
+
+    Each function is changed on its own: the operators parse all that they are given, every time.
+    """
+    source = content.decode("utf-8")
+    blocks = find_blocks(source, file)
+    for function in dict.fromkeys(block.function.partition(".")[0] for block in blocks):
+        first, last = extent(source, function, file)
+        offset = source[:first].count("\n")
+        for part in changes_of(source[first:last]):
+            changed = source[:first] + part + source[last:]
+            line, change = difference(source[first:last], part)
+            inside = [block for block in blocks if block.first < offset + line < block.last]
+            if inside and parses(changed):
+                yield Mutant(file, offset + line, inside[0].function, change, changed.encode())
+
+
+def changes_of(source: str) -> Iterator[str]:
+    """A piece of source with one change by one operator, for each that there is."""
+    provider = OperatorProvider()
+    for name in sorted(provider):
+        if name in LEFT_OUT or not is_likely(name):
+            continue
+        operator = provider[name]()
+        for occurrence in itertools.count():
+            changed = mutate_code(source.encode(), operator, occurrence)
+            if changed is None:
+                break
+            yield changed
+
+
+def is_likely(operator: str) -> bool:
+    """Whether an operator makes changes that are worth grading."""
+    if operator.startswith("ReplaceBinaryOperator_"):
+        return operator.removeprefix("ReplaceBinaryOperator_") in LIKELY_OPERATORS
+    return True
+
+
+def difference(before: str, after: str) -> tuple[int, str]:
+    """The first line that differs, and the change."""
+    old, new = before.splitlines(), after.splitlines()
+    for number, (left, right) in enumerate(zip(old, new, strict=False), start=1):
+        if left != right:
+            changed = difflib.unified_diff(old, new, lineterm="", n=0)
+            lines = [
+                line for line in changed if line[:1] in "+-" and line[:3] not in ("+++", "---")
+            ]
+            return number, "\n".join(f"{line[0]} {line[1:].strip()}" for line in lines[:4])
+    return 0, ""
+
+
+def parses(source: str) -> bool:
+    """Whether a text is valid Python."""
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""Grades many submissions at once, with the grader of a built zip: a warm judge on each core."""
+
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.worker import Job, Reply
+from autograder.packaging.archive import unpack
+from common.errors import CourseError
+
+TRIES = 2
+
+
+class Worker:
+    """One warm judge, in a process of its own."""
+
+    def __init__(self, source: Path, assignment: str) -> None:
+        ours, theirs = socket.socketpair()
+        environment = {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        }
+        command = [sys.executable, "-s", "-m", "autograder.grading.worker"]
+        self.process = subprocess.Popen(
+            [*command, str(theirs.fileno()), assignment],
+            cwd=source,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.socket = ours
+
+    def grade(self, job: Job) -> Reply:
+        """Grade one submission."""
+        send_frame(self.socket, msgspec.msgpack.encode(job))
+        return msgspec.msgpack.decode(receive_frame(self.socket), type=Reply)
+
+    def close(self) -> None:
+        """Let it end."""
+        self.socket.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        self.process.kill()
+        self.process.wait()
+
+
+class Pool:
+    """As many warm judges as there are cores, in the unpacked zip."""
+
+    def __init__(self, archive: Path, assignment: str, size: int | None = None) -> None:
+        self.scratch = TemporaryDirectory(prefix="conv2gpt-proof-")
+        self.source = Path(self.scratch.name) / "source"
+        self.assignment = assignment
+        unpack(archive, self.source)
+        self.size = size or os.cpu_count() or 1
+        self.workers: list[Worker] = []
+
+    def run(self, jobs: Iterable[tuple[str, Job]], done: Callable[[str, Reply], None]) -> None:
+        """Grade all jobs; `done` hears of each as it is finished, from one thread at a time."""
+        waiting: queue.SimpleQueue[tuple[str, Job]] = queue.SimpleQueue()
+        for job in jobs:
+            waiting.put(job)
+        lock = threading.Lock()
+        faults: list[str] = []
+
+        def work(worker: Worker) -> None:
+            while not faults:
+                try:
+                    name, job = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                reply, worker = self.grade(worker, job)
+                with lock:
+                    if reply.fault:
+                        faults.append(f"{name}: {reply.fault}")
+                    else:
+                        done(name, reply)
+
+        while len(self.workers) < self.size:
+            self.workers.append(Worker(self.source, self.assignment))
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in self.workers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if faults:
+            raise CourseError(f"Grading broke down at {faults[0]}")
+
+    def grade(self, worker: Worker, job: Job) -> tuple[Reply, Worker]:
+        """Grade one job; a judge that died is replaced by a new one, which tries again."""
+        for _ in range(TRIES):
+            with suppress(ChannelClosed, OSError):
+                return worker.grade(job), worker
+            worker.close()
+            fresh = Worker(self.source, self.assignment)
+            self.workers[self.workers.index(worker)] = fresh
+            worker = fresh
+        return Reply([], [], 0.0, "the judge died twice"), worker
+
+    def close(self) -> None:
+        """End all judges."""
+        for worker in self.workers:
+            worker.close()
+        self.scratch.cleanup()
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

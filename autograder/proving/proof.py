@@ -1,0 +1,83 @@
+"""What a proof found, and what of it is wrong."""
+
+from autograder.proving.margins import Margin
+from common.assignment import Record
+
+KILLED_AT_LEAST = 0.95
+
+
+class Scored(Record, frozen=True):
+    """The reference, the stub or an alternative, over all salts."""
+
+    name: str
+    salts: int
+    tests: int
+    lowest: float
+    highest: float
+    problems: list[str]
+
+
+class MistakeRow(Record, frozen=True):
+    """What one mistake cost."""
+
+    name: str
+    hint: str
+    named: list[str]  # exercises that it must cost
+    lost: dict[str, float]  # points that it did cost, by exercise
+    public: list[str]  # public tests that caught it
+    problems: list[str]
+
+
+class Survivor(Record, frozen=True):
+    """A mutant that no test noticed."""
+
+    name: str
+    file: str
+    line: int
+    change: str
+    reason: str  # why it is equivalent; "" where nobody has said so
+
+
+class Proof(Record, frozen=True):
+    """All that was shown for one assignment."""
+
+    assignment: str
+    title: str
+    tests: int
+    points: float
+    exercises: list[str]
+    scored: list[Scored]
+    mistakes: list[MistakeRow]
+    mutants: int
+    survivors: list[Survivor]
+    margins: list[Margin]
+    problems: list[str]
+    gradings: int
+    remembered: int
+    seconds: float
+
+    @property
+    def equivalent(self) -> int:
+        """Survivors that change nothing, by the committed list."""
+        return sum(bool(survivor.reason) for survivor in self.survivors)
+
+    @property
+    def killed(self) -> float:
+        """The part of all mutants that matter which the tests noticed."""
+        matter = self.mutants - self.equivalent
+        missed = len(self.survivors) - self.equivalent
+        return 1.0 if not matter else (matter - missed) / matter
+
+    @property
+    def all_problems(self) -> list[str]:
+        """Every reason why the graders are not proved right."""
+        found = [*self.problems]
+        for name, problems in [
+            *((row.name, row.problems) for row in self.scored),
+            *((row.name, row.problems) for row in self.mistakes),
+        ]:
+            found += [f"{name}: {problem}" for problem in problems]
+        found += [margin.problem for margin in self.margins if margin.problem]
+        if self.killed < KILLED_AT_LEAST:
+            found.append(f"only {self.killed:.1%} of the mutants are noticed")
+        return found

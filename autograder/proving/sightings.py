@@ -1,0 +1,45 @@
+"""Turns what mistakes gave into the hint files that ship with the tests."""
+
+from collections.abc import Mapping
+
+from autograder.grading.worker import Verdict
+from autograder.proving.mistakes import Mistake
+from common.hints import Fingerprint, HintFile, Sighting, same
+
+
+def hint_file(
+    mistakes: list[Mistake], verdicts: Mapping[str, list[Verdict]], hidden: bool
+) -> HintFile:
+    """The sightings of all mistakes in the public or in the hidden tests.
+
+    The fewer tests a mistake fails, the more specific it is, and the earlier it stands.
+    """
+    failed = {
+        mistake.name: [v for v in verdicts[mistake.name] if not v.passed] for mistake in mistakes
+    }
+    ranked = sorted(mistakes, key=lambda mistake: (len(failed[mistake.name]), mistake.name))
+    sightings = [
+        Sighting(verdict.test, verdict.check, mistake.name, verdict.seen)
+        for mistake in ranked
+        for verdict in failed[mistake.name]
+        if verdict.hidden == hidden and verdict.seen is not None
+    ]
+    seen = {sighting.mistake for sighting in sightings}
+    hints = {mistake.name: mistake.hint for mistake in ranked if mistake.name in seen}
+    return HintFile(hints, sightings)
+
+
+def differences(stored: HintFile, fresh: HintFile) -> list[str]:
+    """In what two hint files differ, but for float noise."""
+    found = [] if stored.hints == fresh.hints else ["the hints themselves, or their order"]
+    old, new = places(stored), places(fresh)
+    found += [f"{test}: {mistake}" for test, _, mistake in old.keys() ^ new.keys()]
+    found += [
+        f"{key[0]}: {key[2]}" for key in old.keys() & new.keys() if not same(old[key], new[key])
+    ]
+    return found
+
+
+def places(content: HintFile) -> dict[tuple[str, int, str], Fingerprint]:
+    """What was seen, by test, check and mistake."""
+    return {(entry.test, entry.check, entry.mistake): entry.seen for entry in content.sightings}

@@ -1,0 +1,260 @@
+"""Verifies an assignment's grader: right code gets everything, wrong code loses what it must."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.packaging.build import DIST, build
+from autograder.proving.equivalents import read_equivalents
+from autograder.proving.margins import margins
+from autograder.proving.memory import Memory, grader_fingerprint
+from autograder.proving.mistakes import (
+    Mistake,
+    alternatives,
+    apply,
+    load_mistakes,
+    reference,
+    stub,
+)
+from autograder.proving.mutants import Mutant, mutants
+from autograder.proving.pool import Pool
+from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
+from common.assignment import ROOT, Assignment
+from common.roster import GradedTest, read_roster
+from common.semester import read_semester
+
+MUTANT_SECONDS = 5.0
+TRAINING = "training"
+FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much to prove."""
+
+    seeds: int
+    mutants: bool
+
+
+@dataclass
+class Evidence:
+    """What all gradings gave, by name."""
+
+    replies: dict[str, Reply]
+    remembered: int
+    seconds: float
+
+
+class Case:
+    """One assignment, and all that is graded to prove its grader."""
+
+    def __init__(self, assignment: Assignment, scope: Scope) -> None:
+        self.assignment = assignment
+        self.scope = scope
+        self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
+        self.mistakes: list[Mistake] = load_mistakes(assignment)
+        self.alternatives = alternatives(assignment)
+        self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
+        salt = read_semester().salt
+        self.salts = [salt, *(f"{salt}/{seed}" for seed in range(1, scope.seeds))]
+
+    def right_versions(self) -> dict[str, dict[str, bytes]]:
+        """All code that must get every point."""
+        others = {f"alternative {name}": files for name, files in self.alternatives.items()}
+        return {"reference": reference(self.assignment), **others}
+
+    def jobs(self) -> dict[str, Job]:
+        """Every grading of the proof, by name.
+
+        Public tests don't depend on the salt, so they are jobs of their own: a new semester
+        grades them no second time.
+        """
+        jobs: dict[str, Job] = {}
+        for name, files in self.right_versions().items():
+            jobs[f"{name}: public"] = Job(files, "", self.names(hidden=False))
+            for number, salt in enumerate(self.salts):
+                jobs[f"{name}: hidden {number}"] = Job(files, salt, self.names(hidden=True))
+        jobs["stub: public"] = Job(stub(self.assignment), "", self.names(hidden=False))
+        jobs["stub: hidden 0"] = Job(stub(self.assignment), self.salts[0], self.names(hidden=True))
+        jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
+        for mutant in self.mutants:
+            files = reference(self.assignment) | {mutant.file: mutant.source}
+            jobs[f"mutant {mutant.name}"] = Job(
+                files, self.salts[0], self.order_for(mutant), True, MUTANT_SECONDS
+            )
+        return jobs
+
+    def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
+        """Each mistake, on the public or on the hidden tests."""
+        side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
+        return {
+            f"mistake {mistake.name}: {side}": Job(
+                apply(mistake, self.assignment),
+                salt,
+                self.tests_for(mistake, hidden),
+            )
+            for mistake in self.mistakes
+        }
+
+    def names(self, hidden: bool) -> tuple[str, ...]:
+        """The names of the public or of the hidden tests."""
+        return tuple(test.name for test in self.tests if test.hidden == hidden)
+
+    def tests_for(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
+        """All tests but the training of exercises that the mistake has nothing to do with."""
+        return tuple(
+            test.name
+            for test in self.tests
+            if test.hidden == hidden
+            and (TRAINING not in test.tags or test.exercise in mistake.exercises)
+        )
+
+    def order_for(self, mutant: Mutant) -> tuple[str, ...]:
+        """All tests, those of the changed function's exercise first: one failure is enough."""
+        function = mutant.function.partition(".")[0]
+        own = {e.number for e in self.assignment.exercises if function in e.functions}
+        ordered = sorted(self.tests, key=lambda test: (test.exercise not in own, test.hidden))
+        return tuple(test.name for test in ordered if TRAINING not in test.tags)
+
+
+def verify(
+    assignment: Assignment, scope: Scope, progress: Progress, dist: Path = DIST
+) -> tuple[Proof, Evidence]:
+    """Grade everything that the proof needs, and say what it shows."""
+    case = Case(assignment, scope)
+    evidence = gather(assignment, case.jobs(), progress, dist)
+    return conclude(case, evidence), evidence
+
+
+def gather(
+    assignment: Assignment, jobs: dict[str, Job], progress: Progress, dist: Path = DIST
+) -> Evidence:
+    """Grade what isn't remembered, in parallel, with the built zip's grader."""
+    start = time.monotonic()
+    built = build(assignment, dist)
+    memory = Memory(dist / f"{assignment.short}-memory.bin", grader_fingerprint(built.autograder))
+    replies = {name: reply for name, job in jobs.items() if (reply := memory.recall(job))}
+    remembered = len(replies)
+    progress(remembered, len(jobs))
+
+    def done(name: str, reply: Reply) -> None:
+        replies[name] = reply
+        memory.keep(jobs[name], reply)
+        progress(len(replies), len(jobs))
+
+    todo = [(name, job) for name, job in jobs.items() if name not in replies]
+    try:
+        if todo:
+            with Pool(built.autograder, assignment.short) as pool:
+                pool.run(todo, done)
+    finally:
+        memory.save()
+    return Evidence(replies, remembered, time.monotonic() - start)
+
+
+def conclude(case: Case, evidence: Evidence) -> Proof:
+    """What the gradings show."""
+    replies = evidence.replies
+    right = verdicts_of(replies, "reference", "alternative")
+    wrong = verdicts_of(replies, "mistake", "mutant")
+    scored = [judge_right(case, name, replies) for name in case.right_versions()]
+    scored.append(judge_stub(case, verdicts_of(replies, "stub")))
+    problems = []
+    if len(case.mistakes) < FEWEST_MISTAKES:
+        problems.append(f"{len(case.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
+    if len(case.alternatives) < FEWEST_ALTERNATIVES:
+        problems.append(f"{len(case.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
+    return Proof(
+        assignment=case.assignment.name,
+        title=case.assignment.title,
+        tests=len(case.tests),
+        points=sum(test.points for test in case.tests),
+        exercises=[exercise.number for exercise in case.assignment.exercises],
+        scored=scored,
+        mistakes=[
+            judge_mistake(mistake, verdicts_of(replies, f"mistake {mistake.name}:"))
+            for mistake in case.mistakes
+        ],
+        mutants=len(case.mutants),
+        survivors=find_survivors(case, replies),
+        margins=margins(right, wrong),
+        problems=problems,
+        gradings=len(replies),
+        remembered=evidence.remembered,
+        seconds=round(evidence.seconds, 1),
+    )
+
+
+def verdicts_of(replies: dict[str, Reply], *beginnings: str) -> list[Verdict]:
+    """All verdicts of the jobs whose names begin so."""
+    return [
+        verdict
+        for name, reply in replies.items()
+        if name.startswith(beginnings)
+        for verdict in reply.verdicts
+    ]
+
+
+def points(verdicts: Iterable[Verdict]) -> float:
+    """The points that were earned."""
+    return sum(verdict.points for verdict in verdicts if verdict.passed)
+
+
+def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
+    """Right code must pass every test under every salt."""
+    everything = sum(test.points for test in case.tests)
+    problems: list[str] = []
+    scores: list[float] = []
+    for number in range(len(case.salts)):
+        jobs = (f"{name}: public", f"{name}: hidden {number}")
+        verdicts = [verdict for job in jobs for verdict in replies[job].verdicts]
+        if len(verdicts) != len(case.tests):
+            problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran under salt {number}")
+        problems += [
+            f"fails {verdict.test} under salt {number}: {verdict.text}"
+            for verdict in verdicts
+            if not verdict.passed
+        ]
+        scores.append(points(verdicts))
+        if not problems and scores[-1] != everything:
+            problems.append(f"gets {scores[-1]:g} of {everything:g} points under salt {number}")
+    return Scored(name, len(case.salts), len(case.tests), min(scores), max(scores), problems)
+
+
+def judge_stub(case: Case, verdicts: list[Verdict]) -> Scored:
+    """The stub must fail every test."""
+    problems = [f"passes {verdict.test}" for verdict in verdicts if verdict.passed]
+    if len(verdicts) != len(case.tests):
+        problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran")
+    score = points(verdicts)
+    return Scored("stub", 1, len(verdicts), score, score, problems)
+
+
+def judge_mistake(mistake: Mistake, verdicts: list[Verdict]) -> MistakeRow:
+    """A mistake must cost what it names, nothing else, and show in a public test."""
+    lost: dict[str, float] = {}
+    for verdict in verdicts:
+        if not verdict.passed:
+            lost[verdict.exercise] = lost.get(verdict.exercise, 0) + verdict.points
+    public = [v.test for v in verdicts if not v.passed and not v.hidden]
+    problems = [f"costs nothing in {number}" for number in mistake.exercises if number not in lost]
+    problems += [f"costs points in {number}" for number in lost if number not in mistake.exercises]
+    if not public and not mistake.hidden:
+        problems.append("no public test catches it, and it isn't marked as hidden")
+    if public and mistake.hidden:
+        problems.append("it is marked as hidden, but a public test catches it")
+    return MistakeRow(mistake.name, mistake.hint, mistake.exercises, lost, public, problems)
+
+
+def find_survivors(case: Case, replies: dict[str, Reply]) -> list[Survivor]:
+    """The mutants that passed every test, with the reasons of those that are equivalent."""
+    reasons = read_equivalents(case.assignment, case.mutants)
+    return [
+        Survivor(mutant.name, mutant.file, mutant.line, mutant.change, reasons.get(mutant.name, ""))
+        for mutant in case.mutants
+        if all(verdict.passed for verdict in replies[f"mutant {mutant.name}"].verdicts)
+    ]

@@ -1,0 +1,217 @@
+"""Assignment 1 by einsum over sliding windows: no loop over images, channels or pixels."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+Array = np.ndarray
+Size = int | tuple[int, int]
+
+
+def pair(size: Size) -> tuple[int, int]:
+    """Turn 3 into (3, 3), and leave (3, 2) as it is."""
+    if isinstance(size, int | np.integer):
+        return int(size), int(size)
+    vertical, horizontal = size
+    return int(vertical), int(horizontal)
+
+
+def as_float(x: Array) -> Array:
+    """float32 and float64 stay as they are, integers and booleans become float64."""
+    return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
+
+
+def pad(x: Array, padding: Size, value: float = 0) -> Array:
+    """The images with a border of one value."""
+    ph, pw = pair(padding)
+    return np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=value)
+
+
+def crop(padded: Array, padding: Size) -> Array:
+    """The images without their border."""
+    ph, pw = pair(padding)
+    return padded[:, :, ph : padded.shape[2] - ph, pw : padded.shape[3] - pw]
+
+
+def windows(padded: Array, kernel: Size, stride: Size) -> Array:
+    """A view of every window: (n, c, out_h, out_w, kh, kw)."""
+    (kh, kw), (sh, sw) = pair(kernel), pair(stride)
+    for size, length, step in zip(padded.shape[2:], (kh, kw), (sh, sw), strict=True):
+        conv_output_size(size, length, step)
+    return sliding_window_view(padded, (kh, kw), axis=(2, 3))[:, :, ::sh, ::sw]
+
+
+def scatter(patches: Array, height: int, width: int, stride: Size) -> Array:
+    """Add windows (n, c, out_h, out_w, kh, kw) up into images (n, c, height, width).
+
+    An image row y is row p of window r when y = r * stride + p, and likewise for columns: two
+    tables of zeros and ones, and einsum does the rest.
+    """
+    out_h, out_w, kh, kw = patches.shape[2:]
+    sh, sw = pair(stride)
+    rows = meeting(height, out_h, kh, sh).astype(patches.dtype)
+    columns = meeting(width, out_w, kw, sw).astype(patches.dtype)
+    # A matrix product for each axis; all in one go would multiply every pixel by every window.
+    tall = np.einsum("ncrspq,yrp->ncysq", patches, rows, optimize=True)
+    return np.einsum("ncysq,xsq->ncyx", tall, columns, optimize=True)
+
+
+def meeting(size: int, places: int, kernel: int, stride: int) -> Array:
+    """meeting[y, r, p] is 1 where pixel y is entry p of the window at place r, and 0 elsewhere."""
+    starts = stride * np.arange(places)[:, None] + np.arange(kernel)
+    return np.arange(size)[:, None, None] == starts
+
+
+def check_convolution(x: Array, w: Array, stride: Size, padding: Size) -> None:
+    """Raise ValueError for sizes that make no sense."""
+    if x.shape[1] != w.shape[1]:
+        raise ValueError(f"x has {x.shape[1]} channels, but the kernels have {w.shape[1]}")
+    for sizes in zip(x.shape[2:], w.shape[2:], pair(stride), pair(padding), strict=True):
+        conv_output_size(*sizes)
+
+
+def check_pooling(x: Array, kernel: Size, stride: Size | None, padding: Size) -> Size:
+    """Raise ValueError for sizes that make no sense; return the stride that counts."""
+    stride = kernel if stride is None else stride
+    for size, k, s, p in zip(x.shape[2:], pair(kernel), pair(stride), pair(padding), strict=True):
+        conv_output_size(size, k, s, p)
+        if p > k // 2:
+            raise ValueError(f"padding {p} is more than half of the pooling kernel {k}")
+    return stride
+
+
+def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
+    """How many places a kernel has along one axis."""
+    if min(size, kernel, stride) < 1 or padding < 0:
+        raise ValueError("size, kernel and stride must be positive, and padding not negative")
+    starts = range(0, size + 2 * padding - kernel + 1, stride)
+    if not starts:
+        raise ValueError("the kernel doesn't fit into the padded input")
+    return len(starts)
+
+
+def conv2d_forward(
+    x: Array, w: Array, b: Array, stride: Size = 1, padding: Size = 0
+) -> tuple[Array, object]:
+    """Convolve every image with every kernel."""
+    x, w, b = as_float(x), as_float(w), as_float(b)
+    check_convolution(x, w, stride, padding)
+    padded = pad(x, padding)
+    seen = windows(padded, w.shape[2:], stride)
+    out = np.einsum("ncrspq,kcpq->nkrs", seen, w, optimize=True) + b[:, None, None]
+    return out, {"padded": padded, "w": w, "b": b, "stride": stride, "padding": padding}
+
+
+def conv2d_backward(dout: Array, cache: object) -> tuple[Array, Array, Array]:
+    """The backward pass of conv2d_forward."""
+    padded, w, stride = cache["padded"], cache["w"], cache["stride"]
+    seen = windows(padded, w.shape[2:], stride)
+    dw = np.einsum("ncrspq,nkrs->kcpq", seen, dout, optimize=True)
+    db = np.einsum("nkrs->k", dout).astype(cache["b"].dtype)
+    # dx is a convolution too: of dout, spread out by the stride, with the flipped kernels.
+    n, c_out, out_h, out_w = dout.shape
+    (kh, kw), (sh, sw) = w.shape[2:], pair(stride)
+    height, width = padded.shape[2:]
+    spread = np.zeros((n, c_out, height + kh - 1, width + kw - 1), dtype=dout.dtype)
+    spread[:, :, kh - 1 :: sh, kw - 1 :: sw][:, :, :out_h, :out_w] = dout
+    seen = windows(spread, (kh, kw), 1)
+    dpadded = np.einsum("nkyxpq,kcpq->ncyx", seen, w[:, :, ::-1, ::-1], optimize=True)
+    return crop(dpadded, cache["padding"]), dw, db
+
+
+def max_pool2d_forward(
+    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+) -> tuple[Array, object]:
+    """The largest value in each window."""
+    stride = check_pooling(x, kernel, stride, padding)
+    lowest = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
+    padded = pad(x, padding, lowest)
+    seen = windows(padded, kernel, stride)
+    real = windows(pad(np.ones_like(x, dtype=bool), padding, False), kernel, stride)
+    out = seen.max(axis=(4, 5))
+    # The first real pixel that is as large as the largest, row by row.
+    hits = (seen == out[..., None, None]) & real
+    first = hits.reshape(*out.shape, -1).argmax(axis=-1)
+    return out, {
+        "first": first,
+        "kernel": kernel,
+        "stride": stride,
+        "padding": padding,
+        "size": padded.shape[2:],
+    }
+
+
+def max_pool2d_backward(dout: Array, cache: object) -> Array:
+    """The backward pass of max_pool2d_forward."""
+    kh, kw = pair(cache["kernel"])
+    places = np.arange(kh * kw).reshape(kh, kw)
+    won = (cache["first"][..., None, None] == places).astype(dout.dtype)
+    dpatches = np.einsum("ncrs,ncrspq->ncrspq", dout, won)
+    return crop(scatter(dpatches, *cache["size"], cache["stride"]), cache["padding"])
+
+
+def avg_pool2d_forward(
+    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+) -> tuple[Array, object]:
+    """The mean of each window; padding counts."""
+    x = as_float(x)
+    stride = check_pooling(x, kernel, stride, padding)
+    padded = pad(x, padding)
+    kh, kw = pair(kernel)
+    out = np.einsum("ncrspq->ncrs", windows(padded, kernel, stride)) / (kh * kw)
+    return out, {"kernel": kernel, "stride": stride, "padding": padding, "size": padded.shape[2:]}
+
+
+def avg_pool2d_backward(dout: Array, cache: object) -> Array:
+    """The backward pass of avg_pool2d_forward."""
+    kh, kw = pair(cache["kernel"])
+    weights = np.full((kh, kw), 1 / (kh * kw), dtype=dout.dtype)
+    dpatches = np.einsum("ncrs,pq->ncrspq", dout, weights)
+    return crop(scatter(dpatches, *cache["size"], cache["stride"]), cache["padding"])
+
+
+def im2col(x: Array, kernel: Size, stride: Size = 1, padding: Size = 0) -> Array:
+    """Every patch as a column."""
+    seen = windows(pad(x, padding), kernel, stride)
+    n, c, out_h, out_w, kh, kw = seen.shape
+    return np.einsum("ncrspq->ncpqrs", seen).reshape(n, c * kh * kw, out_h * out_w)
+
+
+def col2im(
+    cols: Array,
+    x_shape: tuple[int, int, int, int],
+    kernel: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+) -> Array:
+    """Add every column back to the pixels it came from."""
+    n, c, height, width = x_shape
+    (kh, kw), (ph, pw) = pair(kernel), pair(padding)
+    out_h, out_w = (
+        conv_output_size(*sizes)
+        for sizes in zip((height, width), (kh, kw), pair(stride), (ph, pw), strict=True)
+    )
+    patches = np.einsum("ncpqrs->ncrspq", cols.reshape(n, c, kh, kw, out_h, out_w))
+    return crop(scatter(patches, height + 2 * ph, width + 2 * pw, stride), padding)
+
+
+def conv2d_forward_fast(
+    x: Array, w: Array, b: Array, stride: Size = 1, padding: Size = 0
+) -> tuple[Array, object]:
+    """The same as conv2d_forward, which has no loop to begin with."""
+    return conv2d_forward(x, w, b, stride, padding)
+
+
+def conv2d_backward_fast(dout: Array, cache: object) -> tuple[Array, Array, Array]:
+    """The same as conv2d_backward, which has no loop to begin with."""
+    return conv2d_backward(dout, cache)
+
+
+def conv_parameters(c_in: int, c_out: int, kernel: Size, bias: bool = True) -> int:
+    """The number of learned numbers in a convolution layer."""
+    kh, kw = pair(kernel)
+    return c_in * c_out * kh * kw + (c_out if bias else 0)
+
+
+def linear_parameters(n_in: int, n_out: int, bias: bool = True) -> int:
+    """The number of learned numbers in a dense layer."""
+    return n_in * n_out + (n_out if bias else 0)
