@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
+from autograder.packaging.release import release
 
 from autograder.packaging import release as module
 from autograder.packaging.rehearsal import Rehearsal
-from autograder.packaging.release import release
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
