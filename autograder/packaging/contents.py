@@ -1,5 +1,6 @@
 """What goes into the handout and into the autograder zip, by name. Nothing else does."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
+    if os.environ.get("TORCH_INDEX"):  # for setup.sh, where pip knows no CPU builds by itself
+        members["torch_index"] = f"{os.environ['TORCH_INDEX']}\n".encode()
     return members
 
 

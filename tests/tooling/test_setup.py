@@ -10,7 +10,7 @@ import pytest
 
 from autograder.packaging.archive import unpack, zip_bytes
 from autograder.packaging.build import build
-from autograder.packaging.contents import TEMPLATES
+from autograder.packaging.contents import TEMPLATES, autograder_zip
 from autograder.packaging.rehearsal import rehearse
 from autograder.packaging.requirements import grader_requirements
 from common.assignment import ROOT, load_assignment
@@ -192,13 +192,20 @@ def test_the_cpu_build_of_torch_is_taken_where_pips_own_index_offers_it(machine)
     assert torch_calls(machine) == ["install -q torch==2.13.0+cpu"]
 
 
-def test_the_cpu_build_is_sought_at_pytorchs_index_before_the_large_build_is_taken(machine):
+def test_a_named_index_is_asked_for_the_cpu_build_before_the_large_one_is_taken(machine):
     machine.new_python(pip='case "$*" in *+cpu*) exit 1;; esac')
+    (machine.source / "torch_index").write_text("https://index.example/cpu\n")
     assert machine.set_up().returncode == 0
-    first, second, third = torch_calls(machine)
-    assert first == "install -q torch==2.13.0+cpu"
-    assert "--extra-index-url https://index.example/cpu torch==2.13.0+cpu" in second
-    assert third == "install -q torch==2.13.0"
+    first, second = torch_calls(machine)
+    assert first == "install -q --extra-index-url https://index.example/cpu torch==2.13.0+cpu"
+    assert second == "install -q torch==2.13.0"
+
+
+def test_the_index_given_to_make_goes_into_the_zip(monkeypatch):
+    assert "torch_index" not in autograder_zip(load_assignment("a1"), b"")
+    monkeypatch.setenv("TORCH_INDEX", "https://index.example/cpu")
+    members = autograder_zip(load_assignment("a1"), b"")
+    assert members["torch_index"] == b"https://index.example/cpu\n"
 
 
 def test_the_pinned_packages_come_from_the_zips_own_list(machine):

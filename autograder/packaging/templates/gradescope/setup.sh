@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the image: a virtual environment with all that grading needs.
 #   CONV2GPT_PREFIX  where it goes (default /opt/conv2gpt)
-#   TORCH_INDEX      an index that offers CPU builds of torch (default: PyTorch's own)
+#   TORCH_INDEX      an index that offers CPU builds of torch (default: what `make` was given)
 set -u
 prefix="${CONV2GPT_PREFIX:-/opt/conv2gpt}"
 source="$(cd "$(dirname "$0")" && pwd)"
@@ -37,11 +37,11 @@ install_python() {
 }
 
 install_torch() {  # the CPU build is a tenth of the size of the other, so it is tried first
-    local version index="${TORCH_INDEX:-https://index.example/cpu}"
+    local version index
     version="$(sed -n 's/^torch==//p' "$source/requirements.txt")"
     [ -n "$version" ] || return 0
-    "$prefix/bin/pip" install -q "torch==$version+cpu" 2> /dev/null ||
-        "$prefix/bin/pip" install -q --retries 1 --timeout 20 --extra-index-url "$index" "torch==$version+cpu" 2> /dev/null ||
+    index="${TORCH_INDEX:-$(cat "$source/torch_index" 2> /dev/null)}"
+    "$prefix/bin/pip" install -q ${index:+--extra-index-url "$index"} "torch==$version+cpu" 2> /dev/null ||
         "$prefix/bin/pip" install -q "torch==$version"
 }
 
