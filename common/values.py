@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
+MAX_DEPTH = 32  # of containers within containers
 
 
 class Face(Protocol):
@@ -87,7 +88,9 @@ def is_numeric(value: Any) -> bool:
     """Whether a value is a NumPy array or scalar of numbers or bools, and no subclass of one."""
     if type(value) is np.ndarray:
         return value.dtype.kind in "biufc"
-    return isinstance(value, np.generic) and type(value) is value.dtype.type
+    if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
+        return False
+    return type(value) is value.dtype.type
 
 
 def copy_array(array: np.ndarray) -> np.ndarray:

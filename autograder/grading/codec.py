@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
-from common.values import is_numeric, lay_out
+from common.values import MAX_DEPTH, is_numeric, lay_out
 
-MAX_DEPTH = 32
-MAX_AXES = 16
+MAX_AXES = 64  # NumPy's own limit
+MAX_ITEMS = 1_000_000
 MAX_DIGITS = 4000
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
@@ -69,6 +69,8 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
         code = ARRAY_EXTENSION if kind is np.ndarray else SCALAR_EXTENSION
         return msgpack.ExtType(code, array_bytes(np.asarray(value)))
     if kind in CONTAINERS:
+        if len(value) > MAX_ITEMS:
+            raise CodecError(f"a {kind.__name__} has more than {MAX_ITEMS:,} items")
         items = [pair for item in value.items() for pair in item] if kind is dict else value
         wired = [to_wire(item, side, depth + 1) for item in items]
         return [CONTAINERS[kind], side.container_reference(value), wired]
@@ -85,7 +87,6 @@ def big_integer(value: int) -> msgpack.ExtType:
 
 def array_bytes(array: np.ndarray) -> bytes:
     """dtype, shape and memory layout, then the raw values in C order."""
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     strides = None if array.flags.c_contiguous else list(array.strides)
     head = msgpack.packb([array.dtype.str, list(array.shape), strides])
     return struct.pack("<I", len(head)) + head + np.ascontiguousarray(array).tobytes()
@@ -93,6 +94,14 @@ def array_bytes(array: np.ndarray) -> bytes:
 
 def decode(data: bytes, side: Decoding, trusted: bool = False) -> Any:
     """Bytes as a value. Only a trusted sender may ask for a memory layout of its own."""
+    items = 0
+
+    def count(part: list) -> list:
+        nonlocal items
+        items += len(part) + 1
+        if items > 3 * MAX_ITEMS:  # a byte of the message may cost 64 bytes of memory here
+            raise CodecError("a value of too many parts")
+        return part
 
     def extension(code: int, body: bytes) -> Any:
         if code == ARRAY_EXTENSION:
@@ -106,11 +115,18 @@ def decode(data: bytes, side: Decoding, trusted: bool = False) -> Any:
         raise CodecError("an unknown kind of value")
 
     try:
-        wire = msgpack.unpackb(data, raw=False, ext_hook=extension, strict_map_key=True)
+        wire = msgpack.unpackb(
+            data,
+            raw=False,
+            ext_hook=extension,
+            list_hook=count,
+            max_array_len=2 * MAX_ITEMS,
+            max_map_len=0,
+        )
         return from_wire(wire, side, 0)
     except CodecError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+    except Exception as error:  # msgpack, NumPy and hash functions each fail in their own ways
         raise CodecError(f"not a value: {type(error).__name__}") from None
 
 
@@ -137,14 +153,18 @@ def from_wire(wire: Any, side: Decoding, depth: int) -> Any:
         raise CodecError("a bare map")
     if not isinstance(wire, list):
         return wire
-    tag, reference = wire[0], wire[1]
+    tag, reference, *content = wire
+    if type(tag) is not int:
+        raise CodecError("an unknown node")
     if tag in (HANDLE, KEPT):
         if type(reference) is not int:
             raise CodecError("a reference that is no number")
         return side.handle(reference) if tag == HANDLE else side.kept(reference)
     if reference is not None and type(reference) is not int:
         raise CodecError("a reference that is no number")
-    items = [from_wire(item, side, depth + 1) for item in wire[2]]
+    if len(content) != 1 or type(content[0]) is not list:
+        raise CodecError("a container without a list of items")
+    items = [from_wire(item, side, depth + 1) for item in content[0]]
     if tag == TUPLE:
         return side.container(tuple(items), reference)
     if tag == LIST:
