@@ -1,6 +1,8 @@
 """Takes the named files out of whatever a student handed in, and nothing else."""
 
+import lzma
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,6 +14,11 @@ from common.errors import CourseError
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
+# What reading a damaged, encrypted or exotic zip may raise.
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+)
 
 
 @dataclass
@@ -33,14 +40,20 @@ def take(path: Path, assignment: Assignment) -> Submission:
     """The submission at a path: a folder, a zip, or the file itself."""
     if path.is_dir():
         return collect(assignment, FolderSource(path))
-    if path.is_file() and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            return collect(assignment, ZipSource(archive))
-    if path.is_file() and path.suffix == ".zip":
-        return Submission(notes=[f"{path.name} is not a readable zip file."])
+    if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)):
+        return take_zip(path, assignment)
     if path.is_file():
         return take_file(path, assignment)
     raise CourseError(f"There is nothing at {path}: give a folder, a zip or a Python file.")
+
+
+def take_zip(path: Path, assignment: Assignment) -> Submission:
+    """What is in a zip; one that is damaged is an empty submission with a note."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return collect(assignment, ZipSource(archive))
+    except UNREADABLE:
+        return Submission(notes=[f"{path.name} is not a readable zip file."])
 
 
 def take_file(path: Path, assignment: Assignment) -> Submission:
@@ -49,7 +62,8 @@ def take_file(path: Path, assignment: Assignment) -> Submission:
         wanted = " and ".join(assignment.files)
         raise CourseError(f"{path.name} is not a file of {assignment.short}: it takes {wanted}.")
     submission = Submission()
-    add(submission, path.name, path.read_bytes()[: MAX_FILE_BYTES + 1])
+    with path.open("rb") as stream:
+        add(submission, path.name, stream.read(MAX_FILE_BYTES + 1))
     return submission
 
 
@@ -122,7 +136,7 @@ def take_member(
     """Read one file, or note why it can't be read."""
     try:
         content = source.read(place)
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError):
+    except UNREADABLE:
         submission.notes.append(f"{place} can't be read: it is damaged or encrypted.")
         return
     add(submission, file, content)
