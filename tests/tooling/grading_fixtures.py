@@ -1,0 +1,99 @@
+"""What the tests of grading share: small assignments, submissions, and both faces of `student`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+
+import msgspec
+import pytest
+
+from autograder.grading import judge
+from autograder.grading.intake import Submission
+from autograder.grading.results import Result
+from autograder.grading.sandbox import Sandbox
+from common.assignment import ROOT, Assignment, Limits, load_assignment
+from common.direct import DirectFace
+from common.semester import Semester
+
+SEMESTER = Semester("testing", "a salt for tests")
+FILE = "convolution.py"
+REFERENCE = ROOT / "solutions" / "a1_convolution" / FILE
+STUB = ROOT / "assignments" / "a1_convolution" / FILE
+FACES = ("direct", "isolated")
+
+
+def assignment(
+    test_seconds: float = 5, total_seconds: float = 60, memory_mb: int = 512
+) -> Assignment:
+    """Assignment 1 with limits that suit a test."""
+    limits = Limits(test_seconds, total_seconds, memory_mb)
+    return msgspec.structs.replace(load_assignment("a1"), limits=limits)
+
+
+def submission(source: str | bytes) -> Submission:
+    """A submission of one file with that content."""
+    content = dedent(source).encode() if isinstance(source, str) else source
+    return Submission({FILE: content})
+
+
+def write_package(folder: Path, source: str | bytes) -> dict[str, Path]:
+    """That submission, laid out so that either face can import it."""
+    return {"a1_convolution": submission(source).write_to(folder / "a1_convolution")}
+
+
+def make_face(kind: str, sandbox: Sandbox | None, packages: dict[str, Path]):
+    """One of the two faces on the same code."""
+    if kind == "direct":
+        return DirectFace(assignment(), packages)
+    return judge.IsolatedFace(sandbox)
+
+
+@contextmanager
+def both_faces(folder: Path, source: str | bytes) -> Iterator[dict]:
+    """Both faces of the same code, by name."""
+    packages = write_package(folder, source)
+    with Sandbox(assignment(), packages) as sandbox:
+        yield {kind: make_face(kind, sandbox, packages) for kind in FACES}
+
+
+def grade(
+    source: str | bytes | Submission,
+    chosen: Assignment | None = None,
+    out: Path | None = None,
+    direct: bool = False,
+    tests: Path | None = None,
+    on_test=lambda outcome: None,
+) -> Result:
+    """Grade in this process, against the tests of assignment 1 or against those in a folder."""
+    taken = source if isinstance(source, Submission) else submission(source)
+    settings = judge.Settings(SEMESTER, out=out, direct=direct, on_test=on_test)
+    path = list(sys.path)
+    with pytest.MonkeyPatch.context() as patch:
+        if tests is not None:
+            patch.setattr(judge, "ROOT", tests)
+        try:
+            return judge.grade(chosen or assignment(), taken, settings)
+        finally:
+            sys.path[:] = path
+
+
+def write_tests(folder: Path, public: str, hidden: str = "") -> Path:
+    """A tree with tests of its own, to be given to `grade` as `tests`."""
+    place = folder / "tests" / "a1_convolution"
+    place.mkdir(parents=True)
+    head = """
+        import numpy as np
+        from gradescope_utils.autograder_utils.decorators import number, weight
+        from common.comparison import assert_close, assert_equal, unpack
+        """
+    for name, body in (("test_public.py", public), ("test_hidden.py", hidden)):
+        if body:
+            (place / name).write_text(dedent(head) + dedent(body))
+    return folder
+
+
+def outcome(result: Result, name: str):
+    """How the test of that name ended."""
+    return next(item for item in result.all_outcomes if item.test.name == name)

@@ -1,0 +1,205 @@
+"""Whatever a student hands in: the named files are taken, and nothing else."""
+
+import os
+import stat
+import struct
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from autograder.grading import intake
+from autograder.grading.intake import MAX_FILE_BYTES, take
+from common.assignment import ROOT
+from common.errors import CourseError
+from tests.tooling.grading_fixtures import FILE, assignment
+
+CODE = b"x = 1\n"
+A1 = assignment()
+
+
+def make_zip(path, members, compression=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
+
+
+def taken_files(path):
+    return take(path, A1).files
+
+
+def test_a_folder_a_file_and_a_zip_give_the_same(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / FILE).write_bytes(CODE)
+    (folder / "conftest.py").write_text("raise SystemExit")
+    (folder / "numpy.py").write_text("raise SystemExit")
+    zipped = make_zip(tmp_path / "work.zip", [(FILE, CODE), ("sitecustomize.py", b"")])
+    unnamed = make_zip(tmp_path / "upload", [(FILE, CODE)])
+    for path in (folder, folder / FILE, zipped, unnamed):
+        submission = take(path, A1)
+        assert (submission.files, submission.notes) == ({FILE: CODE}, [])
+
+
+def test_the_copy_nearest_to_the_top_counts(tmp_path):
+    members = [(f"old/deeper/{FILE}", b"old"), (f"work/{FILE}", CODE), (f"__MACOSX/{FILE}", b"mac")]
+    assert taken_files(make_zip(tmp_path / "a.zip", members)) == {FILE: CODE}
+    for name, content in members[:2]:
+        (tmp_path / "folder" / name).parent.mkdir(parents=True)
+        (tmp_path / "folder" / name).write_bytes(content)
+    assert taken_files(tmp_path / "folder") == {FILE: CODE}
+
+
+def test_two_copies_at_the_same_depth_are_said_and_neither_is_taken(tmp_path):
+    submission = take(make_zip(tmp_path / "a.zip", [(f"a/{FILE}", b""), (f"b/{FILE}", b"")]), A1)
+    assert submission.files == {}
+    assert f"a/{FILE} and b/{FILE}" in submission.notes[0] and len(submission.notes) == 1
+
+
+def test_links_lead_nowhere(tmp_path):
+    secret = tmp_path / "secret.py"
+    secret.write_bytes(b"secret")
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / FILE).symlink_to(secret)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / FILE).write_bytes(b"secret")
+    (folder / "inner" / "linked").symlink_to(tmp_path / "elsewhere")
+    assert taken_files(folder) == {}
+    link = zipfile.ZipInfo(FILE)
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    assert taken_files(make_zip(tmp_path / "a.zip", [(link, str(secret))])) == {}
+
+
+def test_what_is_no_regular_file_is_passed_over(tmp_path):
+    os.mkfifo(tmp_path / FILE)
+    (tmp_path / "inner" / FILE).mkdir(parents=True)
+    assert taken_files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", [f"/{FILE}", f"../{FILE}", f"a/../../{FILE}", f"a/../{FILE}"])
+def test_names_that_lead_out_of_a_zip_are_passed_over(name, tmp_path):
+    assert taken_files(make_zip(tmp_path / "a.zip", [(name, CODE)])) == {}
+
+
+def test_a_zip_bomb_and_a_huge_file_are_not_taken(tmp_path):
+    bomb = make_zip(tmp_path / "bomb.zip", [(FILE, bytes(30 * MAX_FILE_BYTES))])
+    assert bomb.stat().st_size < MAX_FILE_BYTES
+    (tmp_path / FILE).write_bytes(bytes(MAX_FILE_BYTES + 1))
+    for path in (bomb, tmp_path / FILE):
+        submission = take(path, A1)
+        assert submission.files == {} and "is larger than 1024 KB" in submission.notes[0]
+    (tmp_path / FILE).write_bytes(bytes(MAX_FILE_BYTES))
+    assert taken_files(tmp_path / FILE)
+
+
+def test_of_too_many_files_the_first_are_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake, "MAX_ENTRIES", 100)
+    members = [(f"{number}", b"") for number in range(100)]
+    submission = take(make_zip(tmp_path / "a.zip", [*members, (FILE, CODE)]), A1)
+    assert submission.files == {} and "Only the first" in submission.notes[0]
+
+
+def spoil(path, start, content):
+    data = bytearray(path.read_bytes())
+    data[start : start + len(content)] = content
+    path.write_bytes(data)
+    return path
+
+
+def encrypted(path):
+    """A zip whose one member says that it needs a password."""
+    make_zip(path, [(FILE, CODE)], zipfile.ZIP_STORED)
+    data = path.read_bytes()
+    spoil(path, 6, b"\x01")
+    return spoil(path, data.index(b"PK\x01\x02") + 8, b"\x01")
+
+
+def central(path):
+    """A zip whose list of members is no list, although its end is there."""
+    make_zip(path, [(FILE, CODE)])
+    return spoil(path, path.read_bytes().index(b"PK\x01\x02"), b"XXXX")
+
+
+def misplaced(path):
+    """A zip whose list of members is said to start before the file does."""
+    make_zip(path, [(FILE, CODE)])
+    end = path.read_bytes().index(b"PK\x05\x06")
+    return spoil(path, end + 12, struct.pack("<II", 2**31, 2**31))
+
+
+def exotic(path):
+    """A zip that is packed by a method that nobody has heard of."""
+    make_zip(path, [(FILE, CODE)])
+    return spoil(path, path.read_bytes().index(b"PK\x01\x02") + 10, b"\x63\x00")
+
+
+def damaged(compression):
+    def make(path):
+        make_zip(path, [(FILE, os.urandom(500))], compression)
+        return spoil(path, 30 + len(FILE) + 9, b"\xff" * 200)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        encrypted,
+        central,
+        misplaced,
+        damaged(zipfile.ZIP_STORED),
+        damaged(zipfile.ZIP_DEFLATED),
+        damaged(zipfile.ZIP_BZIP2),
+        damaged(zipfile.ZIP_LZMA),
+        lambda path: path.write_bytes(b"no zip") and path,
+        lambda path: path.write_bytes(b"") or path,
+        exotic,
+    ],
+    ids=[
+        "encrypted",
+        "list",
+        "place",
+        "stored",
+        "deflated",
+        "bz2",
+        "lzma",
+        "text",
+        "empty",
+        "exotic",
+    ],
+)
+def test_a_zip_that_cannot_be_read_is_an_empty_submission_with_a_sentence(make, tmp_path):
+    submission = take(make(tmp_path / "a.zip"), A1)
+    assert submission.files == {}
+    assert len(submission.notes) == 1
+    assert "can't be read" in submission.notes[0] or "not a readable" in submission.notes[0]
+
+
+def test_a_path_that_is_not_there_or_another_file_is_an_error_in_a_sentence(tmp_path):
+    (tmp_path / "other.py").write_bytes(CODE)
+    for path in (tmp_path / "nothing", tmp_path / "other.py"):
+        with pytest.raises(CourseError) as raised:
+            take(path, A1)
+        assert path.name in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["grade", "a99", "."],
+        ["grade", "a1", "no/such/path"],
+        ["grade", "a1", "README.md"],
+        ["grade", "a1", "assignments/a1_convolution", "--out", "no/such/folder/results.json"],
+        ["grade", "a1", "assignments/a1_convolution", "--out", "assignments"],
+    ],
+    ids=["assignment", "path", "file", "out", "out is a folder"],
+)
+def test_the_command_line_answers_what_it_cannot_do_with_a_sentence_and_exit_2(arguments):
+    command = [sys.executable, "-m", "autograder", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+    assert done.stdout == ""
