@@ -1,7 +1,8 @@
 """The direct face of `student`: the code under test runs in the test's own process.
 
 So tracebacks, `pdb` and coverage work as usual. Values cross by the same rules as in the isolated
-face: arrays are copied on the way in, and what is not plain data comes back as a Handle.
+face: arrays are copied both ways, what is not plain data comes back as a Handle, and each test
+gets a module that is freshly imported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +13,26 @@ from typing import Any
 import numpy as np
 
 from common.assignment import Assignment
-from common.failures import Failure, StudentCall, format_frames, mark_as_students
+from common.failures import (
+    Failure,
+    ForbiddenCall,
+    StudentCall,
+    format_frames,
+    mark_as_students,
+)
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import load, mount, read
-from common.values import Handle, copy_array, is_container, is_kept, is_plain, keep, map_items
+from common.submitted import ended, load, mount, read, unreadable
+from common.values import (
+    MAX_DEPTH,
+    Handle,
+    copy_array,
+    is_container,
+    is_kept,
+    is_plain,
+    keep,
+    map_items,
+)
 
 
 class DirectFace:
@@ -26,20 +42,22 @@ class DirectFace:
         self.assignment = assignment
         self.packages = dict(packages)
         self.guard = Guard(assignment.forbidden)
-        mount(self.packages)
 
     @contextmanager
     def open(self, exercise: str) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         self.guard.forbid(self.assignment.forbidden_in(exercise))
+        mount(self.packages)
         yield Handle(self, None, self.assignment.files[0])
 
     def get(self, target: Handle, name: str) -> Any:
-        with self.guard:
+        def find() -> object:
             owner = target._reference
             if owner is None:
                 owner = load(self.assignment.name, self.assignment.modules[0])
-            return self.outgoing(read(owner, name, target._label), name)
+            return read(owner, name, target._label)
+
+        return self.outgoing(self.guarded(find, "The code"), name)
 
     def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
         return self.run(target._reference, label, args, kwargs)
@@ -51,22 +69,32 @@ class DirectFace:
         """Call something with values that come from a test."""
         args = tuple(incoming(value) for value in args)
         kwargs = {key: incoming(value) for key, value in kwargs.items()}
+        return self.outgoing(self.guarded(lambda: function(*args, **kwargs), label), label)
+
+    def guarded(self, action: Callable[[], Any], label: str) -> Any:
+        """Run student code, and note on what it raises where it came from."""
         try:
             with self.guard:
-                result = function(*args, **kwargs)
-        except Failure:
+                return action()
+        except (Failure, ForbiddenCall):
             raise
+        except SystemExit as error:
+            raise ended(type(error).__name__) from error
         except Exception as error:
             frames = format_frames(error, self.packages.values())
             mark_as_students(error, StudentCall(label, frames))
             raise
-        return self.outgoing(result, label)
 
-    def outgoing(self, value: Any, label: str) -> Any:
+    def outgoing(self, value: Any, label: str, depth: int = 0) -> Any:
         """A value of student code as a test gets it."""
+        if depth > MAX_DEPTH:
+            raise unreadable(f"a value is nested more than {MAX_DEPTH} deep")
         if is_container(value):
-            return keep(map_items(value, lambda item: self.outgoing(item, label)), value)
-        return value if is_plain(value) else Handle(self, value, label)
+            items = map_items(value, lambda item: self.outgoing(item, label, depth + 1))
+            return keep(items, value)
+        if not is_plain(value):
+            return Handle(self, value, label)
+        return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def incoming(value: Any) -> Any:

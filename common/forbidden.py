@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -22,6 +22,7 @@ class Guard:
     def __init__(self, known: Iterable[Forbidden]) -> None:
         self.entries: tuple[Forbidden, ...] = ()
         self.held = 0
+        self.unseen: dict[str, ModuleType] = {}
         resolved = {entry.call: resolve(entry.call) for entry in known}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
@@ -31,9 +32,13 @@ class Guard:
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""
         self.entries = tuple(entries)
-        for entry in self.entries:
-            for module, name in self.places.pop(entry.call, []):
-                setattr(module, name, self.refusal(entry.call))
+        # All of them, whatever is forbidden now: a name that a module takes today may be
+        # forbidden tomorrow.
+        while self.places:
+            call, places = self.places.popitem()
+            refusal = self.refusal(call)  # one for all places, so that a later guard finds them
+            for module, name in places:
+                setattr(module, name, refusal)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -41,10 +46,7 @@ class Guard:
         """Raise ForbiddenCall if that call is forbidden now."""
         for entry in self.entries:
             if self.held and (call == entry.call or call.startswith(entry.call + ".")):
-                exercises = " and ".join(entry.exercises)
-                raise ForbiddenCall(
-                    f"Exercise {exercises} doesn't allow {entry.call}: {entry.instead}."
-                )
+                raise ForbiddenCall(refusal_text(entry))
 
     def refusal(self, call: str) -> Callable:
         """What stands in the place of a forbidden function."""
@@ -64,10 +66,34 @@ class Guard:
         return None
 
     def __enter__(self) -> None:
+        if not self.held:
+            # A module that somebody else has loaded already must be asked for again.
+            loaded = {entry.call for entry in self.entries} & sys.modules.keys()
+            families = [
+                name for name in sys.modules if loaded and not loaded.isdisjoint(parents(name))
+            ]
+            self.unseen = {name: sys.modules.pop(name) for name in families}
         self.held += 1
 
     def __exit__(self, *exception: object) -> None:
         self.held -= 1
+        if not self.held:
+            sys.modules.update(self.unseen)
+
+
+def parents(name: str) -> Iterator[str]:
+    """a.b.c, a.b and a, for a.b.c."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def refusal_text(entry: Forbidden) -> str:
+    """What a student reads who used something forbidden."""
+    *others, last = entry.exercises
+    if not others:
+        return f"Exercise {last} doesn't allow {entry.call}: {entry.instead}."
+    return f"Exercises {', '.join(others)} and {last} don't allow {entry.call}: {entry.instead}."
 
 
 def resolve(call: str) -> object:

@@ -1,5 +1,6 @@
 """Where `import assignments.aN_name` finds its modules, and how a submitted one is loaded."""
 
+import builtins
 import difflib
 import importlib
 import sys
@@ -35,20 +36,16 @@ def load(package: str, module: str) -> ModuleType:
     folder = Path(sys.modules[f"assignments.{package}"].__path__[0])
     file = f"{module}.py"
     if not (folder / file).is_file():
-        raise Failure(f"{file} is missing.", help="Submit it under exactly this name.")
+        raise missing(file)
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
-        raise Failure(
-            f"{file} is not valid Python: line {error.lineno}.", f"{error.msg}: {error.text}"
-        ) from None
+        raise invalid(file, error) from None
     except ForbiddenCall:
         raise
     except Exception as error:
-        raise Failure(
-            f"{file} can't be imported: it raises {builtin_name(error)}.",
-            f"{type(error).__name__}: {error}",
-        ) from error
+        details = f"{type(error).__name__}: {error}"
+        raise unimportable(file, builtin_name(error), details) from error
 
 
 def builtin_name(error: BaseException) -> str:
@@ -62,8 +59,48 @@ def read(owner: object, name: str, file: str) -> object:
         return getattr(owner, name)
     except AttributeError:
         near = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
-        raise Failure(
-            f"{file} has no {name}.",
-            f"The nearest name there is {near[0]}." if near else "",
-            "Keep the names that the handout gives.",
-        ) from None
+        raise absent(file, name, f"The nearest name there is {near[0]}." if near else "") from None
+
+
+# What can be wrong with student code before it returns anything. The judge says these sentences
+# of a child, and no others: a child that has seen a hidden input could say anything.
+
+
+def missing(file: str) -> Failure:
+    return Failure(f"{file} is missing.", help="Submit it under exactly this name.")
+
+
+def invalid(file: str, error: SyntaxError | None = None) -> Failure:
+    line = f"Line {error.lineno}: " if error and error.lineno else ""
+    text = f"\n{error.text.rstrip()}" if error and error.text else ""
+    return Failure(f"{file} is not valid Python.", f"{line}{error.msg}{text}" if error else "")
+
+
+def unimportable(file: str, kind: str, details: str = "") -> Failure:
+    return Failure(f"{file} can't be imported: it raises {kind}.", details)
+
+
+def absent(file: str, name: str, details: str = "") -> Failure:
+    return Failure(f"{file} has no {name}.", details, "Keep the names that the handout gives.")
+
+
+def ended(kind: str) -> Failure:
+    return Failure(f"The code ended the program ({kind}) instead of returning.")
+
+
+def unreadable(details: str = "") -> Failure:
+    return Failure("The result can't be read.", details)
+
+
+def possible_failures(file: str, name: str) -> list[Failure]:
+    """All that can be said when `name` is asked of `file`."""
+    kinds = [
+        kind
+        for kind, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    ]
+    return [
+        *(missing(file), invalid(file), absent(file, name), unreadable()),
+        *(unimportable(file, kind) for kind in kinds),
+        *(ended(kind) for kind in kinds),
+    ]

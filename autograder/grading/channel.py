@@ -22,9 +22,11 @@ class FrameTooLarge(Exception):
 
 
 def send_frame(sock: socket.socket, data: bytes) -> None:
-    """Send one frame, however long the other side takes to read it."""
+    """Send one frame, within the socket's timeout if it has one."""
     try:
         sock.sendall(HEADER.pack(len(data)) + data)
+    except TimeoutError:
+        raise ChannelTimeout from None
     except OSError:
         raise ChannelClosed from None
 

@@ -3,7 +3,9 @@
 import marshal
 import os
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from autograder.grading.confinement.probe import probe
 from common.failures import Failure, ForbiddenCall, format_frames
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import builtin_name, load, mount, read
+from common.submitted import builtin_name, ended, load, mount, read, unreadable
 
 MESSAGE_LIMIT = 4000
 
@@ -66,7 +68,9 @@ class Child:
             except ChannelClosed:
                 return
             number, question, *details = codec.decode(frame, self.objects, trusted=True)
-            send_frame(self.sock, self.answer(number, getattr(self, f"do_{question}"), details))
+            reply = self.answer(number, getattr(self, f"do_{question}"), details)
+            flush_output()
+            send_frame(self.sock, reply)
 
     def answer(self, number: int, question: Callable, details: list[Any]) -> bytes:
         """The reply's bytes: a value, or why there is none."""
@@ -78,9 +82,9 @@ class Child:
         except ForbiddenCall as error:
             reply = [number, "forbidden", str(error)]
         except codec.CodecError as error:
-            reply = [number, "failure", f"The result can't be read: {error}.", "", ""]
+            reply = [number, "failure", unreadable().explanation.sentence, str(error), ""]
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-            sentence = f"The code ended the program ({type(error).__name__}) instead of returning."
+            sentence = ended(builtin_name(error)).explanation.sentence
             reply = [number, "failure", sentence, "", ""]
         except BaseException as error:
             frames = format_frames(error, map(Path, self.plan.packages.values()))
@@ -124,6 +128,15 @@ def message_of(error: BaseException) -> str:
         return "(its message can't be read)"
 
 
+def flush_output() -> None:
+    """Let the judge have what was printed so far, if student code has left the way open."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
 def readable(part: Any) -> Any:
-    """Text that can be sent, whatever student code put into it."""
-    return part.encode("utf-8", "replace").decode() if isinstance(part, str) else part
+    """Text that can be sent, whatever student code put into it and however much."""
+    if not isinstance(part, str):
+        return part
+    return part[:MESSAGE_LIMIT].encode("utf-8", "replace").decode()

@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import time
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from autograder.grading import codec
@@ -16,8 +17,10 @@ from autograder.grading.channel import (
     seconds_left,
     send_frame,
 )
-from common.assignment import Limits
+from common.assignment import Forbidden, Limits
 from common.failures import ChildFailure, Failure, ForbiddenCall, StudentCall, mark_as_students
+from common.forbidden import refusal_text
+from common.submitted import possible_failures
 from common.values import Handle, is_kept, keep
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -28,13 +31,22 @@ TEXT_LIMIT = 5000
 class Conversation:
     """Asks a child one question at a time, each within the time that the test has left."""
 
-    def __init__(self, sock: socket.socket, output: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        output: int,
+        limits: Limits,
+        forbidden: Iterable[Forbidden] = (),
+    ) -> None:
         self.sock = sock
         self.output = output
         self.limits = limits
+        self.forbidden = tuple(forbidden)
+        self.asked = ("", "")  # the file, and the name in it
         self.reader = FrameReader(sock)
         self.questions = 0
         self.seconds = 0.0  # spent waiting for the child
+        self.silence: list[int] = []
         self.printed = bytearray()
         self.printed_bytes = 0
         self.failure: str | None = None
@@ -49,6 +61,7 @@ class Conversation:
         top = target._reference is None
         if top and name in self.functions:
             return self.functions[name]
+        self.asked = (target._label, name)
         value = self.ask("get", None if top else target, name, target._label)
         if isinstance(value, Handle):
             value = Handle(self, value._reference, name)
@@ -84,7 +97,7 @@ class Conversation:
             self.fail("The code ended its process, by a crash, too much memory or an exit.")
         except FrameTooLarge:
             self.fail("The code returned more data than can be read.")
-        except (codec.CodecError, ValueError) as error:
+        except (ValueError, TypeError) as error:  # a CodecError is a ValueError
             if getattr(error, "student_call", None) is not None:
                 raise
             self.fail("The code's process answered with something that is not an answer.")
@@ -101,10 +114,7 @@ class Conversation:
         if not self.reader.nothing_waits():
             raise codec.CodecError("an answer that nobody asked for")
         self.sock.settimeout(max(0.001, deadline - time.monotonic()))
-        try:
-            send_frame(self.sock, request)
-        except TimeoutError:
-            raise ChannelTimeout from None
+        send_frame(self.sock, request)
         while True:
             reply = self.reader.take()
             if reply is not None:
@@ -126,7 +136,8 @@ class Conversation:
             self.fail(f"The code printed more than {OUTPUT_LIMIT // 1024 // 1024} MB.")
         if not data:  # the child closed its output; don't spin on it
             os.close(self.output)
-            self.output = os.open("/dev/zero", os.O_WRONLY)
+            self.output, forever = os.pipe()
+            self.silence.append(forever)  # an open pipe that nobody writes to
 
     def drain(self) -> None:
         """Take what was printed before the reply."""
@@ -140,9 +151,9 @@ class Conversation:
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
             raise codec.CodecError("an error that is no text")
         if status == "failure" and len(content) == 3:
-            raise Failure(*content)
+            raise self.believed(*content)
         if status == "forbidden" and len(content) == 1:
-            raise ForbiddenCall(content[0])
+            raise self.refusal(content[0])
         if status == "raised" and len(content) == 3:
             name, message, frames = content
             kind = getattr(builtins, name, None)
@@ -155,6 +166,23 @@ class Conversation:
             mark_as_students(error, StudentCall(label or "The code", frames))
             raise error
         raise codec.CodecError("an unknown reply")
+
+    def believed(self, sentence: str, details: str, help: str) -> Failure:
+        """A failure that the child tells of, if it is one that the machinery may tell of.
+
+        Student code that made up its own sentence could put a hidden input into it.
+        """
+        for failure in possible_failures(*self.asked):
+            told = failure.explanation
+            if told.sentence == sentence:
+                return Failure(sentence, details, told.help)
+        return Failure("The code failed.", "\n".join([sentence, details, help]))
+
+    def refusal(self, sentence: str) -> Exception:
+        """The refusal of a forbidden call, if it is one that this exercise's rules make."""
+        if sentence in map(refusal_text, self.forbidden):
+            return ForbiddenCall(sentence)
+        return self.believed(sentence, "", "")
 
     def container_reference(self, value: Any) -> None:
         return None
@@ -169,7 +197,8 @@ class Conversation:
     def close(self) -> None:
         """Hang up."""
         self.sock.close()
-        os.close(self.output)
+        for descriptor in (self.output, *self.silence):
+            os.close(descriptor)
 
     @property
     def printed_text(self) -> str:

@@ -149,6 +149,7 @@ class IsolatedFace:
     def open(self, exercise: str) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         assignment = self.sandbox.assignment
+        self.printed = ""
         if self.seconds > assignment.limits.total_seconds:
             raise ChildFailure(
                 "Not run: the tests before this one took longer than the "
