@@ -94,7 +94,7 @@ class Sandbox:
         """Start the fork server with nothing of ours in its environment or its descriptors."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-s", "-m", "autograder.grading.server", str(theirs.fileno())],
+            [sys.executable, "-sP", "-m", "autograder.grading.server", str(theirs.fileno())],
             env=CLEAN_ENVIRONMENT,
             cwd=self.folder,
             pass_fds=[theirs.fileno()],
@@ -134,13 +134,14 @@ class Sandbox:
         uid = self.slot.uid if self.slot else None
         if uid is not None:
             os.chown(home, uid, uid)
+        forbidden = list(forbidden)
         plan = Plan(
             package=self.assignment.name,
             modules=list(self.assignment.modules),
             packages=self.packages,
             home=str(home),
             limits=self.assignment.limits,
-            forbidden=list(forbidden),
+            forbidden=forbidden,
             uid=uid,
         )
         ours, theirs = socket.socketpair()
@@ -150,7 +151,7 @@ class Sandbox:
         theirs.close()
         os.close(writing)
         self.own_tree = bool(started["own_tree"])
-        conversation = Conversation(ours, reading, self.assignment.limits)
+        conversation = Conversation(ours, reading, self.assignment.limits, forbidden)
         try:
             yield conversation
         finally:

@@ -19,11 +19,7 @@ import msgspec
 import common
 from autograder.grading.child import Child
 from autograder.grading.confinement.confine import Confinement
-from autograder.grading.confinement.kernel import (
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_PDEATHSIG,
-    prctl,
-)
+from autograder.grading.confinement.kernel import PR_SET_CHILD_SUBREAPER, prctl
 from autograder.grading.confinement.namespaces import (
     NEW_IPC,
     NEW_NETWORK,
@@ -54,9 +50,16 @@ class Server:
         self.confinement = Confinement(plan.other_uid)
         self.trees = ProcessTrees()
         self.uid: int | None = None
+        self.child: int | None = None
 
     def serve(self) -> None:
-        """Do what the judge asks until it is gone."""
+        """Do what the judge asks until it is gone. If it was killed, so is what it left running."""
+        with suppress(ConnectionError):
+            self.answer_requests()
+        if self.child is not None:
+            self.end(self.child)
+
+    def answer_requests(self) -> None:
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
             if not data:
@@ -75,6 +78,7 @@ class Server:
         pid = self.trees.fork()
         if pid == 0:
             self.run_child(plan, channel, output)
+        self.child = pid
         os.close(channel)
         os.close(output)
         return {"pid": pid, "own_tree": self.trees.available}
@@ -84,6 +88,7 @@ class Server:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
+        self.child = None
         if not self.trees.available:
             self.sweep()
         return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
@@ -121,7 +126,7 @@ class Server:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
-            close_all_but({0, 1, 2, channel, *self.confinement.descriptors})
+            close_all_but({0, 1, 2, channel, *self.confinement.descriptors(plan)})
             self.confinement.enter(plan)
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
@@ -156,7 +161,6 @@ def preload(libraries: list[str]) -> None:
 def main() -> None:
     """Leave the network, load the libraries, and serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
     if os.getuid() != 0:

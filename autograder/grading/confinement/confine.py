@@ -31,8 +31,8 @@ class Confinement:
 
     def __init__(self, other_uid: bool) -> None:
         folders = python_folders()
-        # Descriptors that children need: ways to folders, and sets of Landlock rules.
-        self.descriptors = open_unreachable_folders() if other_uid else []
+        # Ways to folders, which every child needs.
+        self.ways = open_unreachable_folders() if other_uid else []
         self.folders = folders
         self.rulesets: dict[tuple, int] = {}
 
@@ -49,8 +49,12 @@ class Confinement:
             readable += [path for folder in self.folders for path in importable(folder, modules)]
             writable = [Path(plan.home).parent, Path("/dev/null")]
             self.rulesets[key] = landlock.prepare(self.folders, readable, writable)
-            self.descriptors.append(self.rulesets[key])
         return self.rulesets[key]
+
+    def descriptors(self, plan: Plan) -> set[int]:
+        """What a child must find open. Of the rules only its own: it could add to the others."""
+        ruleset = self.prepare(plan)
+        return {*self.ways} if ruleset is None else {*self.ways, ruleset}
 
     def enter(self, plan: Plan) -> None:
         """Become a process that may compute, and little else."""

@@ -1,0 +1,355 @@
+"""A child can compute, and little else; where a defence is missing, the result says so."""
+
+import os
+import socket
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from autograder.grading import sandbox as sandbox_module
+from autograder.grading.channel import ChannelTimeout, send_frame
+from autograder.grading.confinement import landlock
+from autograder.grading.judge import IsolatedFace, check_floor
+from autograder.grading.sandbox import Sandbox
+from common.assignment import ROOT
+from common.errors import CourseError
+from common.failures import ChildFailure
+from tests.tooling.grading_fixtures import assignment, write_package
+
+# Numbers and other uids are what only root can give; the rest holds for everybody.
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
+
+CODE = """
+import ctypes, os, signal, socket, sys, threading, time
+
+
+def attempt(action, *args):
+    try:
+        action(*args)
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+
+
+def read(path):
+    return attempt(lambda: open(path, "rb").read(1))
+
+
+def write(path):
+    return attempt(lambda: open(path, "w").close())
+
+
+def listing(path):
+    return attempt(os.listdir, path)
+
+
+def network(family, port):
+    def connect():
+        kind = getattr(socket, family)
+        with socket.socket(kind) as sock:
+            sock.settimeout(0.5)
+            sock.connect(("::1", port) if family == "AF_INET6" else ("127.0.0.1", port))
+    return attempt(connect)
+
+
+def run_program():
+    return [attempt(os.execv, path, ["x"]) for path in ("/bin/true", "/bin/sh", sys.executable)]
+
+
+def spawn():
+    import subprocess
+    return attempt(subprocess.run, ["/bin/true"])
+
+
+def kill(pid):
+    return [attempt(os.kill, pid, number) for number in (0, signal.SIGTERM, signal.SIGKILL)]
+
+
+def become_root():
+    return [attempt(os.setuid, 0), attempt(os.setgid, 0), attempt(os.setgroups, [0])]
+
+
+def trace(pid):
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.ptrace(16, pid, 0, 0)
+
+
+def me():
+    return os.getresuid(), os.getresgid(), os.getgroups(), os.getcwd(), dict(os.environ)
+
+
+def descriptors():
+    found = {}
+    for number in range(256):
+        try:
+            found[number] = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            pass
+    return found
+
+
+def late_imports():
+    import colorsys, csv, decimal, fractions, sqlite3, wave, zipfile
+    return str(decimal.Decimal(1) / 3)[:5]
+
+
+def keep_file():
+    with open("notes.txt", "w") as stream:
+        stream.write("x")
+    return os.getcwd()
+
+
+def fill():
+    return attempt(lambda: open("big", "wb").write(bytes(64 * 2**20)))
+
+
+def leave_processes():
+    for own_session in (False, True):
+        if os.fork() == 0:
+            if own_session:
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True:
+                time.sleep(1)
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return 1
+
+
+def breed():
+    count = 0
+    try:
+        while count < 500:
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+            count += 1
+    except OSError:
+        pass
+    return count
+"""
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    """Files that a child must not reach, in a place that any user may enter."""
+    folder = tmp_path_factory.mktemp("private")
+    for place in (folder, *folder.parents[:2]):
+        place.chmod(0o755)
+    for name in ("results.json", "submission_metadata.json"):
+        (folder / name).write_text("{}")
+        (folder / name).chmod(0o666)
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory, private):
+    packages = write_package(tmp_path_factory.mktemp("sandbox"), CODE)
+    with Sandbox(assignment(), packages, (ROOT / "tests", private)) as made:
+        yield made
+
+
+@pytest.fixture
+def student(sandbox):
+    with IsolatedFace(sandbox).open("1.1") as code:
+        yield code
+
+
+def processes_of(uid):
+    """The processes of a user, but for those that are dead and not yet buried."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == uid:
+                found.append(int(entry.name))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def test_what_is_in_force_is_named(sandbox):
+    said = [str(defence) for defence in sandbox.defences]
+    assert sandbox.floor_reached and all(defence.holds for defence in sandbox.defences)
+    assert f"uid {sandbox.slot.uid}" in said[0]
+    assert ("Landlock" in said[0]) == bool(landlock.version())
+    assert "nothing outlives a test: pid namespace" in said
+
+
+@pytest.mark.skipif(not landlock.version(), reason="the files here are readable by every user")
+def test_tests_results_metadata_and_the_course_cannot_be_read_or_written(student, private):
+    for path in (
+        ROOT / "tests" / "a1_convolution" / "test_hidden.py",
+        ROOT / "solutions" / "a1_convolution" / "convolution.py",
+        ROOT / "autograder" / "grading" / "judge.py",
+        private / "results.json",
+        private / "submission_metadata.json",
+        *(f"/proc/{os.getpid()}/{name}" for name in ("environ", "mem", "maps", "cmdline")),
+        "/etc/passwd",
+        "/etc/shadow",
+    ):
+        assert student.read(str(path)) == "PermissionError", path
+    for path in (ROOT, ROOT / "tests", private, "/proc", "/tmp", "/"):
+        assert student.listing(str(path)) == "PermissionError", path
+    for path in (private / "results.json", private / "new", ROOT / "x", "/tmp/conv2gpt-x", "/x"):
+        assert student.write(str(path)) == "PermissionError", path
+    assert (private / "results.json").read_text() == "{}" and len(os.listdir(private)) == 2
+
+
+def test_it_is_another_user_in_a_clean_place(student, sandbox):
+    uids, gids, groups, place, environment = student.me()
+    uid = sandbox.slot.uid
+    assert (uids, gids, groups) == ((uid,) * 3, (uid,) * 3, [])
+    assert environment.pop("HOME") == environment.pop("TMPDIR") == place
+    assert set(environment) == {
+        *("PATH", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+        "PYTHONDONTWRITEBYTECODE",
+    }
+    assert student.become_root() == ["PermissionError"] * 3
+
+
+def test_only_the_channel_and_ways_to_libraries_are_open(student):
+    found = student.descriptors()
+    kinds = [found.pop(number) for number in (0, 1, 2)]
+    assert kinds[0] == "/dev/null" and kinds[1] == kinds[2] and kinds[1].startswith("pipe:")
+    channel = [target for target in found.values() if target.startswith("socket:")]
+    others = [target for target in found.values() if not target.startswith("socket:")]
+    assert len(channel) == 1
+    for target in others:  # no set of Landlock rules, no way to the tests
+        assert Path(target).is_dir() and not (ROOT / "tests").is_relative_to(target), target
+
+
+def test_no_child_is_given_the_rules_of_another(sandbox):
+    """Rules that a child holds open are rules that it could loosen for the children after it."""
+    for exercise in ("1.2", "1.4", "1.1", "1.2"):
+        with IsolatedFace(sandbox).open(exercise) as student:
+            assert not [x for x in student.descriptors().values() if "landlock" in x]
+
+
+def test_there_is_no_network(student):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        for family in ("AF_INET", "AF_INET6", "AF_UNIX"):
+            assert student.network(family, port) == "PermissionError"
+
+
+def test_no_other_program_runs(student):
+    assert student.run_program() == ["PermissionError"] * 3
+    assert student.spawn() == "PermissionError"
+
+
+def test_the_judge_can_be_neither_signalled_nor_traced(student, sandbox):
+    for pid in (os.getpid(), sandbox.process.pid):
+        assert set(student.kill(pid)) <= {"PermissionError", "ProcessLookupError"}
+        assert student.trace(pid) == -1
+
+
+def test_parts_of_pythons_library_can_be_imported_late(student):
+    assert student.late_imports() == "0.333"
+
+
+def test_its_home_can_be_written_to_within_bounds_and_is_removed(sandbox):
+    with IsolatedFace(sandbox).open("1.1") as student:
+        home = student.keep_file()
+        assert (Path(home) / "notes.txt").is_file()
+        assert student.fill() == "OSError"
+    assert not Path(home).exists()
+
+
+def test_nothing_outlives_a_test(sandbox):
+    with IsolatedFace(sandbox).open("1.1") as student:
+        assert student.leave_processes() == 1
+        assert len(processes_of(sandbox.slot.uid)) >= 3
+    assert processes_of(sandbox.slot.uid) == []
+
+
+def test_the_number_of_processes_is_bounded(sandbox):
+    with IsolatedFace(sandbox).open("1.1") as student:
+        assert student.breed() < 100
+    assert processes_of(sandbox.slot.uid) == []
+
+
+def test_two_graders_at_once_have_different_users(sandbox, tmp_path):
+    with Sandbox(assignment(), write_package(tmp_path, CODE)) as other:
+        assert other.slot.uid != sandbox.slot.uid
+        uid, folder = other.slot.uid, other.folder
+        with IsolatedFace(other).open("1.1") as student:
+            assert student.me()[0][0] == uid
+    assert not folder.exists()
+    with Sandbox(assignment(), write_package(tmp_path / "again", CODE)) as third:
+        assert third.slot.uid == uid
+
+
+@contextmanager
+def weakened(folder, patch):
+    """Sandboxes whose fork servers run that line first."""
+    (folder / "sitecustomize.py").write_text(
+        "from autograder.grading.confinement import landlock, namespaces\n" + patch
+    )
+    environment = sandbox_module.CLEAN_ENVIRONMENT
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setitem(environment, "PYTHONPATH", f"{folder}:{environment['PYTHONPATH']}")
+        if "landlock" in patch:
+            monkeypatch.setattr(landlock, "version", lambda: 0)
+        yield
+
+
+NO_LANDLOCK = "landlock.version = lambda: 0\n"
+NO_TREES = "namespaces.NEW_PID = 1 << 31\n"  # a flag that the kernel refuses
+
+
+def test_without_landlock_grading_is_refused_where_files_are_open_to_all(tmp_path, private):
+    packages = write_package(tmp_path, CODE)
+    with weakened(tmp_path, NO_LANDLOCK), Sandbox(assignment(), packages, [private]) as made:
+        assert not made.floor_reached
+        with pytest.raises(CourseError, match="can't protect the grader") as raised:
+            check_floor(made, unsafe=False)
+        assert "tests and metadata can't be read" in str(raised.value)
+        check_floor(made, unsafe=True)
+        assert "tests and metadata can't be read: not protected" in map(str, made.defences)
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.read(str(private / "results.json")) == "done"
+            assert student.late_imports() == "0.333"
+
+
+def test_without_landlock_another_user_is_enough_where_files_are_roots(tmp_path):
+    packages = write_package(tmp_path / "package", CODE)
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "own" / "results.json").touch(mode=0o600)
+    own = tmp_path / "own"
+    with weakened(tmp_path, NO_LANDLOCK), Sandbox(assignment(), packages, [own]) as made:
+        assert made.floor_reached
+        assert "Landlock" not in str(made.defences[0])
+
+
+def test_without_pid_namespaces_what_is_left_is_swept_away(tmp_path):
+    packages = write_package(tmp_path, CODE)
+    with weakened(tmp_path, NO_TREES), Sandbox(assignment(), packages) as made:
+        assert "nothing outlives a test: sweep" in map(str, made.defences)
+        for deed in ("leave_processes", "breed"):
+            with IsolatedFace(made).open("1.1") as student:
+                assert getattr(student, deed)()
+                assert len(processes_of(made.slot.uid)) >= 3
+            assert processes_of(made.slot.uid) == []
+
+
+def test_a_child_that_does_not_read_is_too_slow_and_not_gone():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(0.05)
+        with pytest.raises(ChannelTimeout):
+            send_frame(ours, bytes(10_000_000))
+
+
+def test_a_child_that_has_failed_stays_failed_and_costs_no_more_time(sandbox):
+    with IsolatedFace(sandbox).open("1.1") as student:
+        student.me()  # it has become the user that it is
+        os.kill(processes_of(sandbox.slot.uid)[0], 9)
+        start = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(ChildFailure, match="ended its process"):
+                student.me()
+        assert time.monotonic() - start < 2
