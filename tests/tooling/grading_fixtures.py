@@ -1,7 +1,7 @@
 """What the tests of grading share: small assignments, submissions, and both faces of `student`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
@@ -51,10 +51,17 @@ def make_face(kind: str, sandbox: Sandbox | None, packages: dict[str, Path]):
 
 
 @contextmanager
+def admitted(packages: dict[str, Path], private: Iterable[Path] = ()) -> Iterator[tuple]:
+    """A sandbox that has taken a submission in, and the defences in force."""
+    with Sandbox(assignment()) as sandbox:
+        yield sandbox, sandbox.admit(packages, private)
+
+
+@contextmanager
 def both_faces(folder: Path, source: str | bytes) -> Iterator[dict]:
     """Both faces of the same code, by name."""
     packages = write_package(folder, source)
-    with Sandbox(assignment(), packages) as sandbox:
+    with admitted(packages) as (sandbox, _):
         yield {kind: make_face(kind, sandbox, packages) for kind in FACES}
 
 

@@ -12,11 +12,10 @@ from autograder.grading import sandbox as sandbox_module
 from autograder.grading.channel import ChannelTimeout, send_frame
 from autograder.grading.confinement import landlock
 from autograder.grading.judge import IsolatedFace, check_floor
-from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.failures import ChildFailure
-from tests.tooling.grading_fixtures import assignment, write_package
+from tests.tooling.grading_fixtures import admitted, write_package
 
 # Numbers and other uids are what only root can give; the rest holds for everybody.
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
@@ -147,10 +146,15 @@ def private(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory, private):
+def sandbox_and_defences(tmp_path_factory, private):
     packages = write_package(tmp_path_factory.mktemp("sandbox"), CODE)
-    with Sandbox(assignment(), packages, (ROOT / "tests", private)) as made:
+    with admitted(packages, (ROOT / "tests", private)) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def sandbox(sandbox_and_defences):
+    return sandbox_and_defences[0]
 
 
 @pytest.fixture
@@ -171,9 +175,11 @@ def processes_of(uid):
     return found
 
 
-def test_what_is_in_force_is_named(sandbox):
-    said = [str(defence) for defence in sandbox.defences]
-    assert sandbox.floor_reached and all(defence.holds for defence in sandbox.defences)
+def test_what_is_in_force_is_named(sandbox_and_defences):
+    sandbox, defences = sandbox_and_defences
+    said = [str(defence) for defence in defences]
+    assert all(defence.holds for defence in defences)
+    assert sum(defence.floor for defence in defences) == 2
     assert f"uid {sandbox.slot.uid}" in said[0]
     assert ("Landlock" in said[0]) == bool(landlock.version())
     assert "nothing outlives a test: pid namespace" in said
@@ -273,13 +279,13 @@ def test_the_number_of_processes_is_bounded(sandbox):
 
 
 def test_two_graders_at_once_have_different_users(sandbox, tmp_path):
-    with Sandbox(assignment(), write_package(tmp_path, CODE)) as other:
+    with admitted(write_package(tmp_path, CODE)) as (other, _):
         assert other.slot.uid != sandbox.slot.uid
         uid, folder = other.slot.uid, other.folder
         with IsolatedFace(other).open("1.1") as student:
             assert student.me()[0][0] == uid
     assert not folder.exists()
-    with Sandbox(assignment(), write_package(tmp_path / "again", CODE)) as third:
+    with admitted(write_package(tmp_path / "again", CODE)) as (third, _):
         assert third.slot.uid == uid
 
 
@@ -303,13 +309,12 @@ NO_TREES = "namespaces.NEW_PID = 1 << 31\n"  # a flag that the kernel refuses
 
 def test_without_landlock_grading_is_refused_where_files_are_open_to_all(tmp_path, private):
     packages = write_package(tmp_path, CODE)
-    with weakened(tmp_path, NO_LANDLOCK), Sandbox(assignment(), packages, [private]) as made:
-        assert not made.floor_reached
+    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [private]) as (made, defences):
         with pytest.raises(CourseError, match="can't protect the grader") as raised:
-            check_floor(made, unsafe=False)
+            check_floor(defences, unsafe=False)
         assert "tests and metadata can't be read" in str(raised.value)
-        check_floor(made, unsafe=True)
-        assert "tests and metadata can't be read: not protected" in map(str, made.defences)
+        check_floor(defences, unsafe=True)
+        assert "tests and metadata can't be read: not protected" in map(str, defences)
         with IsolatedFace(made).open("1.1") as student:
             assert student.read(str(private / "results.json")) == "done"
             assert student.late_imports() == "0.333"
@@ -320,15 +325,15 @@ def test_without_landlock_another_user_is_enough_where_files_are_roots(tmp_path)
     (tmp_path / "own").mkdir(mode=0o700)
     (tmp_path / "own" / "results.json").touch(mode=0o600)
     own = tmp_path / "own"
-    with weakened(tmp_path, NO_LANDLOCK), Sandbox(assignment(), packages, [own]) as made:
-        assert made.floor_reached
-        assert "Landlock" not in str(made.defences[0])
+    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [own]) as (_, defences):
+        check_floor(defences, unsafe=False)
+        assert "Landlock" not in str(defences[0])
 
 
 def test_without_pid_namespaces_what_is_left_is_swept_away(tmp_path):
     packages = write_package(tmp_path, CODE)
-    with weakened(tmp_path, NO_TREES), Sandbox(assignment(), packages) as made:
-        assert "nothing outlives a test: sweep" in map(str, made.defences)
+    with weakened(tmp_path, NO_TREES), admitted(packages) as (made, defences):
+        assert "nothing outlives a test: sweep" in map(str, defences)
         for deed in ("leave_processes", "breed"):
             with IsolatedFace(made).open("1.1") as student:
                 assert getattr(student, deed)()
