@@ -16,7 +16,7 @@ from common.assignment import Record
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, Failure, StudentCall
 
-PUBLIC_HINTS, HIDDEN_HINTS = "hints.bin", "hidden_hints.bin"
+PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
 # How far two float results of the same mistake may lie apart, as a part of the largest entry.
 CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}

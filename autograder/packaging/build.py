@@ -30,7 +30,7 @@ class Built:
 
 def hidden_hints_file(assignment: Assignment, dist: Path = DIST) -> Path:
     """The hints of hidden tests: they belong to one salt, so its hash is in the name."""
-    return dist / f"{assignment.short}-hints-{read_semester().fingerprint}.bin"
+    return dist / f"{assignment.short}-{read_semester().fingerprint}.hints"
 
 
 def build(assignment: Assignment, dist: Path = DIST) -> Built:

@@ -44,7 +44,7 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
 def test_files(assignment: Assignment) -> list[str]:
     """All that lies beside an assignment's tests."""
     folder = f"tests/{assignment.name}"
-    patterns = ("*.py", "*.npz", "*.json", "*.bin")
+    patterns = ("*.py", "*.npz", "*.json", "*.hints")
     return [name for pattern in patterns for name in files(folder, pattern)]
 
 

@@ -4,6 +4,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from types import CodeType
 
@@ -17,11 +18,12 @@ SHORTEST_CODE = 40
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24
 # What files that are not text begin with.
+ZLIB = b"\x78\xda"
 BINARY_KINDS = {
     ".png": (b"\x89PNG\r\n\x1a\n", "picture"),
     ".npz": (b"PK", "archive of arrays"),
     ".npy": (b"\x93NUMPY", "array"),
-    ".bin": (b"\x78\xda", "hint file"),
+    ".hints": (ZLIB, "hint file"),
 }
 NEVER = ("solutions", "mistakes.toml", "alternatives", "__pycache__")
 
@@ -49,8 +51,12 @@ class Secrets:
         self.lines: dict[str, str] = {}
         self.compiled: dict[bytes, str] = {}
         for assignment in assignments:
+            folder = ROOT / "solutions" / assignment.name
             for name in assignment.files:
-                self.add(ROOT / "solutions" / assignment.name / name)
+                self.add(folder / name)
+                stub = ROOT / "assignments" / assignment.name / name
+                for alternative in sorted(folder.glob(f"alternatives/*/{name}")):
+                    self.add_alternative(alternative, stub)
 
     def add(self, file: Path) -> None:
         """Learn one solution file."""
@@ -65,11 +71,19 @@ class Secrets:
                 if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
                     self.compiled[code.co_code] = place
 
+    def add_alternative(self, file: Path, stub: Path) -> None:
+        """Learn a solution without markers: its functions' lines that the stub doesn't have."""
+        given = stub.read_text("utf-8")
+        for line in file.read_text("utf-8").splitlines():
+            code = line.strip()
+            if line.startswith(" ") and len(code) >= TELLING_LINE and code not in given:
+                self.lines[code] = file.relative_to(ROOT).as_posix()
+
     def check(self, where: str, content: bytes) -> None:
         """Look for secrets in the bytes of one member, and in what is compressed inside it."""
-        check_kind(where, content)
-        if where.endswith(".bin"):
-            content = zlib.decompress(content)
+        if content.startswith(ZLIB):
+            with suppress(zlib.error):
+                content += zlib.decompress(content)
         for code, place in self.compiled.items():
             if code in content:
                 raise CourseError(f"{where} holds compiled code of {place}.")
@@ -83,6 +97,7 @@ class Secrets:
         for line, place in self.lines.items():
             if line in whole or (len(line) >= TELLING_LINE and line in text):
                 raise CourseError(f"{where} holds a line of {place}: {line}")
+        check_kind(where, content)
 
 
 def check_kind(where: str, content: bytes) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from autograder.grading.worker import Job, Reply
 from autograder.packaging.archive import write_if_changed
+from common.assignment import Record
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS
 
 # Members of a zip that change what is said about a failure, and never whether it is one.
@@ -24,35 +25,41 @@ def grader_fingerprint(archive: Path) -> str:
     return digest.hexdigest()
 
 
+class Remembered(Record, frozen=True):
+    """What the file holds: the replies of one grader."""
+
+    grader: str
+    replies: dict[str, Reply]
+
+
 class Memory:
-    """Replies of earlier runs. Only those asked for again are kept."""
+    """The replies of earlier runs of the same grader."""
 
     def __init__(self, file: Path, grader: str) -> None:
         self.file = file
         self.grader = grader
-        self.old: dict[str, Reply] = {}
-        self.used: dict[str, Reply] = {}
+        self.replies: dict[str, Reply] = {}
         try:
-            self.old = msgspec.msgpack.decode(file.read_bytes(), type=dict[str, Reply])
-        except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-            self.old = {}
+            content = msgspec.msgpack.decode(file.read_bytes(), type=Remembered)
+        except (OSError, msgspec.DecodeError):
+            return
+        if content.grader == grader:
+            self.replies = content.replies
 
     def key(self, job: Job) -> str:
-        """A hash of the grader and the job."""
+        """A hash of the job."""
         encoded = msgspec.msgpack.encode(job, order="deterministic")
-        return hashlib.sha256(self.grader.encode() + encoded).hexdigest()[:32]
+        return hashlib.sha256(encoded).hexdigest()[:32]
 
     def recall(self, job: Job) -> Reply | None:
         """What this very job gave before."""
-        key = self.key(job)
-        if key in self.old:
-            self.used[key] = self.old[key]
-        return self.used.get(key)
+        return self.replies.get(self.key(job))
 
     def keep(self, job: Job, reply: Reply) -> None:
         """Remember what a job gave."""
-        self.used[self.key(job)] = reply
+        self.replies[self.key(job)] = reply
 
     def save(self) -> None:
         """Write it all down."""
-        write_if_changed(self.file, msgspec.msgpack.encode(self.used))
+        content = Remembered(self.grader, dict(sorted(self.replies.items())))
+        write_if_changed(self.file, msgspec.msgpack.encode(content))

@@ -2,15 +2,17 @@
 
 import json
 import re
+import zipfile
 
 import pytest
-from autograder.packaging.release import release
 
-from autograder.packaging import release as module
 from autograder.packaging.rehearsal import Rehearsal
+from autograder.proving import release as module
+from autograder.proving.release import release
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
+from common.semester import Semester
 from tests.tooling.scratch import copy_repo, run
 
 A1 = load_assignment("a1")
@@ -43,11 +45,12 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
     assert float(seconds) > 0
     for head in ("tests", "points", "reference", "stub", "handout", "autograder", "seconds"):
         assert head in output
-    assert sorted(file.name for file in (root / "dist").iterdir()) == [
-        "a1-autograder.zip",
-        "a1-checked.json",
-        "a1-handout.zip",
-    ]
+    names = sorted(file.name for file in (root / "dist").iterdir())
+    assert names[1:4] == ["a1-autograder.zip", "a1-checked.json", "a1-handout.zip"]
+    assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", names[0])
+    assert names[4:] == ["a1-memory.bin"]
+    with zipfile.ZipFile(root / "dist" / "a1-autograder.zip") as archive:
+        assert "tests/a1_convolution/hidden.hints" in archive.namelist()
     stub_file = "assignments/a1_convolution/convolution.py"
     assert (root / stub_file).read_bytes() == (ROOT / stub_file).read_bytes()
 
@@ -98,6 +101,7 @@ def rehearsals(monkeypatch):
     monkeypatch.setattr(module, "rehearse", fake)
     # Files of the repo are not for a test to write; test_generated.py says if they are stale.
     monkeypatch.setattr(module, "generate", lambda assignments: [])
+    monkeypatch.setattr(module, "record_hidden", lambda assignment, progress, dist: False)
     return fake
 
 
@@ -128,10 +132,8 @@ def test_a_damaged_memory_means_grading_again(rehearsals, tmp_path, damage):
 def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, part):
     release(A1, str, tmp_path / "dist")
     if part == "the zip":
-        semester = b'{"name": "next", "salt": "other"}'
         monkeypatch.setattr(
-            "autograder.packaging.build.read_semester",
-            lambda: type("Fake", (), {"to_bytes": lambda self: semester})(),
+            "autograder.packaging.build.read_semester", lambda: Semester("next", "other")
         )
     else:
         root = copy_repo(tmp_path / "repo")
