@@ -23,6 +23,7 @@ class Guard:
         self.entries: tuple[Forbidden, ...] = ()
         self.held = 0
         self.unseen: dict[str, ModuleType] = {}
+        self.families: dict[tuple[frozenset[str], int], list[str]] = {}
         resolved = {entry.call: resolve(entry.call) for entry in known}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
@@ -68,12 +69,20 @@ class Guard:
     def __enter__(self) -> None:
         if not self.held:
             # A module that somebody else has loaded already must be asked for again.
-            loaded = {entry.call for entry in self.entries} & sys.modules.keys()
-            families = [
-                name for name in sys.modules if loaded and not loaded.isdisjoint(parents(name))
-            ]
-            self.unseen = {name: sys.modules.pop(name) for name in families}
+            loaded = frozenset({entry.call for entry in self.entries} & sys.modules.keys())
+            self.unseen = {name: sys.modules.pop(name) for name in self.family(loaded)}
         self.held += 1
+
+    def family(self, loaded: frozenset[str]) -> list[str]:
+        """Modules and all that lies in them; looked for again when something was imported."""
+        key = (loaded, len(sys.modules))
+        if not loaded:
+            return []
+        if key not in self.families:
+            self.families = {
+                key: [name for name in sys.modules if not loaded.isdisjoint(parents(name))]
+            }
+        return self.families[key]
 
     def __exit__(self, *exception: object) -> None:
         self.held -= 1
