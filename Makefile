@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers figures build grade gradescope semester bench lint clean
+.PHONY: all help test stubs answers figures build grade gradescope semester verify bench lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -57,6 +57,9 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 
 semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 	@$(RUN) -m autograder semester
+
+verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
+	@$(RUN) -m autograder verify $(A)
 
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench
