@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from textwrap import dedent
 from typing import Annotated
 
 import msgspec
@@ -72,9 +73,11 @@ def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
             f"{here}: `find` must occur once in {place}, but occurs {part.count(mistake.find)} "
             "times. Has the reference changed?"
         )
-    patched = source[:first] + part.replace(mistake.find, mistake.replace) + source[last:]
+    fresh = part.replace(mistake.find, mistake.replace)
+    patched = source[:first] + fresh + source[last:]
     try:
-        changed = ast.dump(ast.parse(patched)) != ast.dump(ast.parse(source))
+        ast.parse(patched)
+        changed = ast.dump(ast.parse(dedent(fresh))) != ast.dump(ast.parse(dedent(part)))
     except SyntaxError as error:
         raise CourseError(f"{here}: the patched file is not valid Python: {error}.") from None
     if not changed:

@@ -1,0 +1,157 @@
+"""Tests of hints and relations: words for a known mistake, and none for an unknown one."""
+
+import numpy as np
+import pytest
+
+from common.comparison import assert_close, check
+from common.evidence import LOG, Evidence
+from common.failures import Explanation, Failure, StudentCall, mark_as_students
+from common.hints import (
+    HintFile,
+    Hints,
+    Sighting,
+    evidence_of,
+    fingerprint,
+    hint_bytes,
+    read_hints,
+    same,
+)
+from common.relations import relation
+
+AXES = ("image", "channel", "row", "column")
+
+
+def seen(value, text=""):
+    return fingerprint(Evidence(3, value, text))
+
+
+@pytest.fixture
+def array():
+    return np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+
+
+def test_the_same_output_is_recognised_and_float_noise_does_not_matter(array):
+    noisy = array * (1 + 1e-12)
+    assert same(seen(array), seen(noisy))
+
+
+@pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
+def test_another_output_is_not_recognised(array, change):
+    other = array.copy()
+    if change == "one value":
+        other[1, 2, 3, 4] += 1e-3
+    elif change == "last value of many":  # beyond the values that are kept
+        array = np.arange(5000.0)
+        other = array.copy()
+        other[-1] += 500
+    elif change == "shape":
+        other = other.reshape(3, 2, 4, 5)
+    elif change == "dtype":
+        other = other.astype(np.float32)
+    else:
+        other[0, 0, 0, 0] = np.nan
+    assert not same(seen(array), seen(other))
+
+
+def test_integers_must_be_equal():
+    assert same(seen(np.array([1, 2])), seen(np.array([1, 2])))
+    assert not same(seen(np.array([1, 2])), seen(np.array([1, 3])))
+
+
+def test_what_was_said_is_compared_where_there_was_no_array():
+    assert same(seen(None, "x changes"), seen(None, "x changes"))
+    assert not same(seen(None, "x changes"), seen(None, "w changes"))
+    assert not same(seen(None, "x"), seen(np.zeros(1)))
+
+
+@pytest.fixture
+def hints(array, tmp_path):
+    """Two mistakes that look the same at one check, and one that looks different."""
+    content = HintFile(
+        {"specific": "the narrow hint", "broad": "the wide hint"},
+        [
+            Sighting("test_a", 3, "broad", seen(array)),
+            Sighting("test_a", 3, "specific", seen(array)),
+            Sighting("test_a", 3, "broad", seen(2 * array)),
+        ],
+    )
+    (tmp_path / "public.hints").write_bytes(hint_bytes(content))
+    assert read_hints(tmp_path / "public.hints") == content
+    return Hints([tmp_path / "public.hints"])
+
+
+def test_the_most_specific_of_several_mistakes_is_named(hints, array):
+    assert hints.find("test_a", Evidence(3, array, "")) == "the narrow hint"
+    assert hints.find("test_a", Evidence(3, 2 * array, "")) == "the wide hint"
+
+
+def test_an_output_that_equals_none_gets_no_hint(hints, array):
+    assert hints.find("test_a", Evidence(3, 3 * array, "")) == ""
+    assert hints.find("test_a", Evidence(2, array, "")) == ""
+    assert hints.find("test_b", Evidence(3, array, "")) == ""
+    assert hints.find("test_a", None) == ""
+
+
+def test_the_same_hints_always_give_the_same_bytes(array):
+    content = HintFile({"a": "b"}, [Sighting("test_a", 3, "a", seen(array))])
+    assert hint_bytes(content) == hint_bytes(content)
+
+
+def test_the_size_of_a_fingerprint_is_bounded():
+    assert len(seen(np.zeros(10**6)).values) <= 4 * 1024
+
+
+def test_a_failed_comparison_carries_its_output_and_its_place():
+    LOG.clear()
+    check(True, "fine")
+    assert_close(np.ones(3), np.ones(3))
+    before = LOG.checks
+    with pytest.raises(Failure) as error:
+        assert_close(np.array([1.0, 2.0, 3.0]), np.ones(3))
+    evidence = evidence_of(error.value)
+    assert evidence.check > before > 1
+    assert evidence.value.tolist() == [1, 2, 3]
+    assert [entry.tolerance for entry in LOG.compared] == [1e-9, 1e-9]
+
+
+def test_an_exception_of_student_code_is_evidence_but_unwritten_code_is_not():
+    error = IndexError("too far")
+    assert evidence_of(error) is None
+    mark_as_students(error, StudentCall("im2col", ""))
+    assert "im2col raised IndexError: too far" in evidence_of(error).text
+    unwritten = NotImplementedError()
+    mark_as_students(unwritten, StudentCall("im2col", ""))
+    assert evidence_of(unwritten) is None
+
+
+def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
+    told = Explanation("wrong", "got 3.14159", "backwards", "try this", "the hint")
+    assert told.text(hidden=True) == "wrong\nbackwards\ntry this\nthe hint"
+    assert "3.14159" in told.text(hidden=False)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda e: e.swapaxes(2, 3), "up to the order of its axes"),
+        (lambda e: -e, "opposite sign"),
+        (lambda e: 0.5 * e, "constant factor of 0.5"),
+        (lambda e: e + 2, "the same amount everywhere"),
+        (lambda e: e[..., ::-1], "backwards along the column axis"),
+        (lambda e: e[..., ::-1, ::-1], "backwards along the row and column axes"),
+        (lambda e: np.concatenate([e[:1], 0 * e[1:]]), "right for the first image only"),
+        (lambda e: np.pad(e[..., 1:-1, 1:-1], [(0, 0)] * 2 + [(1, 1)] * 2), "except on the border"),
+        (lambda e: 0 * e, "all zeros"),
+        (lambda e: np.roll(e, 1, 2), "moved by one along the row axis"),
+    ],
+)
+def test_simple_relations_are_told(array, make, sentence):
+    assert sentence in relation(make(array), array, AXES)
+
+
+def test_no_relation_is_told_where_none_holds(array):
+    other = np.random.default_rng(1).normal(size=array.shape)
+    assert relation(other, array, AXES) == ""
+    assert relation(np.zeros(4), np.zeros(4), None) == ""
+    assert relation(np.ones(1), np.full(1, 2.0), None) == ""
+    assert relation(array[:1], array, AXES) == ""

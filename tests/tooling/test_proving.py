@@ -1,0 +1,363 @@
+"""Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.proving import equivalents, mistakes, verify
+from autograder.proving.margins import Margin, margins
+from autograder.proving.memory import Memory
+from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
+from autograder.proving.mutants import mutants
+from autograder.proving.page import proof_page
+from autograder.proving.pool import Pool
+from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
+from autograder.proving.verify import Case, Scope, judge_mistake, judge_right, judge_stub
+from common.assignment import ROOT, load_all, load_assignment
+from common.errors import CourseError
+
+A1 = load_assignment("a1")
+EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
+
+
+def mistake(**changes):
+    """A mistake of assignment 1, with some of its fields changed."""
+    fields = {
+        "name": "flipped",
+        "function": "conv2d_forward",
+        "find": "patch * w[k]",
+        "replace": "patch * w[k, :, ::-1]",
+        "exercises": ["1.2"],
+        "hint": "This is what you get when ...",
+    }
+    return Mistake(**{**fields, **changes})
+
+
+@EACH
+def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
+    assert len(load_mistakes(assignment)) >= 15
+    assert len(mistakes.alternatives(assignment)) >= 2
+
+
+def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
+    catalogue = load_mistakes(A1)
+    assert len(catalogue) >= 25
+    named = {number for entry in catalogue for number in entry.exercises}
+    assert named == {exercise.number for exercise in A1.exercises}
+
+
+def test_a_mistake_changes_its_function_and_nothing_else():
+    source = (ROOT / "solutions" / A1.name / "convolution.py").read_text("utf-8")
+    patched = apply(mistake(), A1)["convolution.py"].decode()
+    first, last = extent(source, "conv2d_forward", "here")
+    assert patched[:first] == source[:first]
+    assert patched.endswith(source[last:])
+    assert "patch * w[k, :, ::-1]" in patched
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"find": "no such code"}, "must occur once in conv2d_forward, but occurs 0 times"),
+        ({"find": "range("}, "must occur once in conv2d_forward, but occurs 4 times"),
+        ({"replace": "patch*w[k]"}, "the patch changes nothing"),
+        ({"replace": "patch *"}, "is not valid Python"),
+        ({"function": "conv3d"}, "there is no function conv3d"),
+        ({"file": "other.py"}, "`file` must name one of convolution.py"),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_an_error_that_names_the_mistake(changes, sentence):
+    with pytest.raises(CourseError, match=r"mistakes\.toml, flipped: ") as error:
+        apply(mistake(**changes), A1)
+    assert sentence in str(error.value)
+
+
+@pytest.fixture
+def catalogue(tmp_path, monkeypatch):
+    """A scratch solutions/ folder; writes its mistakes.toml and loads it."""
+    folder = tmp_path / "solutions" / A1.name
+    folder.mkdir(parents=True)
+    source = ROOT / "solutions" / A1.name / "convolution.py"
+    (folder / "convolution.py").write_bytes(source.read_bytes())
+    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+
+    def load(text):
+        (folder / "mistakes.toml").write_text(text)
+        return load_mistakes(A1)
+
+    return load
+
+
+ENTRY = """
+[[mistakes]]
+name = "flipped"
+function = "conv2d_forward"
+find = "patch * w[k]"
+replace = "patch * w[k, :, ::-1]"
+exercises = ["1.2"]
+hint = "This is what you get when ..."
+"""
+
+
+def test_a_good_catalogue_is_read(catalogue):
+    assert catalogue(ENTRY) == [mistake()]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (ENTRY + ENTRY, "flipped: the name is there more than once"),
+        (ENTRY.replace('"1.2"', '"1.9"'), "flipped: there is no exercise 1.9"),
+        (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
+        (ENTRY + "colour = 1", "unknown field `colour`"),
+        (ENTRY.replace("hint =", "hints ="), "hint"),
+        ("mistakes = 3", "Expected `array`"),
+        ("[[mistakes", "mistakes.toml"),
+    ],
+)
+def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, sentence):
+    with pytest.raises(CourseError, match=r"mistakes\.toml") as error:
+        catalogue(text)
+    assert sentence in str(error.value)
+
+
+def test_an_alternative_that_misses_a_function_is_an_error(tmp_path, monkeypatch):
+    folder = tmp_path / "solutions" / A1.name / "alternatives" / "short"
+    folder.mkdir(parents=True)
+    (folder / "convolution.py").write_text("def conv_output_size(): ...\n")
+    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+    with pytest.raises(CourseError, match=r"alternatives/short has no conv2d_forward"):
+        mistakes.alternatives(A1)
+
+
+def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):
+    return Verdict(test, exercise, hidden, 2.0, passed, text, "", 0.1, 0, None, compared)
+
+
+def test_a_mistake_must_cost_what_it_names_and_nothing_else():
+    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")])
+    assert (good.problems, good.lost, good.public) == ([], {"1.2": 2.0}, ["test_a"])
+    assert judge_mistake(mistake(), [verdict()]).problems == [
+        "costs nothing in 1.2",
+        "no public test catches it, and it isn't marked as hidden",
+    ]
+    both = [verdict(passed=False), verdict("test_b", "1.3", passed=False)]
+    assert judge_mistake(mistake(), both).problems == ["costs points in 1.3"]
+
+
+def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
+    caught = [verdict(passed=False, hidden=True)]
+    assert judge_mistake(mistake(), caught).problems == [
+        "no public test catches it, and it isn't marked as hidden"
+    ]
+    marked = mistake(hidden=True, reason="needs a secret seed")
+    assert judge_mistake(marked, caught).problems == []
+    assert judge_mistake(marked, [verdict(passed=False)]).problems == [
+        "it is marked as hidden, but a public test catches it"
+    ]
+
+
+@pytest.fixture(scope="module")
+def case():
+    return Case(A1, Scope(seeds=3, mutants=False))
+
+
+def replace_fields(entry, test, passed):
+    return msgspec.structs.replace(entry, hidden=test.hidden, points=test.points, passed=passed)
+
+
+def replies_of(case, name, passed=lambda test, number: True):
+    """What a version gets that passes the tests that `passed` says."""
+    replies = {}
+    for number, side in enumerate(["public", "hidden 0", "hidden 1", "hidden 2"]):
+        tests = [test for test in case.tests if test.hidden == (side != "public")]
+        verdicts = [
+            replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
+            for test in tests
+        ]
+        replies[f"{name}: {side}"] = Reply(verdicts, [], 0.0)
+    return replies
+
+
+def test_right_code_must_pass_every_test_under_every_salt(case):
+    row = judge_right(case, "reference", replies_of(case, "reference"))
+    assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, 3)
+    flaky = case.tests[-1].name
+    replies = replies_of(case, "reference", lambda test, n: n != 3 or test.name != flaky)
+    row = judge_right(case, "reference", replies)
+    assert row.lowest == 100 - case.tests[-1].points
+    assert [f"fails {flaky} under salt 2" in problem for problem in row.problems] == [True]
+
+
+def test_a_test_that_did_not_run_is_a_problem(case):
+    replies = replies_of(case, "reference")
+    replies["reference: hidden 1"].verdicts.pop()
+    row = judge_right(case, "reference", replies)
+    assert "65 of 66 tests ran under salt 1" in row.problems
+
+
+def test_the_stub_must_fail_every_test(case):
+    verdicts = [verdict(test.name, passed=False) for test in case.tests]
+    assert judge_stub(case, verdicts).problems == []
+    verdicts[3] = verdict(case.tests[3].name)
+    assert judge_stub(case, verdicts).problems == [f"passes {case.tests[3].name}"]
+    assert "65 of 66 tests ran" in judge_stub(case, verdicts[:-1]).problems[-1]
+
+
+def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
+    jobs = case.jobs()
+    right = 1 + len(case.alternatives)
+    assert len(jobs) == right * (1 + 3) + 2 + 2 * len(case.mistakes)
+    public, hidden = jobs["reference: public"], jobs["reference: hidden 2"]
+    assert len(public.only) + len(hidden.only) == len(case.tests)
+    assert len({jobs[f"reference: hidden {n}"].salt for n in range(3)}) == 3
+
+
+def test_training_is_graded_only_for_the_mistakes_that_name_its_exercise(case):
+    fresh = Case(A1, Scope(seeds=1, mutants=False))
+    fresh.tests = [replace(fresh.tests[0], tags=("training",), exercise="1.1"), *fresh.tests[1:]]
+    name = fresh.tests[0].name
+    assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)
+    assert name in fresh.tests_for(mistake(exercises=["1.1"]), hidden=False)
+
+
+@pytest.mark.parametrize(
+    ("noise", "nearest", "problem"),
+    [
+        (1e-12, 1e-3, ""),
+        (2e-10, 1e-3, "right code is off by 2.0e-10"),
+        (1e-12, 5e-9, "a mistake is off by only 5.0e-09"),
+        (1e-12, None, ""),
+    ],
+)
+def test_a_tolerance_must_keep_its_distance_on_both_sides(noise, nearest, problem):
+    assert problem in Margin("test_a", 1e-9, noise, nearest).problem
+    assert bool(problem) == bool(Margin("test_a", 1e-9, noise, nearest).problem)
+
+
+def test_margins_take_the_largest_noise_and_the_nearest_mistake():
+    right = [verdict(compared=((1e-15, 1e-9), (3e-15, 1e-9))), verdict(compared=((2e-7, 1e-4),))]
+    wrong = [
+        verdict(passed=False, compared=((0.0, 1e-9), (0.5, 1e-9))),
+        verdict(passed=False, compared=((0.2, 1e-9),)),
+        verdict(passed=False, compared=((float("inf"), 1e-9),)),
+        verdict(passed=True, compared=((1e-15, 1e-9),)),
+    ]
+    assert margins(right, wrong) == [
+        Margin("test_a", 1e-9, 3e-15, 0.2),
+        Margin("test_a", 1e-4, 2e-7, None),
+    ]
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The mutants of assignment 1, which take a while to make."""
+    return mutants(A1)
+
+
+def test_mutants_are_distinct_lie_in_solutions_and_are_not_the_reference(found):
+    assert len(found) > 200
+    assert len({mutant.name for mutant in found}) == len(found)
+    reference = mistakes.reference(A1)["convolution.py"]
+    assert all(mutant.source != reference and mutant.change for mutant in found)
+    functions = {name for exercise in A1.exercises for name in exercise.functions}
+    assert {mutant.function for mutant in found} == functions
+
+
+def test_an_equivalent_mutant_that_is_gone_is_an_error(found, tmp_path, monkeypatch):
+    folder = tmp_path / "solutions" / A1.name
+    folder.mkdir(parents=True)
+    entry = '[[equivalent]]\nmutant = "old"\nchange = "- a"\nreason = "because"\n'
+    (folder / "equivalent.toml").write_text(entry)
+    monkeypatch.setattr(equivalents, "ROOT", tmp_path)
+    with pytest.raises(CourseError, match=r"equivalent.toml: old is no mutant"):
+        equivalents.read_equivalents(A1, found)
+
+
+def proof(**changes):
+    fields = {
+        "assignment": "a1_convolution",
+        "title": "Convolution <b>",
+        "tests": 66,
+        "points": 100.0,
+        "exercises": ["1.1", "1.2"],
+        "scored": [Scored("reference", 20, 66, 100.0, 100.0, [])],
+        "mistakes": [MistakeRow("flipped", "A hint", ["1.2"], {"1.2": 4.0}, ["test_a"], [])],
+        "mutants": 100,
+        "survivors": [],
+        "margins": [Margin("test_a", 1e-9, 1e-15, 0.1)],
+        "problems": [],
+        "gradings": 10,
+        "remembered": 0,
+        "seconds": 1.0,
+    }
+    return Proof(**{**fields, **changes})
+
+
+def survivors(count, reason=""):
+    return [Survivor(f"m{n}", "convolution.py", n, "- a\n+ b", reason) for n in range(count)]
+
+
+def test_a_proof_without_problems_holds():
+    assert proof().all_problems == []
+    assert proof(survivors=survivors(5)).all_problems == []  # 95 % are noticed
+
+
+def test_too_many_survivors_are_a_problem_unless_they_are_explained():
+    assert proof(survivors=survivors(6)).all_problems == ["only 94.0% of the mutants are noticed"]
+    assert proof(survivors=survivors(60, "the same for every size")).all_problems == []
+
+
+def test_every_kind_of_problem_is_told():
+    bad = proof(
+        problems=["too few mistakes"],
+        scored=[Scored("reference", 1, 66, 98.0, 98.0, ["fails test_a"])],
+        mistakes=[MistakeRow("flipped", "A hint", ["1.2"], {}, [], ["costs nothing in 1.2"])],
+        margins=[Margin("test_a", 1e-9, 1e-9, None)],
+    )
+    told = "\n".join(bad.all_problems)
+    for part in ("too few mistakes", "reference: fails test_a", "flipped: costs nothing"):
+        assert part in told
+    assert "right code is off by 1.0e-09" in told
+    assert len(bad.all_problems) == 4
+
+
+def test_the_page_is_self_contained_and_escapes_what_it_shows():
+    page = proof_page([proof(survivors=survivors(1))])
+    assert "Convolution &lt;b&gt;" in page
+    assert "<b>flipped" not in page
+    assert 'name="viewport"' in page
+    for outside in ("http://", "https://", "<script src", "<link"):
+        assert outside not in page
+
+
+def test_a_memory_forgets_what_another_grader_said(tmp_path):
+    job, reply = Job({"a.py": b"x"}, "salt"), Reply([], ["a note"], 1.0)
+    memory = Memory(tmp_path / "memory.bin", "grader 1")
+    memory.keep(job, reply)
+    memory.save()
+    assert Memory(tmp_path / "memory.bin", "grader 1").recall(job) == reply
+    assert Memory(tmp_path / "memory.bin", "grader 2").recall(job) is None
+    other = Job({"a.py": b"y"}, "salt")
+    assert Memory(tmp_path / "memory.bin", "grader 1").recall(other) is None
+    (tmp_path / "memory.bin").write_bytes(b"damaged")
+    assert Memory(tmp_path / "memory.bin", "grader 1").recall(job) is None
+
+
+def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypatch, tmp_path):
+    monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "workers", []) or None)
+    pool = Pool(tmp_path, "a1")
+    pool.size, pool.source, pool.assignment = 1, tmp_path, "a1"
+    monkeypatch.setattr("autograder.proving.pool.Worker", lambda source, assignment: object())
+    fault = Reply([], [], 0.0, "the judge died twice")
+    monkeypatch.setattr(Pool, "grade", lambda self, worker, job: (fault, worker))
+    with pytest.raises(CourseError, match="mutant x: the judge died twice"):
+        pool.run([("mutant x", Job({}, ""))], lambda name, reply: None)
+
+
+def test_the_quick_proof_is_what_make_test_runs():
+    text = (ROOT / "tests" / "tooling" / "test_proof.py").read_text("utf-8")
+    assert "Scope(seeds=1, mutants=False)" in text
+    assert verify.FEWEST_MISTAKES == 15
