@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from common.comparison import assert_close, check, unpack
+from common.evidence import LOG, Evidence
 from common.failures import Failure
 from common.operations import call_each, call_each_held, changed_inputs, fetch, hold
 from common.timing import compare
@@ -253,10 +254,12 @@ def timed_results(student, name, calls, loop, sizes):
         ratios.append(comparison.ratio * len(calls))
         if ratios[-1] >= BAR:
             return fetch(results[-1])
+    sentence = f"{name} should be at least {BAR} times as fast as a Python loop over the outputs."
     raise Failure(
-        f"{name} should be at least {BAR} times as fast as a Python loop over the output values.",
+        sentence,
         f"It is {max(ratios):.1f} times as fast.",
         "Loop over the kernel's positions at most, never over images or pixels.",
+        evidence=Evidence(LOG.checks, None, sentence),
     )
 
 

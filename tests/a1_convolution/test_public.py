@@ -489,6 +489,8 @@ def test_im2col_lays_every_patch_out_as_a_column(student, rng, oracle):
         (np.float64, (3, 2), {}),
         (np.float32, (2, 3), {"stride": (2, 1), "padding": (1, 2)}),
         (np.int64, (1, 4), {"stride": np.int64(1), "padding": 1}),
+        (np.float64, (2, 3), {"padding": (2, 0)}),
+        (np.float64, (3, 1), {"padding": (0, 1)}),
     ):
         x = draw_whole(rng, (2, 3, 4, 5)).astype(dtype)
         expected = oracle.im2col(x, kernel, **sizes)
