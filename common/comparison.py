@@ -36,7 +36,9 @@ def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
     )
     check(
         len(result) == count,
-        f"{what} must return {count} values, but it returned {len(result)}.",
+        f"{what} must return {count} values, but it returned "
+        f"{'more' if len(result) > count else 'fewer'}.",
+        f"It returned {len(result)}.",
     )
     return result
 
@@ -119,8 +121,8 @@ def check_shape(
     shapes = f"got shape {actual.shape}, expected {expected.shape}"
     check(
         actual.ndim == expected.ndim,
-        f"{what} has {actual.ndim} axes, but it must have {expected.ndim}"
-        + (f" ({', '.join(axes)})." if axes else "."),
+        f"{what} has too {'many' if actual.ndim > expected.ndim else 'few'} axes: "
+        f"it must have {expected.ndim}" + (f" ({', '.join(axes)})." if axes else "."),
         shapes,
         value=actual,
     )

@@ -42,6 +42,7 @@ class DirectFace:
         self.assignment = assignment
         self.packages = dict(packages)
         self.guard = Guard(assignment.forbidden)
+        self.fault = ""
 
     @contextmanager
     def open(self, exercise: str) -> Iterator[Handle]:

@@ -3,3 +3,7 @@
 
 class CourseError(Exception):
     """Something a person can put right: one clear sentence, shown without a traceback."""
+
+
+class GraderFault(CourseError):
+    """The machinery failed, not the submission: what it was grading has no verdict."""

@@ -79,6 +79,11 @@ def format_frames(error: BaseException, folders: Iterable[Path]) -> str:
     return "\n".join(lines)[-TRACEBACK_LIMIT:]
 
 
+def builtin_name(error: BaseException) -> str:
+    """The name of the nearest builtin class of an exception."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
 def explain(error: BaseException) -> Explanation:
     """Turn what a test raised into words."""
     call: StudentCall | None = getattr(error, "student_call", None)
@@ -107,7 +112,7 @@ def explain_students(error: BaseException, call: StudentCall) -> Explanation:
     """Words for an exception that student code raised."""
     if isinstance(error, NotImplementedError):
         return Explanation(f"{call.function} is not written yet.")
-    kind = type(error).__name__
+    kind = builtin_name(error)
     article = "an" if kind[0] in "AEIOU" else "a"
     message = str(error)[:TRACEBACK_LIMIT]
     return Explanation(

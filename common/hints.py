@@ -14,7 +14,7 @@ import numpy as np
 
 from common.assignment import Record
 from common.evidence import LOG, Evidence
-from common.failures import Explanation, Failure, StudentCall
+from common.failures import Explanation, Failure, StudentCall, builtin_name
 
 PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
@@ -56,7 +56,7 @@ def evidence_of(error: BaseException) -> Evidence | None:
     call: StudentCall | None = getattr(error, "student_call", None)
     if call is None or isinstance(error, NotImplementedError):
         return None
-    return Evidence(LOG.checks, None, f"{call.function} raised {type(error).__name__}: {error}")
+    return Evidence(LOG.checks, None, f"{call.function} raised {builtin_name(error)}: {error}")
 
 
 def fingerprint(evidence: Evidence) -> Fingerprint:
@@ -98,10 +98,11 @@ def hint_bytes(content: HintFile) -> bytes:
 
 
 def read_hints(file: Path) -> HintFile:
-    """The stored hints; none where there is no file."""
-    if not file.is_file():
+    """The stored hints; none where there is no file, or none that can be read."""
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=HintFile)
+    except (OSError, zlib.error, msgspec.DecodeError):  # a hint must never cost a grade
         return HintFile({}, [])
-    return msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=HintFile)
 
 
 class Hints:

@@ -79,8 +79,11 @@ def run_graded_tests(files: Iterable[Path], plugin: object, *options: str) -> py
         sys.path.insert(0, str(ROOT))
     # Nothing of this machine's pytest settings may change what is graded.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
     fixed = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "common.plugin"]
+    # Without these two, nothing of pytest stands between a test's end and the end of its child.
+    fixed += ["-p", "no:logging", "--capture=no"]
     fixed += ["--noconftest", "--import-mode=importlib", "-c", os.devnull, f"--rootdir={ROOT}"]
     return pytest.ExitCode(pytest.main([*fixed, *options, *map(str, files)], plugins=[plugin]))
 

@@ -60,7 +60,16 @@ def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -
     if same(wrong, -right):
         yield "It has the opposite sign everywhere."
     elif factor and np.isfinite(factor) and same(wrong, factor * right):
-        yield f"It is off by a constant factor of {factor:.6g}."
+        yield f"It is off by a constant factor{plain_factor(factor)}."
+
+
+def plain_factor(factor: float) -> str:
+    """The factor, if it is a plain one: any other could carry a number out of a hidden test."""
+    for numerator in range(1, 10):
+        for denominator in range(1, 10):
+            if abs(factor - numerator / denominator) <= CLOSE * abs(factor):
+                return f" of {factor:.3g}"
+    return ""
 
 
 def shifted(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from common.failures import Failure, ForbiddenCall
+from common.failures import Failure, ForbiddenCall, builtin_name
 
 
 def mount(packages: Mapping[str, Path]) -> None:
@@ -46,11 +46,6 @@ def load(package: str, module: str) -> ModuleType:
     except Exception as error:
         details = f"{type(error).__name__}: {error}"
         raise unimportable(file, builtin_name(error), details) from error
-
-
-def builtin_name(error: BaseException) -> str:
-    """The name of the nearest builtin class of an exception."""
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
 def read(owner: object, name: str, file: str) -> object:

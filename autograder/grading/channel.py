@@ -4,6 +4,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Iterable
 
 MAX_FRAME = 256 * 1024 * 1024
 HEADER = struct.Struct("<Q")
@@ -83,7 +84,17 @@ class FrameReader:
 
     def nothing_waits(self) -> bool:
         """Whether the other side has said nothing that it wasn't asked for."""
-        return not self.data and not select.select([self.sock], [], [], 0)[0]
+        return not self.data and not readable([self.sock.fileno()], 0)
+
+
+def readable(descriptors: Iterable[int], seconds: float) -> set[int]:
+    """Which descriptors can be read, after waiting for one of them for some time at most."""
+    poll = select.poll()  # select() knows no descriptor above 1023
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return {
+        descriptor for descriptor, _ in poll.poll(max(0, int(1000 * seconds) + 1) if seconds else 0)
+    }
 
 
 def seconds_left(deadline: float) -> float:

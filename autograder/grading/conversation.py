@@ -2,7 +2,6 @@
 
 import builtins
 import os
-import select
 import socket
 import time
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from autograder.grading.channel import (
     ChannelTimeout,
     FrameReader,
     FrameTooLarge,
+    readable,
     seconds_left,
     send_frame,
 )
@@ -25,6 +25,7 @@ from common.values import Handle, is_kept, keep
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
+REPLY_LIMIT = 64 * 1024 * 1024
 TEXT_LIMIT = 5000
 
 
@@ -43,7 +44,7 @@ class Conversation:
         self.limits = limits
         self.forbidden = tuple(forbidden)
         self.asked = ("", "")  # the file, and the name in it
-        self.reader = FrameReader(sock)
+        self.reader = FrameReader(sock, REPLY_LIMIT)
         self.questions = 0
         self.seconds = 0.0  # spent waiting for the child
         self.silence: list[int] = []
@@ -120,11 +121,10 @@ class Conversation:
             if reply is not None:
                 self.drain()
                 return reply
-            watched: list[Any] = [self.sock, self.output]
-            ready, _, _ = select.select(watched, [], [], seconds_left(deadline))
+            ready = readable([self.sock.fileno(), self.output], seconds_left(deadline))
             if self.output in ready:
                 self.read_output()
-            if self.sock in ready:
+            if self.sock.fileno() in ready:
                 self.reader.feed()
 
     def read_output(self) -> None:
@@ -141,7 +141,7 @@ class Conversation:
 
     def drain(self) -> None:
         """Take what was printed before the reply."""
-        while select.select([self.output], [], [], 0)[0]:
+        while readable([self.output], 0):
             self.read_output()
 
     def understand(self, status: Any, content: list, label: str) -> Any:

@@ -20,9 +20,9 @@ from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.sandbox import Defence, Sandbox
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
-from common.failures import ChildFailure, Explanation, explain
+from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import add_hint, evidence_of
 from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
@@ -30,6 +30,7 @@ from common.semester import Semester
 from common.values import Handle
 
 TIMING = "timing"
+RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 
 
@@ -82,7 +83,13 @@ def grade_in(
         defences = sandbox.admit(packages, (ROOT / "tests", *settings.private))
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
-    run_tests(Judge(result, IsolatedFace(sandbox), settings, busy))
+    face = IsolatedFace(sandbox)
+    left = run_tests(Judge(result, face, settings, busy))
+    if left:  # the machinery failed in these: once more, with a new fork server
+        sandbox.restart()
+        left = run_tests(Judge(result, face, settings, busy, left))
+    if left:
+        raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
 
 
@@ -91,7 +98,10 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     start = time.monotonic()
     result.defences = [UNPROTECTED]
     with laid_out(submission, result.assignment) as packages:
-        run_tests(Judge(result, DirectFace(result.assignment, packages), settings))
+        face = DirectFace(result.assignment, packages)
+        left = run_tests(Judge(result, face, settings))
+        if left:
+            raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
 
 
@@ -114,7 +124,7 @@ def import_meanwhile(module: str) -> threading.Thread:
     """Import a module, which takes PyTorch seconds, while the judge waits for children."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0005)  # the judge's own work must not wait long for the import
     thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
     thread.start()
     return thread
@@ -144,6 +154,7 @@ class IsolatedFace:
         self.sandbox = sandbox
         self.seconds = 0.0
         self.printed = ""
+        self.fault = ""
 
     @contextmanager
     def open(self, exercise: str) -> Iterator[Handle]:
@@ -172,8 +183,10 @@ class Judge:
         face: DirectFace | IsolatedFace,
         settings: Settings,
         busy: threading.Thread | None = None,
+        only: list[str] | None = None,
     ) -> None:
         self.result = result
+        self.tests = [test for test in result.tests if only is None or test.name in only]
         self.face = face
         self.settings = settings
         self.busy = busy
@@ -181,6 +194,7 @@ class Judge:
         self.failures: dict[str, Explanation] = {}
         self.evidence: dict[str, Evidence | None] = {}
         self.passed: set[str] = set()
+        self.faults: set[str] = set()
         self.started = 0.0
 
     @pytest.hookimpl(tryfirst=True)
@@ -190,7 +204,7 @@ class Judge:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run the chosen tests, in the chosen order."""
-        place = {test.name: index for index, test in enumerate(self.result.tests)}
+        place = {test.name: index for index, test in enumerate(self.tests)}
         items[:] = sorted(
             (item for item in items if item.name in place), key=lambda item: place[item.name]
         )
@@ -208,15 +222,19 @@ class Judge:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.excinfo is not None:
-            self.note_failure(item, call.excinfo.value)
+            self.note_failure(item, call.excinfo.value, call.when)
         elif call.when == "call" and report.outcome == "passed":
             self.passed.add(item.name)
         if call.when == "teardown":
             self.record(item.name)
         return report
 
-    def note_failure(self, item: pytest.Item, error: BaseException) -> None:
-        """Keep the first reason for a test's failure."""
+    def note_failure(self, item: pytest.Item, error: BaseException, when: str) -> None:
+        """Keep the first reason for a test's failure; what fails around a test is our own fault."""
+        if when != "call" and not is_students(error):
+            self.faults.add(item.name)
+            self.face.fault = f"{type(error).__name__}: {error}"
+            print(self.face.fault, file=sys.stderr)
         if item.name not in self.failures:
             told = add_hint(explain(error), error, item.path.parent, item.name)
             self.failures[item.name] = told
@@ -241,11 +259,23 @@ class Judge:
         self.settings.on_test(outcome)
 
 
-def run_tests(judge: Judge) -> None:
-    """Run the public and the hidden tests of an assignment in this process."""
+def is_students(error: BaseException) -> bool:
+    """Whether an error is the submission's doing."""
+    return isinstance(error, Failure | ChildFailure | ForbiddenCall) or hasattr(
+        error, "student_call"
+    )
+
+
+def run_tests(judge: Judge) -> list[str]:
+    """Run the tests in this process; the names of those in which the machinery failed."""
     folder = ROOT / "tests" / judge.result.assignment.name
     files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        judge.result.notes.append(f"The tests could not be run to their end ({code.name.lower()}).")
+    if code not in RAN and not judge.faults:
+        raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
+    ran = {name for name in judge.result.outcomes if name not in judge.faults}
+    left = [test.name for test in judge.tests if test.name not in ran]
+    if judge.settings.stop_at_failure and not judge.faults and ran:
+        return []
+    return left

@@ -10,7 +10,7 @@ from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError
 from common.roster import read_roster
-from common.semester import read_semester
+from common.semester import FILES, read_semester
 
 
 def grade_tree(root: Path) -> None:
@@ -19,15 +19,14 @@ def grade_tree(root: Path) -> None:
     out = root / "results" / "results.json"
     out.parent.mkdir(exist_ok=True)
     metadata = root / "submission_metadata.json"
-    private = tuple(path for path in (out.parent, metadata, root / "submission") if path.exists())
-    hide((ROOT, *private))
-    semester = read_semester()
-    settings = Settings(semester=semester, out=out, private=(out.parent, *private))
+    private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
     try:
+        hide((ROOT, *private))
+        settings = Settings(semester=read_semester(), out=out, private=(*private, *FILES))
         grade(assignment, take_or_note(root / "submission", assignment), settings)
     except Exception as error:
         print(traceback.format_exc())
-        write_fault(assignment, semester.fingerprint, error, out)
+        write_fault(assignment, error, out)
 
 
 def take_or_note(folder: Path, assignment: Assignment) -> Submission:
@@ -45,10 +44,10 @@ def hide(paths: tuple[Path, ...]) -> None:
             path.chmod(0o700 if path.is_dir() else 0o600)
 
 
-def write_fault(assignment: Assignment, salt: str, error: Exception, out: Path) -> None:
+def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
     """A complete result that says that the grader, not the submission, failed."""
     reason = str(error) if isinstance(error, CourseError) else type(error).__name__
-    result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt)
+    result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
     result.notes.append(
         f"The grader could not grade this submission: {reason}. This is not a verdict on your "
         "work; please tell the staff, who can run it again."

@@ -39,7 +39,13 @@ class Outcome:
             parts.append(self.explanation.text(self.test.hidden))
         if self.printed and not self.passed and not self.test.hidden:
             parts.append(f"Your code printed:\n{self.printed}")
-        return "\n\n".join(parts)[:OUTPUT_LIMIT]
+        return clean("\n\n".join(parts))
+
+
+def clean(text: str) -> str:
+    """Text that any JSON store takes: bounded, without control characters or half characters."""
+    printable = "".join(letter if letter >= " " or letter in "\n\t" else "?" for letter in text)
+    return printable[:OUTPUT_LIMIT].encode("utf-8", "replace").decode()
 
 
 @dataclass
@@ -82,8 +88,9 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
     return {
-        "execution_time": round(result.seconds, 3),
-        "output": "\n\n".join(lines)[:OUTPUT_LIMIT],
+        # Whole seconds: finer ones could carry something out of a hidden test.
+        "execution_time": round(result.seconds),
+        "output": clean("\n\n".join(lines)),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",

@@ -17,12 +17,14 @@ import msgpack
 import msgspec
 
 from autograder.grading.confinement import landlock, seccomp
+from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.confinement.probe import FILES, NETWORK, PROGRAMS, RESULTS
 from autograder.grading.conversation import Conversation
-from autograder.grading.slots import Slot
+from autograder.grading.slots import free_slot
 from common.assignment import ROOT, Assignment, Forbidden
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
+from common.failures import ChildFailure
 
 SERVER_SECONDS = 120
 # The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
@@ -59,10 +61,16 @@ class Sandbox:
         self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
         self.folder.chmod(0o711)
         for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
-            (self.folder / name).mkdir(mode=mode)
+            (self.folder / name).mkdir()
+            (self.folder / name).chmod(mode)  # whatever the umask is
         (self.folder / "private" / "secret").touch(mode=0o600)
         self.packages: dict[str, str] = {}
-        self.slot = Slot() if os.getuid() == 0 else None
+        self.slot = free_slot(self.folder / "private")
+        if self.slot and not reachable_by_others(self.folder):
+            raise CourseError(
+                f"Student code, as another user, can't enter {self.folder}: "
+                "set TMPDIR to a folder that all may enter, such as /tmp."
+            )
         self.control, self.process = self.start_server()
         self.ready = False
         self.own_tree = False
@@ -121,11 +129,20 @@ class Sandbox:
 
     def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
         """One question to the fork server, and its answer."""
-        socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
-        answer = self.control.recv(1 << 16)
-        if not answer:
-            raise ConnectionError("the fork server is gone")
-        return msgpack.unpackb(answer)
+        try:
+            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
+            answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
+        except OSError as error:
+            raise GraderFault(f"the fork server doesn't answer ({error})") from error
+        if "pid" not in answer and "status" not in answer:
+            raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
+        return answer
+
+    def restart(self) -> None:
+        """Replace the fork server, in whatever state it is."""
+        self.stop_server()
+        self.control, self.process = self.start_server()
+        self.wait_until_ready()
 
     @contextmanager
     def child(self, forbidden: Iterable[Forbidden] = ()) -> Iterator[Conversation]:
@@ -147,9 +164,11 @@ class Sandbox:
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         request = {"do": "start", "plan": msgspec.to_builtins(plan)}
-        started = self.ask_server(request, [theirs.fileno(), writing])
-        theirs.close()
-        os.close(writing)
+        try:
+            started = self.ask_server(request, [theirs.fileno(), writing])
+        finally:
+            theirs.close()
+            os.close(writing)
         self.own_tree = bool(started["own_tree"])
         conversation = Conversation(ours, reading, self.assignment.limits, forbidden)
         try:
@@ -168,7 +187,10 @@ class Sandbox:
                 write_into=[str(path) for path in [own, *private] if path.is_dir()],
                 connect_to=listener.getsockname()[1],
             )
-            refused = child.ask("probe", *msgspec.to_builtins(attempts).values())
+            try:
+                refused = child.ask("probe", *msgspec.to_builtins(attempts).values())
+            except ChildFailure as error:
+                raise GraderFault(f"an empty child could not be asked ({error})") from None
             self.compile_files(child)
         files = [f"uid {self.slot.uid}"] if self.slot else []
         files += [f"Landlock {landlock.version()}"] if landlock.version() else []
@@ -198,14 +220,18 @@ class Sandbox:
                 target.write_bytes(importlib.util.MAGIC_NUMBER + UNCHECKED + code)
                 target.chmod(0o644)
 
-    def close(self) -> None:
-        """End the server and remove all that was made."""
+    def stop_server(self) -> None:
+        """End the server, and with it what it has started."""
         self.control.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+
+    def close(self) -> None:
+        """End the server and remove all that was made."""
+        self.stop_server()
         if self.slot:
             self.slot.release()
         shutil.rmtree(self.folder, ignore_errors=True)

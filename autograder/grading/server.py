@@ -12,6 +12,7 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import msgspec
@@ -65,10 +66,14 @@ class Server:
             if not data:
                 return
             request = msgpack.unpackb(data)
-            if request["do"] == "start":
-                answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
-            else:
-                answer = self.end(request["pid"])
+            answer: dict[str, Any]
+            try:
+                if request["do"] == "start":
+                    answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
+                else:
+                    answer = self.end(request["pid"])
+            except OSError as error:  # no memory or no process left, for instance
+                answer = {"error": str(error)}
             self.control.send(msgpack.packb(answer))
 
     def start(self, plan: Plan, channel: int, output: int) -> dict[str, int | bool]:
@@ -114,10 +119,11 @@ class Server:
         """Kill every process of a uid at once, so that none can fork in between."""
         killer = os.fork()
         if killer == 0:
-            os.setresuid(uid, uid, uid)
-            with suppress(OSError):
+            try:
+                os.setresuid(uid, uid, uid)
                 os.kill(-1, signal.SIGKILL)
-            os._exit(0)
+            finally:
+                os._exit(0)
         os.waitpid(killer, 0)
 
     def run_child(self, plan: Plan, channel: int, output: int) -> None:
@@ -143,8 +149,14 @@ def close_all_but(kept: set[int]) -> None:
 
 def children_of_this_process() -> list[int]:
     """The process ids of our children, adopted orphans included."""
-    file = Path(f"/proc/self/task/{os.getpid()}/children")
-    return [int(pid) for pid in file.read_text().split()]
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            # After the name, which may hold anything: the state, then the parent.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                found.append(int(folder.name))
+    return found
 
 
 def preload(libraries: list[str]) -> None:

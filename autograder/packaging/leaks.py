@@ -25,7 +25,7 @@ BINARY_KINDS = {
     ".npy": (b"\x93NUMPY", "array"),
     ".hints": (ZLIB, "hint file"),
 }
-NEVER = ("solutions", "mistakes.toml", "alternatives", "__pycache__")
+NEVER = ("solutions", "mistakes.toml", "equivalent.toml", "alternatives", "__pycache__")
 
 
 def check_zip(file: Path) -> None:

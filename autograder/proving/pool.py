@@ -65,7 +65,7 @@ class Pool:
         self.source = Path(self.scratch.name) / "source"
         self.assignment = assignment
         unpack(archive, self.source)
-        self.size = size or os.cpu_count() or 1
+        self.size = size or len(os.sched_getaffinity(0))
         self.workers: list[Worker] = []
 
     def run(self, jobs: Iterable[tuple[str, Job]], done: Callable[[str, Reply], None]) -> None:
@@ -82,12 +82,15 @@ class Pool:
                     name, job = waiting.get_nowait()
                 except queue.Empty:
                     return
-                reply, worker = self.grade(worker, job)
-                with lock:
-                    if reply.fault:
-                        faults.append(f"{name}: {reply.fault}")
-                    else:
-                        done(name, reply)
+                try:
+                    reply, worker = self.grade(worker, job)
+                    with lock:
+                        if reply.fault:
+                            faults.append(f"{name}: {reply.fault}")
+                        else:
+                            done(name, reply)
+                except Exception as error:
+                    faults.append(f"{name}: {type(error).__name__}: {error}")
 
         while len(self.workers) < self.size:
             self.workers.append(Worker(self.source, self.assignment))

@@ -6,7 +6,7 @@ from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, hidden_hints_file
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.sightings import differences, hint_file
-from autograder.proving.verify import Case, Evidence, Progress, Scope, gather, verdicts_of
+from autograder.proving.verify import Case, Gradings, Progress, Scope, gather, verdicts_of
 from common.assignment import ROOT, Assignment
 from common.hints import PUBLIC_HINTS, HintFile, hint_bytes, read_hints
 
@@ -16,7 +16,7 @@ def public_file(assignment: Assignment) -> Path:
     return ROOT / "tests" / assignment.name / PUBLIC_HINTS
 
 
-def fresh_hints(assignment: Assignment, evidence: Evidence, hidden: bool) -> HintFile:
+def fresh_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> HintFile:
     """The hints that gradings of all mistakes give, for public or for hidden tests."""
     mistakes = load_mistakes(assignment)
     verdicts = {
@@ -26,7 +26,7 @@ def fresh_hints(assignment: Assignment, evidence: Evidence, hidden: bool) -> Hin
     return hint_file(mistakes, verdicts, hidden)
 
 
-def record_public(assignment: Assignment, evidence: Evidence) -> bool:
+def record_public(assignment: Assignment, evidence: Gradings) -> bool:
     """Write the committed hint file, if it isn't current; whether it wasn't."""
     fresh = fresh_hints(assignment, evidence, hidden=False)
     # Float noise differs between machines: the committed file changes only when hints do.

@@ -8,6 +8,7 @@ import pytest
 
 from autograder.grading.intake import Submission
 from autograder.grading.results import to_gradescope
+from common.errors import GraderFault
 from tests.tooling.grading_fixtures import assignment, grade, outcome, submission, write_tests
 
 # One function for each way to go wrong: what it does, and a piece of the sentence about it.
@@ -245,8 +246,7 @@ def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
     assert (result.score, len(result.outcomes), result.maximum) == (0, 4, 10)
 
 
-def test_a_test_file_that_cannot_be_read_is_noted_and_everything_is_there(tmp_path):
+def test_a_test_file_that_cannot_be_read_is_a_fault_and_no_verdict(tmp_path):
     public = dedent(FIRST_AND_SECOND.format(kind="")) + "\nimport nothing_at_all\n"
-    result = grade(GOOD, tests=write_tests(tmp_path, public))
-    assert "could not be run to their end" in result.notes[0]
-    assert (result.score, result.maximum, len(result.all_outcomes)) == (0, 5, 2)
+    with pytest.raises(GraderFault, match="The tests could not be run: pytest says interrupted"):
+        grade(GOOD, tests=write_tests(tmp_path, public))

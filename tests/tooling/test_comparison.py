@@ -39,7 +39,7 @@ def test_each_thing_is_said_before_what_comes_after_it():
     for actual, sentence in (
         (None, "out is None."),
         ([[1, 2, 3]], "out must be a NumPy array, but it is a list."),
-        (short[0], "out has 1 axes, but it must have 2 (image, row)."),
+        (short[0], "out has too few axes: it must have 2 (image, row)."),
         (short, "out has the wrong size along row."),
         (short[:1], "out has the wrong size along image and row."),
         (np.full((2, 3), np.nan, dtype=np.float32), "out must have dtype float64, but it has"),
@@ -179,7 +179,7 @@ def test_unpack():
     for result, sentence in (
         (None, "f returned None."),
         (np.ones(2), "f must return a tuple of 2 values, but it returned a NumPy array."),
-        ((1, 2, 3), "f must return 2 values, but it returned 3."),
+        ((1, 2, 3), "f must return 2 values, but it returned more."),
     ):
         with pytest.raises(Failure) as raised:
             unpack(result, 2, "f")

@@ -1,0 +1,136 @@
+"""Tests of faults of the machinery: retried, then told as faults; never taken for a verdict."""
+
+import os
+import resource
+import signal
+
+import numpy as np
+import pytest
+
+from autograder.grading import judge
+from autograder.grading.channel import readable
+from autograder.grading.results import clean
+from autograder.grading.sandbox import Sandbox
+from common.assignment import ROOT
+from common.errors import CourseError, GraderFault
+from common.hints import Hints
+from common.relations import relation
+from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission
+
+CODE = submission(REFERENCE.read_bytes())
+NAMES = tuple(
+    f"test_{name}"
+    for name in (
+        "conv_output_size_counts_the_places_of_the_kernel",
+        "conv_parameters_counts_weights_and_biases",
+        "linear_parameters_counts_weights_and_biases",
+    )
+)
+
+
+def grade(sandbox, on_test=lambda outcome: None):
+    settings = judge.Settings(semester=SEMESTER, only=NAMES, on_test=on_test)
+    result = judge.new_result(assignment(), CODE, settings)
+    return judge.grade_in(sandbox, result, CODE, settings)
+
+
+@pytest.fixture
+def sandbox():
+    with Sandbox(assignment()) as made:
+        yield made
+
+
+def test_a_fork_server_that_dies_is_replaced_and_no_point_is_lost(sandbox):
+    killed = []
+
+    def kill_once(outcome):
+        if not killed:
+            killed.append(sandbox.process.pid)
+            os.kill(sandbox.process.pid, signal.SIGKILL)
+
+    result = grade(sandbox, kill_once)
+    assert killed and sandbox.process.pid != killed[0]
+    assert result.score == result.maximum > 0
+    assert all(outcome.passed for outcome in result.all_outcomes)
+
+
+def test_a_fork_server_that_always_dies_is_a_fault_and_no_verdict(sandbox):
+    def kill(outcome):
+        os.kill(sandbox.process.pid, signal.SIGKILL)
+
+    with pytest.raises(GraderFault, match=r"The grader itself failed in test_.*fork server"):
+        grade(sandbox, kill)
+
+
+def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
+    ask, failed = sandbox.ask_server, []
+
+    def fail_once(request, descriptors=()):
+        answer = ask(request, descriptors)
+        if request["do"] == "end" and len(failed) == 0 and "probed" in seen:
+            failed.append(request)
+            raise OSError("interrupted")
+        return answer
+
+    seen = set()
+    monkeypatch.setattr(sandbox, "ask_server", fail_once)
+    admit = sandbox.admit
+    monkeypatch.setattr(sandbox, "admit", lambda *args: [admit(*args), seen.add("probed")][0])
+    result = grade(sandbox)
+    assert failed
+    assert result.score == result.maximum
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_umask_of_whoever_grades_does_not_matter(umask):
+    before = os.umask(umask)
+    try:
+        with Sandbox(assignment()) as sandbox:
+            result = grade(sandbox)
+    finally:
+        os.umask(before)
+    assert result.score == result.maximum
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives student code another uid")
+def test_a_scratch_folder_that_others_cannot_enter_is_refused(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setattr("tempfile.tempdir", str(closed))
+    with pytest.raises(CourseError, match="set TMPDIR to a folder that all may enter"):
+        Sandbox(assignment())
+
+
+def test_descriptors_above_1023_can_be_waited_for():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    reading, writing = os.pipe()
+    high = os.dup2(reading, 2000)
+    try:
+        assert readable([high], 0) == set()
+        os.write(writing, b"x")
+        assert readable([high], 1) == {high}
+    finally:
+        for descriptor in (reading, writing, high):
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_factor_that_could_carry_an_input_is_not_told():
+    right = np.random.default_rng(0).normal(size=(3, 4))
+    assert relation(0.5 * right, right, None) == "It is off by a constant factor of 0.5."
+    assert relation(0.651585 * right, right, None) == "It is off by a constant factor."
+
+
+def test_text_for_results_has_no_control_characters_or_half_characters():
+    assert clean("a\0b\x1b[31m\ud800\n\tc") == "a?b?[31m?\n\tc"
+
+
+def test_a_damaged_hint_file_costs_no_grade(tmp_path):
+    (tmp_path / "public.hints").write_bytes(b"damaged")
+    assert Hints([tmp_path / "public.hints"]).hints == {}
+
+
+def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read():
+    text = (ROOT / "autograder" / "grading" / "ongradescope.py").read_text("utf-8")
+    assert "private=(*private, *FILES)" in text
