@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import sys
 from pathlib import Path
 
 import msgspec
@@ -47,4 +48,9 @@ def read_semester() -> Semester:
                 raise CourseError(
                     f"{file.name} is damaged ({error}); `make semester` makes a new one."
                 ) from None
+    print(
+        "There was no .semester here: a new secret salt was drawn. To grade with the hidden inputs "
+        "of a term that has begun, copy that term's .semester here.",
+        file=sys.stderr,
+    )
     return new_semester("first")

@@ -21,10 +21,10 @@ from rich.table import Table
 from autograder.commands.authoring import chosen
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST
+from autograder.proving.case import Scope
 from autograder.proving.page import proof_page
 from autograder.proving.proof import Proof
 from autograder.proving.recording import public_file, record_public
-from autograder.proving.verify import Scope
 from autograder.proving.verify import verify as verify_assignment
 from common.assignment import ROOT
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from autograder.grading.intake import Submission
+from autograder.grading.isolated import IsolatedFace
 from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.sandbox import Defence, Sandbox
 from common.assignment import ROOT, Assignment
@@ -27,7 +28,6 @@ from common.hints import add_hint, evidence_of
 from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
 from common.semester import Semester
-from common.values import Handle
 
 TIMING = "timing"
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
@@ -145,33 +145,6 @@ def save(result: Result, settings: Settings) -> None:
     """Write what is known so far."""
     if settings.out:
         write_results(result, settings.out)
-
-
-class IsolatedFace:
-    """Student code in a child of the sandbox, a new one for each test."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.sandbox = sandbox
-        self.seconds = 0.0
-        self.printed = ""
-        self.fault = ""
-
-    @contextmanager
-    def open(self, exercise: str) -> Iterator[Handle]:
-        """What a test of that exercise gets as `student`, for as long as the test runs."""
-        assignment = self.sandbox.assignment
-        self.printed = ""
-        if self.seconds > assignment.limits.total_seconds:
-            raise ChildFailure(
-                "Not run: the tests before this one took longer than the "
-                f"{assignment.limits.total_seconds:g} seconds that all of them may take."
-            )
-        with self.sandbox.child(assignment.forbidden_in(exercise)) as child:
-            try:
-                yield child.student(assignment.files[0])
-            finally:
-                self.seconds += child.seconds
-                self.printed = child.printed_text
 
 
 class Judge:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, hidden_hints_file
+from autograder.proving.case import Case, Scope
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.sightings import differences, hint_file
-from autograder.proving.verify import Case, Gradings, Progress, Scope, gather, verdicts_of
+from autograder.proving.verify import Gradings, Progress, gather, verdicts_of
 from common.assignment import ROOT, Assignment
 from common.hints import PUBLIC_HINTS, HintFile, hint_bytes, read_hints
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from autograder.proving.case import Scope
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.recording import fresh_hints, public_file
 from autograder.proving.sightings import differences
-from autograder.proving.verify import Scope, verdicts_of, verify
+from autograder.proving.verify import verdicts_of, verify
 from common.assignment import load_all
 from common.evidence import Evidence
 from common.hints import Fingerprint, HintFile, Hints, hint_bytes, read_hints, same

@@ -7,6 +7,7 @@ import pytest
 
 from autograder.grading.worker import Job, Reply, Verdict
 from autograder.proving import equivalents, mistakes, verify
+from autograder.proving.case import Case, Scope
 from autograder.proving.margins import Margin, margins
 from autograder.proving.memory import Memory
 from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
@@ -14,7 +15,7 @@ from autograder.proving.mutants import mutants
 from autograder.proving.page import proof_page
 from autograder.proving.pool import Pool
 from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
-from autograder.proving.verify import Case, Scope, judge_mistake, judge_right, judge_stub
+from autograder.proving.verify import judge_mistake, judge_right, judge_stub
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 

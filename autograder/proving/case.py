@@ -1,0 +1,101 @@
+"""All that is graded to prove one assignment's grader."""
+
+from dataclasses import dataclass
+
+from autograder.grading.worker import Job
+from autograder.proving.mistakes import (
+    Mistake,
+    alternatives,
+    apply,
+    load_mistakes,
+    reference,
+    stub,
+)
+from autograder.proving.mutants import Mutant, mutants
+from common.assignment import ROOT, Assignment
+from common.roster import GradedTest, read_roster
+from common.semester import read_semester
+
+MUTANT_SECONDS = 5.0
+TRAINING, TIMING = "training", "timing"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much to prove."""
+
+    seeds: int
+    mutants: bool
+
+
+class Case:
+    """One assignment, and all that is graded to prove its grader."""
+
+    def __init__(self, assignment: Assignment, scope: Scope) -> None:
+        self.assignment = assignment
+        self.scope = scope
+        self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
+        self.mistakes: list[Mistake] = load_mistakes(assignment)
+        self.alternatives = alternatives(assignment)
+        self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
+        salt = read_semester().salt
+        self.salts = [salt, *(f"{salt}/{seed}" for seed in range(1, scope.seeds))]
+
+    def right_versions(self) -> dict[str, dict[str, bytes]]:
+        """All code that must get every point."""
+        others = {f"alternative {name}": files for name, files in self.alternatives.items()}
+        return {"reference": reference(self.assignment), **others}
+
+    def jobs(self) -> dict[str, Job]:
+        """Every grading of the proof, by name.
+
+        Public tests don't depend on the salt, so they are jobs of their own: a new semester
+        grades them no second time.
+        """
+        jobs: dict[str, Job] = {}
+        for name, files in self.right_versions().items():
+            jobs[f"{name}: public"] = Job(files, "", self.names(hidden=False))
+            for number, salt in enumerate(self.salts):
+                jobs[f"{name}: hidden {number}"] = Job(files, salt, self.names(hidden=True))
+        jobs["stub: public"] = Job(stub(self.assignment), "", self.names(hidden=False))
+        jobs["stub: hidden 0"] = Job(stub(self.assignment), self.salts[0], self.names(hidden=True))
+        jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
+        for mutant in self.mutants:
+            files = reference(self.assignment) | {mutant.file: mutant.source}
+            jobs[f"mutant {mutant.name}"] = Job(
+                files, self.salts[0], self.order_for(mutant), True, MUTANT_SECONDS
+            )
+        return jobs
+
+    def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
+        """Each mistake, on the public or on the hidden tests."""
+        side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
+        return {
+            f"mistake {mistake.name}: {side}": Job(
+                apply(mistake, self.assignment),
+                salt,
+                self.tests_for(mistake, hidden),
+            )
+            for mistake in self.mistakes
+        }
+
+    def names(self, hidden: bool) -> tuple[str, ...]:
+        """The names of the public or of the hidden tests."""
+        return tuple(test.name for test in self.tests if test.hidden == hidden)
+
+    def tests_for(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
+        """All tests but the training of exercises that the mistake has nothing to do with."""
+        return tuple(
+            test.name
+            for test in self.tests
+            if test.hidden == hidden
+            and (TRAINING not in test.tags or test.exercise in mistake.exercises)
+        )
+
+    def order_for(self, mutant: Mutant) -> tuple[str, ...]:
+        """All tests, those of the changed function's exercise first: one failure is enough."""
+        function = mutant.function.partition(".")[0]
+        own = {e.number for e in self.assignment.exercises if function in e.functions}
+        ordered = sorted(self.tests, key=lambda test: (test.exercise not in own, test.hidden))
+        # A busy machine could fail a timing test for no reason, and so kill a mutant.
+        return tuple(test.name for test in ordered if not {TRAINING, TIMING} & {*test.tags})
