@@ -32,7 +32,7 @@ test: $(VENV)/.installed  ## run everything that CI runs
 	@$(RUN) -m ruff check --quiet .
 	@$(RUN) -m ruff format --quiet --check .
 	@$(RUN) -m mypy
-	@$(RUN) -m pytest -o python_files='test_*.py' tests/tooling
+	@$(RUN) -m pytest -rf -o python_files='test_*.py' tests/tooling
 
 stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and tests
 	@$(RUN) -m autograder stubs $(A)

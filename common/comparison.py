@@ -21,6 +21,7 @@ def check(
     The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
     details are shown for public tests only. `value` is the student's array, where there is one.
     """
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     LOG.checks += 1
     if not condition:
         evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
@@ -29,6 +30,7 @@ def check(
 
 def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
     """The items of a result that must be a tuple of so many."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(result is not None, f"{what} returned None.", help="Is the return statement missing?")
     check(
         isinstance(result, tuple | list),
@@ -45,6 +47,7 @@ def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
 
 def assert_equal(actual: Any, expected: Any, what: str) -> None:
     """For numbers, strings and tuples of them: the same kind of thing, and equal."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
     actual = plain(actual)
     if isinstance(expected, tuple) and isinstance(actual, list):
@@ -87,6 +90,7 @@ def assert_close(
     the right shape, the right dtype, is it finite, and are its values right? Nothing broadcasts.
     The error is the largest difference divided by the largest expected entry.
     """
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
     if not isinstance(expected, np.ndarray):
         actual, expected = as_array(actual, expected, what)
@@ -107,6 +111,7 @@ def assert_close(
 
 def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Two plain numbers as arrays, so that one comparison serves both."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(
         isinstance(actual, int | float | np.number) and not isinstance(actual, bool),
         f"{what} must be a number, but it is {kind_of(actual)}.",
@@ -118,6 +123,7 @@ def check_shape(
     actual: np.ndarray, expected: np.ndarray, what: str, axes: Sequence[str] | None
 ) -> None:
     """Fail when the shapes differ, and name the axes that do."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     shapes = f"got shape {actual.shape}, expected {expected.shape}"
     check(
         actual.ndim == expected.ndim,
@@ -139,6 +145,7 @@ def check_shape(
 
 def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     """Fail when there is a NaN or an infinity where a number is expected."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     if actual.dtype.kind not in "fc":
         return
     bad = ~np.isfinite(actual) & np.isfinite(expected)
@@ -161,6 +168,7 @@ def check_values(
     tolerance: float | None,
 ) -> None:
     """Fail when the largest error is above the tolerance, and say where it is."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
     if tolerance is None:
         tolerance = TOLERANCES.get(str(expected.dtype), 0.0)
     if expected.size == 0:
@@ -185,7 +193,7 @@ def check_values(
         f"{what} has the right shape, but {share(wrong, expected.size)} are wrong.",
         f"{wrong} of {expected.size} values are off. The largest error is at "
         f"{place(worst, axes)}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
-        f"(relative error {error:.1e}, allowed {tolerance:.0e}).",
+        f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
         relation=relation(actual, expected, axes),
         evidence=Evidence(LOG.checks, actual, ""),
     )

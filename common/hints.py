@@ -139,8 +139,8 @@ def hints_beside(folder: Path) -> Hints:
 
 
 def add_hint(
-    explanation: Explanation, error: BaseException, folder: Path, test: str
+    explanation: Explanation, error: BaseException, hints: Hints, test: str
 ) -> Explanation:
     """The explanation, with the hint of the mistake that it shows, if it is a known one."""
-    hint = hints_beside(folder).find(test, evidence_of(error))
+    hint = hints.find(test, evidence_of(error))
     return replace(explanation, hint=hint) if hint else explanation

@@ -16,7 +16,7 @@ from common.assignment import ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
 from common.failures import explain
-from common.hints import add_hint
+from common.hints import add_hint, hints_beside
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
 from common.values import Handle
 
@@ -180,8 +180,9 @@ def words(item: pytest.Item, error: BaseException) -> str:
     """The text of a failure in a student's own run."""
     title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
     points = format_points(decorated(item, "__weight__", 0))
-    head = f"Exercise {decorated(item, '__number__', '')}, {points} points. {title}"
-    told = add_hint(explain(error), error, item.path.parent, item.name)
+    unit = "point" if points == "1" else "points"
+    head = f"Exercise {decorated(item, '__number__', '')}, {points} {unit}. {title}"
+    told = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
     return f"{head}\n\n{told.text(hidden=False)}\n"
 
 

@@ -1,5 +1,6 @@
 """Writes what is generated from an assignment's source: stubs, exercise table, hidden points."""
 
+import importlib
 import json
 import re
 from collections.abc import Iterable
@@ -50,6 +51,23 @@ def generate(assignments: Iterable[Assignment], root: Path = ROOT) -> list[Path]
             file.write_text(content, "utf-8")
             written.append(file)
     return written
+
+
+def check_forbidden(assignment: Assignment) -> None:
+    """A forbidden call of a library must exist: a typo would forbid nothing."""
+    for entry in assignment.forbidden:
+        module, _, name = entry.call.rpartition(".")
+        if module.partition(".")[0] not in assignment.libraries:
+            continue
+        try:
+            found = hasattr(importlib.import_module(module), name)
+        except ImportError:
+            found = False
+        if not found:
+            raise CourseError(
+                f"assignments/{assignment.name}/assignment.toml: forbidden.call names "
+                f"{entry.call}, which doesn't exist."
+            )
 
 
 def stub_of(solution: Path, assignment: Assignment) -> str:

@@ -33,7 +33,7 @@ def semester(name: str | None) -> None:
     """Draw a new secret salt for the hidden tests."""
     fresh = new_semester(name or f"{date.today():%Y-%m}")
     click.echo(f"New semester '{fresh.name}', salt {fresh.fingerprint}. Run `make`, then upload.")
-    click.echo("Keep .semester: with it, regrading repeats; git ignores it.")
+    click.echo("Keep .semester: with it, regrading repeats. An older one is now .semester-HASH.")
 
 
 @click.command()

@@ -30,10 +30,10 @@ def table(rows: list[Row]) -> Table:
     """What was built, and what grading it gave."""
     result = Table(title="conv2gpt: dist/ is up to date")
     result.add_column("assignment", no_wrap=True)
-    for column in ("tests", "points", "reference", "stub", "handout", "autograder", "seconds"):
+    for column in ("tests", "points", "reference", "stub", "handout", "autograder", "graded in"):
         result.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        seconds = f"{row.checked.seconds:.1f}"
+        seconds = f"{row.checked.seconds:.1f} s"
         result.add_row(
             row.assignment.name,
             str(row.tests),

@@ -51,6 +51,7 @@ class Conversation:
         self.printed = bytearray()
         self.printed_bytes = 0
         self.failure: str | None = None
+        self.timed_out = False
         self.ended: dict = {}
         self.functions: dict[str, Handle] = {}
 
@@ -90,6 +91,7 @@ class Conversation:
                 raise codec.CodecError("an answer to another question")
             return self.understand(status, content, label)
         except ChannelTimeout:
+            self.timed_out = True
             self.fail(
                 f"The code took longer than the {self.limits.test_seconds:g} seconds "
                 "that a test may take.",

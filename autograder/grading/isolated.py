@@ -7,6 +7,8 @@ from autograder.grading.sandbox import Sandbox
 from common.failures import ChildFailure
 from common.values import Handle
 
+TIMEOUTS = 2  # so many in an exercise, and its other tests are not run
+
 
 class IsolatedFace:
     """Student code in a child of the sandbox, a new one for each test."""
@@ -16,6 +18,7 @@ class IsolatedFace:
         self.seconds = 0.0
         self.printed = ""
         self.fault = ""
+        self.timeouts: dict[str, int] = {}  # by exercise
 
     @contextmanager
     def open(self, exercise: str) -> Iterator[Handle]:
@@ -27,9 +30,16 @@ class IsolatedFace:
                 "Not run: the tests before this one took longer than the "
                 f"{assignment.limits.total_seconds:g} seconds that all of them may take."
             )
+        if self.timeouts.get(exercise, 0) >= TIMEOUTS:  # leave time for the other exercises
+            raise ChildFailure(
+                f"Not run: {TIMEOUTS} tests of exercise {exercise} before this one took longer "
+                f"than the {assignment.limits.test_seconds:g} seconds that a test may take."
+            )
         with self.sandbox.child(assignment.forbidden_in(exercise)) as child:
             try:
                 yield child.student(assignment.files[0])
             finally:
                 self.seconds += child.seconds
                 self.printed = child.printed_text
+                if child.timed_out:
+                    self.timeouts[exercise] = self.timeouts.get(exercise, 0) + 1

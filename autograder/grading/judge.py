@@ -24,7 +24,7 @@ from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
-from common.hints import add_hint, evidence_of
+from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
 from common.plugin import FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
 from common.semester import Semester
@@ -169,6 +169,7 @@ class Judge:
         self.passed: set[str] = set()
         self.faults: set[str] = set()
         self.started = 0.0
+        self.hints = Hints(hint_files(result.assignment, settings.semester))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -209,7 +210,7 @@ class Judge:
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
         if item.name not in self.failures:
-            told = add_hint(explain(error), error, item.path.parent, item.name)
+            told = add_hint(explain(error), error, self.hints, item.name)
             self.failures[item.name] = told
             self.evidence[item.name] = evidence_of(error)
 
@@ -230,6 +231,13 @@ class Judge:
         self.result.seconds += outcome.seconds
         save(self.result, self.settings)
         self.settings.on_test(outcome)
+
+
+def hint_files(assignment: Assignment, semester: Semester) -> list[Path]:
+    """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
+    tests = ROOT / "tests" / assignment.name
+    in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
+    return [tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist]
 
 
 def is_students(error: BaseException) -> bool:

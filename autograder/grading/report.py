@@ -2,6 +2,7 @@
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from autograder.grading.results import Outcome, Result
@@ -11,17 +12,19 @@ from common.roster import format_points
 def print_result(result: Result, console: Console) -> None:
     """Points by exercise, then each failure with its reason, then what protected the grader."""
     console.print(exercise_table(result))
-    for outcome in result.all_outcomes:
-        if not outcome.passed:
-            console.print(failure_text(outcome))
     for note in result.notes:
         console.print(f"[yellow]{escape(note)}[/]")
+    for reason, outcomes in failures_by_reason(result).items():
+        for outcome in outcomes:
+            console.print(heading(outcome))
+        console.print(Padding(escape(reason), (0, 0, 1, 4)))
     console.print("Graded with: " + escape("; ".join(result.defences)) + ".", style="dim")
     hidden = sum(test.points for test in result.tests if test.hidden)
+    maximum = format_points(result.maximum)
     console.print(
-        f"[bold]{format_points(result.score)} of {format_points(result.maximum)} points[/]; "
-        f"{format_points(hidden)} of them are decided by hidden tests, whose outcome students see "
-        f"once grades are published. {result.seconds:.1f} s, salt {result.salt}."
+        f"[bold]{format_points(result.score)} of {maximum} points.[/] Hidden tests decide "
+        f"{format_points(hidden)} of the {maximum}; students see their outcome once grades are "
+        f"published. {result.seconds:.1f} s, salt {result.salt}."
     )
 
 
@@ -52,13 +55,26 @@ def fraction(outcomes: list[Outcome]) -> str:
     return f"[{colour}]{format_points(earned)} / {format_points(whole)}[/]"
 
 
-def failure_text(outcome: Outcome) -> str:
-    """One failed test, in words."""
+def failures_by_reason(result: Result) -> dict[str, list[Outcome]]:
+    """The failed tests, those with the same reason together; a reason of its own has the title."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in result.all_outcomes:
+        if not outcome.passed:
+            groups.setdefault(reason_of(outcome), []).append(outcome)
+    return {
+        reason if len(outcomes) > 1 else outcomes[0].text(): outcomes
+        for reason, outcomes in groups.items()
+    }
+
+
+def reason_of(outcome: Outcome) -> str:
+    """Why a test failed, without what it tests."""
+    if outcome.explanation is None:
+        return outcome.text()
+    return outcome.explanation.text(outcome.test.hidden)
+
+
+def heading(outcome: Outcome) -> str:
+    """The name of a failed test."""
     hidden = " (hidden)" if outcome.test.hidden else ""
-    head = f"{outcome.test.exercise} {outcome.test.label}{hidden}"
-    return f"[red]x[/] [bold]{escape(head)}[/]\n{escape(indent(outcome.text()))}\n"
-
-
-def indent(text: str) -> str:
-    """Set a text off from its head."""
-    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
+    return f"[red]x[/] [bold]{escape(f'{outcome.test.exercise} {outcome.test.label}{hidden}')}[/]"

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder.authoring.generate import check_forbidden, generated_files
 from autograder.packaging.archive import write_if_changed, zip_bytes
 from autograder.packaging.contents import autograder_zip, handout
 from autograder.packaging.leaks import check_zip
@@ -35,6 +36,8 @@ def hidden_hints_file(assignment: Assignment, dist: Path = DIST) -> Path:
 
 def build(assignment: Assignment, dist: Path = DIST) -> Built:
     """Build both zips, and open them again to look for leaks."""
+    generated_files(assignment)  # so that nothing is packed that can't be read
+    check_forbidden(assignment)
     semester = read_semester().to_bytes()
     contents = {
         dist / f"{assignment.short}-handout.zip": handout(assignment),

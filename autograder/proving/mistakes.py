@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from functools import cache
 from textwrap import dedent
 from typing import Annotated
 
@@ -64,27 +65,34 @@ def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
     name = mistake.file or assignment.files[0]
     if name not in files or (not mistake.file and len(files) > 1):
         raise CourseError(f"{here}: `file` must name one of {', '.join(files)}.")
+    place = mistake.function or name
     source = files[name].decode("utf-8")
-    first, last = extent(source, mistake.function, here)
+    patched = patch(source, mistake.function, mistake.find, mistake.replace, here, place)
+    return files | {name: patched.encode()}
+
+
+@cache
+def patch(source: str, function: str, find: str, replacement: str, here: str, place: str) -> str:
+    """A source with one piece of it replaced; remembered, since all is parsed to check it."""
+    first, last = extent(source, function, here)
     part = source[first:last]
-    if part.count(mistake.find) != 1:
-        place = mistake.function or name
+    if part.count(find) != 1:
         raise CourseError(
-            f"{here}: `find` must occur once in {place}, but occurs {part.count(mistake.find)} "
-            "times. Has the reference changed?"
+            f"{here}: `find` must occur once in {place}, but occurs {part.count(find)} "
+            "times. If the reference has changed, bring `find` up to date."
         )
-    fresh = part.replace(mistake.find, mistake.replace)
-    patched = source[:first] + fresh + source[last:]
+    fresh = part.replace(find, replacement)
     try:
-        ast.parse(patched)
+        ast.parse(source[:first] + fresh + source[last:])
         changed = ast.dump(ast.parse(dedent(fresh))) != ast.dump(ast.parse(dedent(part)))
     except SyntaxError as error:
         raise CourseError(f"{here}: the patched file is not valid Python: {error}.") from None
     if not changed:
         raise CourseError(f"{here}: the patch changes nothing.")
-    return files | {name: patched.encode()}
+    return source[:first] + fresh + source[last:]
 
 
+@cache
 def extent(source: str, function: str, here: str) -> tuple[int, int]:
     """Where a function, or a method as Class.method, begins and ends in a source text."""
     if not function:

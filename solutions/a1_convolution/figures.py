@@ -81,7 +81,7 @@ def slide() -> Figure:
         [[np.sum(image[r : r + 3, s : s + 3] * kernel) for s in range(3)] for r in range(3)]
     )
     figure, axes = canvas(18.2, 8.4)
-    number_grid(axes, image, (0.6, 1.2), shades(image, FAINT, 0.45), "image, 5 x 5")
+    number_grid(axes, image, (0.6, 1.2), shades(9 - image, FAINT, 0.45), "image, 5 x 5")
     number_grid(axes, kernel, (8.2, 2.2), title="kernel, 3 x 3")
     number_grid(axes, out, (14.2, 2.2), shades(out, SKY, 0.6), "feature map, 3 x 3")
     for (row, column), colour in (((0, 1), BLUE), ((2, 2), ORANGE)):
@@ -117,7 +117,7 @@ def positions() -> Figure:
         fills = {(0, i): tint(SKY, 0.35) for i in np.flatnonzero(real)}
         inks = {(0, i): FAINT for i in np.flatnonzero(~real)}
         formula = f"({size} + 2·{padding} \N{MINUS SIGN} 3) / {stride}"
-        heading = f"size {size}, stride {stride}, padding {padding}"
+        heading = f"size {size}, kernel 3, stride {stride}, padding {padding}"
         words(axes, (left, top - 0.8), heading, align="left", bold=True)
         number_grid(axes, [label], (left, top), fills, inks=inks, size=9)
         for place in range(places):

@@ -81,6 +81,8 @@ def grade(
         if tests is not None:
             patch.setattr(judge, "ROOT", tests)
         try:
+            # All tests of a made-up file may belong to one exercise, and several may hang.
+            patch.setattr("autograder.grading.isolated.TIMEOUTS", 99)
             return judge.grade(chosen or assignment(), taken, settings)
         finally:
             sys.path[:] = path

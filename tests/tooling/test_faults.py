@@ -134,3 +134,19 @@ def test_a_damaged_hint_file_costs_no_grade(tmp_path):
 def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read():
     text = (ROOT / "autograder" / "grading" / "ongradescope.py").read_text("utf-8")
     assert "private=(*private, *FILES)" in text
+
+
+def test_a_hang_in_one_exercise_leaves_time_for_the_others(sandbox):
+    hang = submission("import time\ndef conv2d_forward(*a, **k):\n    time.sleep(60)\n")
+    wanted = judge.read_roster(ROOT / "tests" / "a1_convolution")
+    names = tuple(test.name for test in wanted if test.exercise in ("1.2", "1.7"))
+    quick = assignment(test_seconds=0.4)
+    sandbox.assignment = quick
+    settings = judge.Settings(semester=SEMESTER, only=names)
+    result = judge.grade_in(sandbox, judge.new_result(quick, hang, settings), hang, settings)
+    said = [o.explanation.sentence for o in result.all_outcomes if o.test.exercise == "1.2"]
+    slow = [sentence for sentence in said if sentence.startswith("The code took longer than")]
+    not_run = [sentence for sentence in said if sentence.startswith("Not run: 2 tests of exercise")]
+    assert (len(slow), len(not_run)) == (2, len(said) - 2)
+    others = [o.explanation.sentence for o in result.all_outcomes if o.test.exercise == "1.7"]
+    assert all("convolution.py has no" in sentence for sentence in others)

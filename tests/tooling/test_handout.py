@@ -82,7 +82,8 @@ def test_everything_fails_on_the_stub_because_it_is_not_written_yet(untouched):
     assert len(re.findall(r"^\w+ is not written yet\.$", result.stdout, re.M)) == len(PUBLIC)
     assert "traceback was formatted" not in result.stdout
     for test in PUBLIC:
-        assert f"Exercise {test.exercise}, {test.points:g} points. {test.title}" in result.stdout
+        unit = "point" if test.points == 1 else "points"
+        assert f"Exercise {test.exercise}, {test.points:g} {unit}. {test.title}" in result.stdout
     last = f"0 of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
     assert last in result.stdout
 

@@ -92,6 +92,6 @@ def test_grade_prints_points_and_reasons_and_writes_the_result(direct, tmp_path)
         assert ("no network: " in text) != direct
     assert content["extra_data"]["finished"] is True
     text = " ".join(done.stdout.split())
-    assert "0 of 100 points; 39 of them are decided by hidden tests" in text
+    assert "0 of 100 points. Hidden tests decide 39 of the 100" in text
     assert "conv2d_forward is not written yet." in text and "(hidden)" in text
     assert f"Written: {out}" in done.stdout.replace("\n", "")
