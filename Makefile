@@ -25,7 +25,7 @@ $(VENV)/.installed: requirements.txt
 		{ echo "Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 2; }
 	@echo "installing requirements.txt into $(VENV) (about two minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(VENV)/bin/pip install -qq --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 test: $(VENV)/.installed  ## run everything that CI runs

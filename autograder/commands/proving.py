@@ -74,28 +74,32 @@ def write_proofs(proofs: list[Proof], dist: Path) -> None:
 
 
 def summary(proofs: list[Proof]) -> Table:
-    """What was proved, in one row for each assignment."""
+    """What was proved: one column for each assignment, so that it fits a narrow terminal."""
     table = Table(title="make verify")
-    table.add_column("assignment")
-    columns = ("reference", "stub", "alternatives", "salts", "mistakes caught", "mutants noticed")
-    for column in (*columns, "margins", "gradings", "seconds", "problems"):
-        table.add_column(column, justify="right")
+    table.add_column("")
     for proof in proofs:
-        scores = {row.name: f"{row.lowest:g}" for row in proof.scored}
-        others = [row for row in proof.scored if row.name.startswith("alternative")]
-        caught = sum(not row.problems for row in proof.mistakes)
-        mutants = f"{proof.killed:.1%} of {proof.mutants - proof.equivalent}"
-        table.add_row(
-            proof.assignment.partition("_")[0],
-            scores["reference"],
-            scores["stub"],
-            f"{sum(not row.problems for row in others)} of {len(others)}",
-            str(proof.scored[0].salts),
-            f"{caught} of {len(proof.mistakes)}",
-            mutants if proof.mutants else "not run",
-            f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
-            f"{proof.gradings} ({proof.remembered} remembered)",
-            f"{proof.seconds:.0f}",
-            str(len(proof.all_problems)),
-        )
+        table.add_column(proof.assignment.partition("_")[0], justify="right")
+    for row in zip(*(facts(proof).items() for proof in proofs), strict=True):
+        table.add_row(row[0][0], *(value for _, value in row))
     return table
+
+
+def facts(proof: Proof) -> dict[str, str]:
+    """One assignment's column."""
+    scores = {row.name: f"{row.lowest:g} of {proof.points:g}" for row in proof.scored}
+    others = [row for row in proof.scored if row.name.startswith("alternative")]
+    right = sum(row.lowest == proof.points for row in others)
+    caught = sum(not row.problems for row in proof.mistakes)
+    mutants = f"{proof.killed:.1%} of {proof.mutants - proof.equivalent}"
+    return {
+        "reference, lowest score": scores["reference"],
+        "stub": scores["stub"],
+        "alternatives with all points": f"{right} of {len(others)}",
+        "salts": str(proof.scored[0].salts),
+        "mistakes that cost what they must": f"{caught} of {len(proof.mistakes)}",
+        "mutants noticed": mutants if proof.mutants else "not run",
+        "margins that hold": f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
+        "gradings": f"{proof.gradings} ({proof.remembered} remembered)",
+        "seconds": f"{proof.seconds:.0f}",
+        "problems": str(len(proof.all_problems)),
+    }

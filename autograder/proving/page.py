@@ -61,7 +61,7 @@ def facts(proof: Proof) -> str:
     mutants = f"{proof.killed:.1%}" if proof.mutants else "not run"
     entries = [
         (f"{proof.tests}", f"tests, {proof.points:g} points"),
-        (f"{proof.scored[0].salts}", "salts without a failure of right code"),
+        (f"{proof.scored[0].salts}", "salts tried on all right code"),
         (f"{caught} of {len(proof.mistakes)}", "mistakes cost what they must"),
         (mutants, f"of {proof.mutants - proof.equivalent} mutants noticed"),
         (f"{proof.seconds:.0f} s", f"{proof.gradings} gradings, {proof.remembered} remembered"),

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from autograder.packaging.contents import handout
+from autograder.proving.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
 from common.roster import points_by_exercise, read_roster
 from tests.tooling.scratch import give_python, python, run, unzip
@@ -244,3 +245,12 @@ def test_public_tests_on_the_reference_do_not_import_torch(tmp_path):
     assert result.returncode == 0, result.stdout
     assert f"{len(PUBLIC)} passed" in result.stdout
     assert re.findall(r"LOADED (.*)", result.stdout) == ["numpy"]
+
+
+def test_a_known_mistake_gets_its_hint_on_a_students_own_machine(finished):
+    file = finished / "assignments" / "a1_convolution" / "convolution.py"
+    file.write_text(file.read_text("utf-8").replace("patch * w[k]", "patch * w[k, :, ::-1, ::-1]"))
+    result = pytest_in(finished, "-k", "conv2d_forward_moves_the_kernel", plugins=BLOCK)
+    assert result.returncode == 1, result.stdout
+    hint = next(m.hint for m in load_mistakes(load_assignment("a1")) if m.name == "kernel-flipped")
+    assert hint in result.stdout
