@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from common.assignment import Record
-from common.evidence import LOG, Evidence
-from common.failures import Explanation, Failure, StudentCall, builtin_name
+from common.evidence import Evidence
+from common.failures import Explanation, Failure
 
 PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
@@ -30,6 +30,7 @@ class Fingerprint(Record, frozen=True):
     values: bytes  # the first entries, floats as float32
     total: float  # sums over all entries, so that the rest counts too
     magnitude: float
+    weighted: float  # with growing weights, so that the order of the rest counts
     text: str  # a hash of what was said, where the check saw no array
 
 
@@ -50,13 +51,8 @@ class HintFile(Record, frozen=True):
 
 
 def evidence_of(error: BaseException) -> Evidence | None:
-    """What a failure saw: a check's own evidence, or an exception that student code raised."""
-    if isinstance(error, Failure):
-        return error.evidence
-    call: StudentCall | None = getattr(error, "student_call", None)
-    if call is None or isinstance(error, NotImplementedError):
-        return None
-    return Evidence(LOG.checks, None, f"{call.function} raised {builtin_name(error)}: {error}")
+    """What a failed check saw. An exception is no output: the same one has many causes."""
+    return error.evidence if isinstance(error, Failure) else None
 
 
 def fingerprint(evidence: Evidence) -> Fingerprint:
@@ -64,14 +60,18 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     value = evidence.value
     if not isinstance(value, np.ndarray):
         text = hashlib.sha256(evidence.text.encode("utf-8", "replace")).hexdigest()[:16]
-        return Fingerprint("", (), b"", 0.0, 0.0, text)
+        return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
     flat = value.ravel()
     head = flat[:KEPT_VALUES]
     if head.dtype.kind == "f":
         head = head.astype("<f4")
     with np.errstate(all="ignore"):
-        total, magnitude = float(np.sum(flat * 1.0)), float(np.sum(np.abs(flat * 1.0)))
-    return Fingerprint(str(value.dtype), value.shape, head.tobytes(), total, magnitude, "")
+        numbers = flat * 1.0
+        total, magnitude = float(np.sum(numbers)), float(np.sum(np.abs(numbers)))
+        weighted = float(np.sum(numbers * np.linspace(0, 1, flat.size)))
+    return Fingerprint(
+        str(value.dtype), value.shape, head.tobytes(), total, magnitude, weighted, ""
+    )
 
 
 def same(first: Fingerprint, second: Fingerprint) -> bool:
@@ -83,11 +83,17 @@ def same(first: Fingerprint, second: Fingerprint) -> bool:
     if close is None:  # integers, and checks that saw no array
         return (first.values, first.total) == (second.values, second.total)
     left, right = (np.frombuffer(side.values, "<f4").astype(float) for side in (first, second))
-    if not np.array_equal(np.isfinite(left), np.isfinite(right)):
-        return False
     finite = np.isfinite(left)
+    if not np.array_equal(left[~finite], right[~np.isfinite(right)], equal_nan=True):
+        return False
+    if not np.array_equal(finite, np.isfinite(right)):
+        return False
     bound = close * float(np.max(np.abs(right[finite]), initial=0.0))
-    sums = max(abs(first.total - second.total), abs(first.magnitude - second.magnitude))
+    sums = max(
+        abs(first.total - second.total),
+        abs(first.magnitude - second.magnitude),
+        abs(first.weighted - second.weighted),
+    )
     enough = not np.isfinite(sums) or sums <= close * max(first.magnitude, second.magnitude)
     return bool(np.all(np.abs(left[finite] - right[finite]) <= bound)) and enough
 

@@ -51,7 +51,7 @@ def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Sam
     for order in list(permutations(range(right.ndim)))[1:]:
         if same(wrong, right.transpose(order)):
             moved = [names[axis] for place, axis in enumerate(order) if place != axis]
-            yield f"It is right up to the order of its axes: {' and '.join(moved)} are swapped."
+            yield f"It is right up to the order of its axes ({', '.join(moved)})."
 
 
 def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
@@ -98,8 +98,10 @@ def partly_right(
     for axis in range(right.ndim):
         if right.shape[axis] < 2:
             continue
-        for position, word in ((0, "first"), (-1, "last")):
-            if same(wrong.take(position, axis), right.take(position, axis)):
+        places = range(right.shape[axis])
+        good = [n for n in places if same(wrong.take(n, axis), right.take(n, axis))]
+        for position, word in ((0, "first"), (right.shape[axis] - 1, "last")):
+            if good == [position] and np.any(right.take(position, axis)):
                 yield f"It is right for the {word} {names[axis]} only."
 
 

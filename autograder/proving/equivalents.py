@@ -31,7 +31,7 @@ def read_equivalents(assignment: Assignment, mutants: list[Mutant]) -> dict[str,
     where = file.relative_to(ROOT)
     try:
         content = msgspec.convert(tomllib.loads(file.read_text("utf-8")), EquivalentFile)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise CourseError(f"{where}: {error}") from None
     known = {mutant.name for mutant in mutants}
     for entry in content.equivalent:

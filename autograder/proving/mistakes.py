@@ -41,7 +41,7 @@ def load_mistakes(assignment: Assignment) -> list[Mistake]:
         content = msgspec.convert(tomllib.loads(file.read_text("utf-8")), MistakeFile)
     except FileNotFoundError:
         raise CourseError(f"{where} is missing: every assignment lists its mistakes.") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise CourseError(f"{where}: {error}") from None
     names = [mistake.name for mistake in content.mistakes]
     known = {exercise.number for exercise in assignment.exercises}
@@ -134,7 +134,10 @@ def alternatives(assignment: Assignment) -> dict[str, dict[str, bytes]]:
     found = {}
     for folder in folders:
         files = read_files(assignment, folder.relative_to(ROOT).as_posix())
-        defined = {name for content in files.values() for name in top_level_names(content)}
+        try:
+            defined = {name for content in files.values() for name in top_level_names(content)}
+        except (SyntaxError, ValueError) as error:
+            raise CourseError(f"{folder.relative_to(ROOT)} is not valid Python: {error}") from None
         for exercise in assignment.exercises:
             for function in exercise.functions:
                 if function not in defined:

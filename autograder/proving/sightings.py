@@ -12,26 +12,53 @@ def hint_file(
 ) -> HintFile:
     """The sightings of all mistakes in the public or in the hidden tests.
 
-    The fewer tests a mistake fails, the more specific it is, and the earlier it stands.
+    Where two mistakes look the same at a check, the sighting says nothing about which one it is,
+    and is left out, unless it is all that there is of a mistake. The fewer tests a mistake fails,
+    the more specific it is, and the earlier it stands.
     """
     failed = {
-        mistake.name: [v for v in verdicts[mistake.name] if not v.passed] for mistake in mistakes
+        mistake.name: [v for v in verdicts[mistake.name] if not v.passed and v.hidden == hidden]
+        for mistake in mistakes
     }
     ranked = sorted(mistakes, key=lambda mistake: (len(failed[mistake.name]), mistake.name))
     sightings = [
         Sighting(verdict.test, verdict.check, mistake.name, verdict.seen)
         for mistake in ranked
         for verdict in failed[mistake.name]
-        if verdict.hidden == hidden and verdict.seen is not None
+        if verdict.seen is not None
     ]
+    sightings = without_doubles(sightings)
     seen = {sighting.mistake for sighting in sightings}
     hints = {mistake.name: mistake.hint for mistake in ranked if mistake.name in seen}
     return HintFile(hints, sightings)
 
 
+def without_doubles(sightings: list[Sighting]) -> list[Sighting]:
+    """The sightings that tell one mistake from all others, and the only ones of a mistake."""
+    places: dict[tuple[str, int], list[Sighting]] = {}
+    for sighting in sightings:
+        places.setdefault((sighting.test, sighting.check), []).append(sighting)
+    telling = [
+        sighting
+        for sighting in sightings
+        if not any(
+            other.mistake != sighting.mistake and same(other.seen, sighting.seen)
+            for other in places[sighting.test, sighting.check]
+        )
+    ]
+    known = {sighting.mistake for sighting in telling}
+    return [
+        sighting for sighting in sightings if sighting in telling or sighting.mistake not in known
+    ]
+
+
 def differences(stored: HintFile, fresh: HintFile) -> list[str]:
     """In what two hint files differ, but for float noise."""
-    found = [] if stored.hints == fresh.hints else ["the hints themselves, or their order"]
+    found = (
+        []
+        if [*stored.hints.items()] == [*fresh.hints.items()]
+        else ["the hints themselves, or their order"]
+    )
     old, new = places(stored), places(fresh)
     found += [f"{test}: {mistake}" for test, _, mistake in old.keys() ^ new.keys()]
     found += [

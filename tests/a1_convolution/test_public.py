@@ -529,8 +529,13 @@ def test_col2im_is_the_backward_pass_of_im2col(student, rng):
     for name, result, like in (("im2col", cols, y), ("col2im", image, x)):
         right = isinstance(result, np.ndarray) and result.shape == like.shape
         check(right, f"{name} returns no array of the right shape.", f"expected {like.shape}")
-    sums, expected = (cols * y).sum(axis=(1, 2)), (x * image).sum(axis=(1, 2, 3))
-    assert_close(sums, expected, what="the sum of im2col(x) * y", axes=("image",))
+    sums = np.stack([(cols * y).sum(axis=(1, 2)), (x * image).sum(axis=(1, 2, 3))])
+    check(
+        np.array_equal(*sums),
+        "The sum of im2col(x) * y is not the sum of x * col2im(y).",
+        f"They are {sums[0]} and {sums[1]}, one entry for each image.",
+        value=sums,
+    )
 
 
 @weight(1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from autograder.proving.sightings import without_doubles
 from common.comparison import assert_close, check
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, Failure, StudentCall, mark_as_students
@@ -114,14 +115,33 @@ def test_a_failed_comparison_carries_its_output_and_its_place():
     assert [entry.tolerance for entry in LOG.compared] == [1e-9, 1e-9]
 
 
-def test_an_exception_of_student_code_is_evidence_but_unwritten_code_is_not():
+def test_an_exception_is_no_evidence_for_the_same_one_has_many_causes():
     error = IndexError("too far")
-    assert evidence_of(error) is None
     mark_as_students(error, StudentCall("im2col", ""))
-    assert "im2col raised IndexError: too far" in evidence_of(error).text
-    unwritten = NotImplementedError()
-    mark_as_students(unwritten, StudentCall("im2col", ""))
-    assert evidence_of(unwritten) is None
+    assert evidence_of(error) is None
+
+
+@pytest.mark.parametrize("left, right", [(np.nan, np.inf), (np.inf, -np.inf)])
+def test_what_is_not_finite_must_be_the_same_too(left, right):
+    assert same(seen(np.array([1.0, left])), seen(np.array([1.0, left])))
+    assert not same(seen(np.array([1.0, left])), seen(np.array([1.0, right])))
+
+
+def test_the_order_of_values_that_are_not_kept_counts():
+    array = np.arange(5000.0)
+    assert not same(seen(array), seen(np.concatenate([array[:1024], array[:1023:-1]])))
+
+
+def test_a_sighting_that_two_mistakes_share_is_left_out_unless_it_is_all_there_is(array):
+    shared = [Sighting("test_a", 3, name, seen(array)) for name in ("one", "two")]
+    own = Sighting("test_b", 1, "one", seen(2 * array))
+    assert without_doubles([*shared, own]) == [shared[1], own]
+
+
+def test_right_for_one_only_means_wrong_for_all_others(array):
+    wrong = array.copy()
+    wrong[:, 2] = 0
+    assert "first" not in relation(wrong, array, AXES)
 
 
 def test_a_hidden_failure_shows_relation_and_hint_but_no_values():

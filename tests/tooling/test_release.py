@@ -42,13 +42,14 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
     assert int(tests) == len(ROSTER) > 0
     assert (points, reference, stub) == ("100", "100", "0")
     assert all(re.fullmatch(r"\d+ KB", size) for size in (handout, autograder))
-    assert float(seconds) > 0
-    for head in ("tests", "points", "reference", "stub", "handout", "autograder", "seconds"):
+    assert float(seconds.removesuffix(" s")) > 0
+    for head in ("tests", "points", "reference", "stub", "handout", "autograder", "graded in"):
         assert head in output
     names = sorted(file.name for file in (root / "dist").iterdir())
-    assert names[1:4] == ["a1-autograder.zip", "a1-checked.json", "a1-handout.zip"]
-    assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", names[0])
-    assert names[4:] == ["a1-memory.bin"]
+    (hints,) = (name for name in names if name.endswith(".hints"))
+    assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", hints)
+    names.remove(hints)
+    assert names == ["a1-autograder.zip", "a1-checked.json", "a1-handout.zip", "a1-memory.bin"]
     with zipfile.ZipFile(root / "dist" / "a1-autograder.zip") as archive:
         assert "tests/a1_convolution/hidden.hints" in archive.namelist()
     stub_file = "assignments/a1_convolution/convolution.py"
