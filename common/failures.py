@@ -8,6 +8,9 @@ from pathlib import Path
 from common.evidence import Evidence
 
 TRACEBACK_LIMIT = 4000
+BROKEN_TEST = (
+    "The test itself broke here. This is a fault of the course, not yours: please tell the staff."
+)
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,7 @@ def explain(error: BaseException) -> Explanation:
     if isinstance(error, AssertionError):
         return Explanation("What this test checks doesn't hold.", str(error))
     return Explanation(
-        "The test itself broke here. This is a fault of the course, not yours: "
-        "please tell the staff.",
+        BROKEN_TEST,
         f"{type(error).__name__}: {error}",
     )
 

@@ -20,26 +20,28 @@ from rich.table import Table
 
 from autograder.commands.authoring import chosen
 from autograder.packaging.archive import write_if_changed
-from autograder.packaging.build import DIST
+from autograder.packaging.build import DIST, build
 from autograder.proving.case import Scope
 from autograder.proving.page import proof_page
-from autograder.proving.proof import Proof
+from autograder.proving.proof import SALTS, Proof
 from autograder.proving.recording import public_file, record_public
 from autograder.proving.verify import verify as verify_assignment
 from common.assignment import ROOT
+from common.errors import CourseError
 
-SEEDS = 20
 SHOWN = 12
 
 
 @click.command()
 @click.argument("assignments", nargs=-1)
-@click.option("--seeds", default=SEEDS, show_default=True, help="Salts for the flake budget.")
+@click.option("--seeds", default=SALTS, show_default=True, help="Salts for the flake budget.")
 @click.option("--quick", is_flag=True, help="One salt and no mutants: what `make test` runs.")
 def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html."""
     console = Console()
-    scope = Scope(1, False) if quick else Scope(max(seeds, 1), True)
+    if seeds < 1:
+        raise CourseError("--seeds must be at least 1.")
+    scope = Scope(1, False) if quick else Scope(seeds, True)
     proofs = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     for assignment in chosen(assignments):
@@ -47,8 +49,9 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             bar = progress.add_task(f"proving {assignment.short}", total=None)
             show = partial(show_progress, progress, bar)
             proof, evidence = verify_assignment(assignment, scope, show)
-        if record_public(assignment, evidence):
+        if not proof.all_problems and record_public(assignment, evidence):
             console.print(f"written: {public_file(assignment).relative_to(ROOT)}")
+            build(assignment)  # so that the zips carry them
         proofs.append(proof)
     console.print(summary(proofs))
     write_proofs(proofs, DIST)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autograder.grading.worker import Job
+from autograder.proving.equivalents import read_equivalents
 from autograder.proving.mistakes import (
     Mistake,
     alternatives,
@@ -38,6 +39,7 @@ class Case:
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
+        self.equivalents = read_equivalents(assignment, self.mutants)
         salt = read_semester().salt
         self.salts = [salt, *(f"{salt}/{seed}" for seed in range(1, scope.seeds))]
 

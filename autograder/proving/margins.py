@@ -7,6 +7,7 @@ from autograder.grading.worker import Verdict
 from common.assignment import Record
 
 FACTOR = 10
+NOISE_PART = 1000  # an error below this part of a tolerance is float noise, of wrong code too
 
 
 class Margin(Record, frozen=True):
@@ -36,9 +37,11 @@ def margins(right: Iterable[Verdict], wrong: Iterable[Verdict]) -> list[Margin]:
             key = (verdict.test, tolerance)
             noise[key] = max(noise.get(key, 0.0), error)
     for verdict in wrong:
-        for error, tolerance in verdict.compared[-1:]:
-            if not verdict.passed and error > tolerance and math.isfinite(error):
-                key = (verdict.test, tolerance)
+        for error, tolerance in verdict.compared:
+            key = (verdict.test, tolerance)
+            # Passed or not: an error that a tolerance swallows is what this is about.
+            above = FACTOR * max(noise.get(key, 0.0), tolerance / NOISE_PART)
+            if error > above and math.isfinite(error):
                 nearest[key] = min(nearest.get(key, math.inf), error)
     return [
         Margin(test, tolerance, noise[test, tolerance], nearest.get((test, tolerance)))

@@ -26,11 +26,14 @@ details { margin: .4rem 0; } summary { cursor: pointer; } small { opacity: .75; 
 def proof_page(proofs: list[Proof]) -> str:
     """The whole page."""
     problems = sum(len(proof.all_problems) for proof in proofs)
-    verdict = (
-        f'<p class="bad">{problems} problems: the graders are not proved.</p>'
-        if problems
-        else '<p class="good">The graders hold: right code gets all points, wrong code not.</p>'
-    )
+    if problems:
+        verdict = f'<p class="bad">{problems} problems: the graders are not proved.</p>'
+    elif all(proof.whole for proof in proofs):
+        verdict = (
+            '<p class="good">The graders hold: right code gets all points, wrong code not.</p>'
+        )
+    else:
+        verdict = "<p>No problem was found, but only a part of the proof was run.</p>"
     body = "".join(assignment_part(proof) for proof in proofs)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -4,6 +4,7 @@ from autograder.proving.margins import Margin
 from common.assignment import Record
 
 KILLED_AT_LEAST = 0.95
+SALTS = 20
 
 
 class Scored(Record, frozen=True):
@@ -55,6 +56,11 @@ class Proof(Record, frozen=True):
     gradings: int
     remembered: int
     seconds: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether all was tried that a proof needs: enough salts, and the mutants."""
+        return self.mutants > 0 and all(row.salts >= SALTS for row in self.scored[:1])
 
     @property
     def equivalent(self) -> int:

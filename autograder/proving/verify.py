@@ -8,13 +8,13 @@ from pathlib import Path
 from autograder.grading.worker import Job, Reply, Verdict
 from autograder.packaging.build import DIST, build
 from autograder.proving.case import Case, Scope
-from autograder.proving.equivalents import read_equivalents
 from autograder.proving.margins import margins
 from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake
 from autograder.proving.pool import Pool
 from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
 from common.assignment import Assignment
+from common.failures import BROKEN_TEST
 
 RIGHT = ("reference", "alternative")
 FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
@@ -80,6 +80,13 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
         problems.append(f"{len(case.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
     if len(case.alternatives) < FEWEST_ALTERNATIVES:
         problems.append(f"{len(case.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
+    survivors = find_survivors(case, replies)
+    missed = {survivor.name for survivor in survivors}
+    problems += [
+        f"{name} is listed as equivalent, but a test notices it"
+        for name in case.equivalents
+        if case.mutants and name not in missed
+    ]
     return Proof(
         assignment=case.assignment.name,
         title=case.assignment.title,
@@ -92,7 +99,7 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
             for mistake in case.mistakes
         ],
         mutants=len(case.mutants),
-        survivors=find_survivors(case, replies),
+        survivors=survivors,
         margins=margins(right, wrong),
         problems=problems,
         gradings=len(replies),
@@ -155,6 +162,7 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict]) -> MistakeRow:
     public = [v.test for v in verdicts if not v.passed and not v.hidden]
     problems = [f"costs nothing in {number}" for number in mistake.exercises if number not in lost]
     problems += [f"costs points in {number}" for number in lost if number not in mistake.exercises]
+    problems += [f"breaks {v.test} itself" for v in verdicts if v.text.startswith(BROKEN_TEST)]
     if not public and not mistake.hidden:
         problems.append("no public test catches it, and it isn't marked as hidden")
     if public and mistake.hidden:
@@ -164,9 +172,13 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict]) -> MistakeRow:
 
 def find_survivors(case: Case, replies: dict[str, Reply]) -> list[Survivor]:
     """The mutants that passed every test, with the reasons of those that are equivalent."""
-    reasons = read_equivalents(case.assignment, case.mutants)
-    return [
-        Survivor(mutant.name, mutant.file, mutant.line, mutant.change, reasons.get(mutant.name, ""))
+    noticed = {
+        mutant.name
         for mutant in case.mutants
-        if all(verdict.passed for verdict in replies[f"mutant {mutant.name}"].verdicts)
+        if not all(verdict.passed for verdict in replies[f"mutant {mutant.name}"].verdicts)
+    }
+    return [
+        Survivor(m.name, m.file, m.line, m.change, case.equivalents.get(m.name, ""))
+        for m in case.mutants
+        if m.name not in noticed
     ]

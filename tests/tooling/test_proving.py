@@ -18,6 +18,7 @@ from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
 from autograder.proving.verify import judge_mistake, judge_right, judge_stub
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
+from common.failures import BROKEN_TEST
 
 A1 = load_assignment("a1")
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
@@ -245,6 +246,7 @@ def test_margins_take_the_largest_noise_and_the_nearest_mistake():
         verdict(passed=False, compared=((0.2, 1e-9),)),
         verdict(passed=False, compared=((float("inf"), 1e-9),)),
         verdict(passed=True, compared=((1e-15, 1e-9),)),
+        verdict(passed=True, compared=((5e-12, 1e-9),)),  # float noise of wrong code
     ]
     assert margins(right, wrong) == [
         Margin("test_a", 1e-9, 3e-15, 0.2),
@@ -256,6 +258,25 @@ def test_margins_take_the_largest_noise_and_the_nearest_mistake():
 def found():
     """The mutants of assignment 1, which take a while to make."""
     return mutants(A1)
+
+
+def test_a_mistake_that_a_tolerance_swallows_is_a_problem():
+    swallowed = [verdict(passed=True, compared=((5e-10, 1e-9),))]
+    (margin,) = margins([verdict(compared=((1e-15, 1e-9),))], swallowed)
+    assert margin.nearest == 5e-10
+    assert "a mistake is off by only 5.0e-10" in margin.problem
+
+
+def test_a_mistake_that_breaks_a_test_itself_is_a_problem():
+    broken = [verdict(passed=False, text=f"{BROKEN_TEST}\nTypeError: no")]
+    assert judge_mistake(mistake(), broken).problems == ["breaks test_a itself"]
+
+
+def test_a_part_of_a_proof_does_not_say_that_the_graders_hold():
+    assert "The graders hold" in proof_page([proof()])
+    few = [Scored("reference", 1, 66, 100.0, 100.0, [])]
+    for part in (proof(mutants=0), proof(scored=few)):
+        assert "only a part of the proof was run" in proof_page([part])
 
 
 def test_mutants_are_distinct_lie_in_solutions_and_are_not_the_reference(found):

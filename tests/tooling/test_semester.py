@@ -1,5 +1,6 @@
 """Tests of the secret salt: a new one never destroys an old one."""
 
+import msgspec
 import pytest
 
 from autograder.authoring.generate import check_forbidden
@@ -30,10 +31,6 @@ def test_a_checkout_without_a_salt_gets_one_and_says_so(tmp_path, monkeypatch, c
 def test_a_forbidden_call_that_does_not_exist_is_an_error():
     check_forbidden(A1)
     wrong = Forbidden("numpy.convlve", ["1.2"], "slide the kernel yourself")
-    changed = type(A1)(
-        **{**{f: getattr(A1, f) for f in A1.__struct_fields__}, "forbidden": (wrong,)}
-    )
-    with pytest.raises(
-        CourseError, match=r"assignment.toml: .* numpy.convlve, which doesn't exist"
-    ):
+    changed = msgspec.structs.replace(A1, forbidden=(wrong,))
+    with pytest.raises(CourseError, match=r"toml: .* numpy\.convlve, which doesn't exist"):
         check_forbidden(changed)
