@@ -28,6 +28,7 @@ PRACTICE_SALT = "practice"
 FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
 SALT: pytest.StashKey[str] = pytest.StashKey()
 RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
+ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, "Tally"]] = pytest.StashKey()
 
 
@@ -101,7 +102,11 @@ def decorated(item: pytest.Item, attribute: str, default: Any) -> Any:
 @pytest.fixture
 def assignment(request: pytest.FixtureRequest) -> Assignment:
     """The assignment that a test belongs to: its folder says which."""
-    return load_assignment(request.path.parent.name)
+    known = request.config.stash.setdefault(ASSIGNMENTS, {})
+    name = request.path.parent.name
+    if name not in known:
+        known[name] = load_assignment(name)
+    return known[name]
 
 
 @pytest.fixture
