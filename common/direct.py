@@ -5,7 +5,8 @@ face: arrays are copied both ways, what is not plain data comes back as a Handle
 gets a module that is freshly imported.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ from common.failures import (
 )
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import ended, load, mount, read, unreadable
+from common.submitted import ended, load, load_standins, mount, read, unreadable
 from common.values import (
     MAX_DEPTH,
     Handle,
     copy_array,
     is_container,
+    is_generator,
     is_kept,
     is_plain,
     keep,
@@ -38,9 +40,12 @@ from common.values import (
 class DirectFace:
     """Student code in this process."""
 
-    def __init__(self, assignment: Assignment, packages: Mapping[str, Path]) -> None:
+    def __init__(
+        self, assignment: Assignment, packages: Mapping[str, Path], standins: Iterable[str] = ()
+    ) -> None:
         self.assignment = assignment
         self.packages = dict(packages)
+        self.standins = tuple(standins)
         self.guard = Guard(assignment.forbidden)
         self.fault = ""
 
@@ -49,6 +54,7 @@ class DirectFace:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         self.guard.forbid(self.assignment.forbidden_in(exercise))
         mount(self.packages)
+        load_standins(self.standins)
         yield Handle(self, None, self.assignment.files[0])
 
     def get(self, target: Handle, name: str) -> Any:
@@ -106,4 +112,6 @@ def incoming(value: Any) -> Any:
         return value.reference
     if is_container(value):
         return map_items(value, incoming)
+    if is_generator(value):
+        return copy.deepcopy(value)
     return copy_array(value) if isinstance(value, np.ndarray) else value

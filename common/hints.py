@@ -126,10 +126,13 @@ class Hints:
 
     def find(self, test: str, evidence: Evidence | None) -> str:
         """The hint for a failed check, the most specific where several mistakes look the same."""
-        known = self.sightings.get((test, evidence.check), []) if evidence else []
-        if not evidence or not known:
+        if not evidence or (test, evidence.check) not in self.sightings:
             return ""
-        seen = fingerprint(evidence)
+        return self.look_up(test, evidence.check, fingerprint(evidence))
+
+    def look_up(self, test: str, check: int, seen: Fingerprint) -> str:
+        """The hint for what a check saw."""
+        known = self.sightings.get((test, check), [])
         matching = [entry.mistake for entry in known if same(seen, entry.seen)]
         return self.hints[min(matching, key=self.rank.__getitem__)] if matching else ""
 

@@ -23,6 +23,15 @@ def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
     return function._face.operate("call_each", function._label, (function, list(calls)), {})
 
 
+def write_into(owner: Handle, attribute: str, values: dict[str, np.ndarray]) -> None:
+    """Overwrite, in place, arrays of a dict that an object of the student's code has.
+
+    Such as the weights of a network: write_into(model, "parameters", {"w": ...}).
+    """
+    label = f"{owner._label}.{attribute}"
+    owner._face.operate("write_into", label, (owner, attribute, values), {})
+
+
 def hold(student: Handle, value: Any) -> Handle:
     """Put a value beside the student's code once, to be handed in many times."""
     return student._face.operate("hold", "hold", (value,), {})
@@ -88,6 +97,12 @@ def _call_each_held(function: Callable, calls: list[tuple], **kwargs: Any) -> He
     return Held([function(*args, **kwargs) for args in values])
 
 
+def _write_into(owner: object, attribute: str, values: dict[str, np.ndarray]) -> None:
+    arrays = getattr(owner, attribute)
+    for name, value in values.items():
+        arrays[name][...] = value
+
+
 def _fetch(held: Held) -> Any:
     return held.value
 
@@ -95,6 +110,7 @@ def _fetch(held: Held) -> Any:
 OPERATIONS: dict[str, Callable] = {
     "changed_inputs": _changed_inputs,
     "call_each": _call_each,
+    "write_into": _write_into,
     "hold": Held,
     "call_each_held": _call_each_held,
     "fetch": _fetch,

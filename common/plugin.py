@@ -56,6 +56,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="which code to test: yours (assignments, the default) or the reference (solutions)",
     )
     group.addoption(
+        "--prerequisites",
+        default="own",
+        choices=("own", "standin"),
+        help="which earlier assignments to build on: your own (the default), or stand-ins that "
+        "are known to be right, as when you are graded",
+    )
+    group.addoption(
         "--salt", default=PRACTICE_SALT, help="what hidden tests draw their inputs from"
     )
 
@@ -67,8 +74,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     def direct_face(assignment: Assignment) -> DirectFace:
         if assignment.name not in faces:
-            folder = ROOT / config.getoption("--impl") / assignment.name
-            faces[assignment.name] = DirectFace(assignment, {assignment.name: folder})
+            source = ROOT / config.getoption("--impl")
+            own = (assignment.name, *assignment.prerequisites)
+            packages = {name: source / name for name in own if (source / name).is_dir()}
+            right = assignment.standins if config.getoption("--prerequisites") == "standin" else {}
+            faces[assignment.name] = DirectFace(assignment, packages | right, right)
         return faces[assignment.name]
 
     config.stash.setdefault(FACE, direct_face)
@@ -152,6 +162,16 @@ def stored_oracle(folder: Path) -> StoredOracle:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Count checks from the start of each test."""
     LOG.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Let a patient test fail at its end, by the first wrong value that it has met."""
+    try:
+        return (yield)
+    finally:
+        if LOG.wrong:
+            raise LOG.wrong[0]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

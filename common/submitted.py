@@ -4,11 +4,15 @@ import builtins
 import difflib
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 
+from common.assignment import STANDINS
 from common.failures import Failure, ForbiddenCall, builtin_name
+
+# Assignments that later ones build on.
+PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))
 
 
 def mount(packages: Mapping[str, Path]) -> None:
@@ -30,6 +34,17 @@ def unmount() -> None:
         del sys.modules[name]
 
 
+def load_standins(packages: Iterable[str]) -> None:
+    """Import the stand-ins of earlier assignments, before anything is forbidden.
+
+    They are ours and written on PyTorch, which the student's own code may not use.
+    """
+    for package in packages:
+        for folder in sys.modules[f"assignments.{package}"].__path__:
+            for file in sorted(Path(folder).glob("*.py")):
+                importlib.import_module(f"assignments.{package}.{file.stem}")
+
+
 def load(package: str, module: str) -> ModuleType:
     """Import a submitted module; a Failure says in words why it can't be."""
     name = f"assignments.{package}.{module}"
@@ -43,6 +58,11 @@ def load(package: str, module: str) -> ModuleType:
         raise invalid(file, error) from None
     except ForbiddenCall:
         raise
+    except ModuleNotFoundError as error:
+        needed = str(error.name).split(".")
+        if needed[0] != "assignments" or needed[-1] not in PREREQUISITES:
+            raise unimportable(file, builtin_name(error), str(error)) from error
+        raise without_prerequisite(file, needed[-1]) from None
     except Exception as error:
         details = f"{type(error).__name__}: {error}"
         raise unimportable(file, builtin_name(error), details) from error
@@ -75,6 +95,13 @@ def unimportable(file: str, kind: str, details: str = "") -> Failure:
     return Failure(f"{file} can't be imported: it raises {kind}.", details)
 
 
+def without_prerequisite(file: str, package: str) -> Failure:
+    return Failure(
+        f"{file} needs your assignments/{package}, which isn't here.",
+        help="Put that folder beside this one, or run pytest with --prerequisites=standin.",
+    )
+
+
 def absent(file: str, name: str, details: str = "") -> Failure:
     return Failure(f"{file} has no {name}.", details, "Keep the names that the handout gives.")
 
@@ -96,6 +123,7 @@ def possible_failures(file: str, name: str) -> list[Failure]:
     ]
     return [
         *(missing(file), invalid(file), absent(file, name), unreadable()),
+        *(without_prerequisite(file, package) for package in PREREQUISITES),
         *(unimportable(file, kind) for kind in kinds),
         *(ended(kind) for kind in kinds),
     ]

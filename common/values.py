@@ -1,9 +1,9 @@
 """How values cross between a test and student code, whichever face of `student` is in use.
 
-Arrays, numbers, strings and containers of them cross by value. Every other object stays with the
-student's code, and the test holds a Handle to it. A container that came from student code
-remembers which one it was: handed back in, it is the very same object again, so that a cache
-which two calls share by mistake is shared in both faces.
+Arrays, numbers, strings, random generators and containers of them cross by value. Every other
+object stays with the student's code, and the test holds a Handle to it. A container that came from
+student code remembers which one it was: handed back in, it is the very same object again, so that
+a cache which two calls share by mistake is shared in both faces.
 """
 
 from collections.abc import Callable
@@ -91,6 +91,11 @@ def is_numeric(value: Any) -> bool:
     if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
         return False
     return type(value) is value.dtype.type
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is one of NumPy's random generators, of the usual kind and no subclass."""
+    return type(value) is np.random.Generator and type(value.bit_generator) is np.random.PCG64
 
 
 def copy_array(array: np.ndarray) -> np.ndarray:

@@ -22,11 +22,12 @@ from autograder.commands.authoring import chosen
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, build
 from autograder.proving.case import Scope
+from autograder.proving.memory import grader_fingerprint
 from autograder.proving.page import proof_page
 from autograder.proving.proof import SALTS, Proof
 from autograder.proving.recording import public_file, record_public
 from autograder.proving.verify import verify as verify_assignment
-from common.assignment import ROOT
+from common.assignment import ROOT, load_all
 from common.errors import CourseError
 
 SHOWN = 12
@@ -54,7 +55,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             build(assignment)  # so that the zips carry them
         proofs.append(proof)
     console.print(summary(proofs))
-    write_proofs(proofs, DIST)
+    write_proofs([*proofs, *still_valid(proofs, DIST)], DIST)
     problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
     for proof, problem in problems[:SHOWN]:
         console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}")
@@ -69,8 +70,28 @@ def show_progress(progress: Progress, bar: TaskID, done: int, total: int) -> Non
     progress.update(bar, completed=done, total=total)
 
 
+def still_valid(fresh: list[Proof], dist: Path) -> list[Proof]:
+    """The proofs of other assignments from earlier runs, as long as their graders are the same."""
+    try:
+        earlier = msgspec.json.decode((dist / "proof.json").read_bytes(), type=list[Proof])
+    except (OSError, msgspec.DecodeError):
+        return []
+    done = {proof.assignment for proof in fresh}
+    graders = {
+        assignment.name: grader_fingerprint(built)
+        for assignment in load_all()
+        if (built := dist / f"{assignment.short}-autograder.zip").is_file()
+    }
+    return [
+        proof
+        for proof in earlier
+        if proof.assignment not in done and graders.get(proof.assignment) == proof.grader
+    ]
+
+
 def write_proofs(proofs: list[Proof], dist: Path) -> None:
-    """One page for people, one file for machines."""
+    """One page for people, one file for machines, in the order of the course."""
+    proofs = sorted(proofs, key=lambda proof: proof.assignment)
     write_if_changed(dist / "proof.html", proof_page(proofs).encode())
     encoded = msgspec.json.format(msgspec.json.encode(proofs))
     write_if_changed(dist / "proof.json", encoded + b"\n")

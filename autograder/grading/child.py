@@ -1,7 +1,6 @@
 """The child: holds the submission, and answers the judge's questions about it."""
 
 import marshal
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -16,13 +15,15 @@ from autograder.grading.confinement.probe import probe
 from common.failures import Failure, ForbiddenCall, format_frames
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import builtin_name, ended, load, mount, read, unreadable
+from common.submitted import builtin_name, ended, load, load_standins, mount, read, unreadable
 
 MESSAGE_LIMIT = 4000
 
 
 class Objects:
     """The objects that stay here. The judge knows them by number."""
+
+    sends_generators = False
 
     def __init__(self) -> None:
         self.table: list[Any] = []
@@ -60,6 +61,7 @@ class Child:
     def serve(self) -> None:
         """Prepare the submission's place, then answer until the judge is gone."""
         mount({name: Path(folder) for name, folder in self.plan.packages.items()})
+        load_standins(self.plan.standins)
         self.guard.forbid(self.plan.forbidden)
         self.guard.__enter__()  # and never left
         while True:
@@ -114,10 +116,6 @@ class Child:
         path = Path(self.plan.packages[self.plan.package]) / file
         code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
         return marshal.dumps(code)
-
-    def do_describe(self) -> dict[str, Any]:
-        """What a probe wants to know about this process."""
-        return {"uid": os.getuid(), "pid": os.getpid(), "environment": sorted(os.environ)}
 
 
 def message_of(error: BaseException) -> str:

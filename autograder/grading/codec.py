@@ -2,6 +2,7 @@
 
 On the wire, None, bools, numbers, strings and bytes are themselves, a msgpack array is always a
 tagged node (a container, a handle or a reference), and arrays and large integers are extensions.
+A random generator crosses to the child only: a copy, in the state that it has.
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
-from common.values import MAX_DEPTH, is_numeric, lay_out
+from common.values import MAX_DEPTH, is_generator, is_numeric, lay_out
 
 MAX_AXES = 64  # NumPy's own limit
 MAX_ITEMS = 1_000_000
@@ -19,6 +20,7 @@ MAX_DIGITS = 4000
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
 ARRAY_EXTENSION, SCALAR_EXTENSION, INTEGER_EXTENSION, COMPLEX_EXTENSION = 1, 2, 3, 4
+GENERATOR_EXTENSION = 5
 SMALL = range(-(2**63), 2**64)
 
 
@@ -28,6 +30,8 @@ class CodecError(ValueError):
 
 class Encoding(Protocol):
     """What one side does with the values that don't simply cross."""
+
+    sends_generators: bool
 
     def container_reference(self, value: Any) -> int | None:
         """The number under which this side keeps a container, if it keeps it."""
@@ -74,7 +78,32 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
         items = [pair for item in value.items() for pair in item] if kind is dict else value
         wired = [to_wire(item, side, depth + 1) for item in items]
         return [CONTAINERS[kind], side.container_reference(value), wired]
+    if side.sends_generators and is_generator(value):
+        return msgpack.ExtType(GENERATOR_EXTENSION, generator_bytes(value))
     return side.node(value)
+
+
+def generator_bytes(generator: np.random.Generator) -> bytes:
+    """The state of a generator: two large numbers and two small ones."""
+    state = generator.bit_generator.state
+    numbers = [state["state"][key].to_bytes(16, "little") for key in ("state", "inc")]
+    return msgpack.packb([*numbers, state["has_uint32"], state["uinteger"]])
+
+
+def generator_from(body: bytes) -> np.random.Generator:
+    """A generator in the state that was sent."""
+    state, increment, has_half, half = msgpack.unpackb(body)
+    bits = np.random.PCG64()
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {
+            "state": int.from_bytes(state, "little"),
+            "inc": int.from_bytes(increment, "little"),
+        },
+        "has_uint32": has_half,
+        "uinteger": half,
+    }
+    return np.random.Generator(bits)
 
 
 def big_integer(value: int) -> msgpack.ExtType:
@@ -112,6 +141,8 @@ def decode(data: bytes, side: Decoding, trusted: bool = False) -> Any:
             return int.from_bytes(body, "little", signed=True)
         if code == COMPLEX_EXTENSION and len(body) == 16:
             return complex(*struct.unpack("<dd", body))
+        if code == GENERATOR_EXTENSION and trusted:
+            return generator_from(body)
         raise CodecError("an unknown kind of value")
 
     try:

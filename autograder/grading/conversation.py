@@ -32,6 +32,8 @@ TEXT_LIMIT = 5000
 class Conversation:
     """Asks a child one question at a time, each within the time that the test has left."""
 
+    sends_generators = True
+
     def __init__(
         self,
         sock: socket.socket,

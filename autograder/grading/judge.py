@@ -46,6 +46,7 @@ class Settings:
     on_test: Callable[[Outcome], None] = lambda outcome: None
     only: tuple[str, ...] | None = None  # names of tests to run, in this order; None: all
     stop_at_failure: bool = False
+    patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
 
 
 def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
@@ -98,7 +99,7 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     start = time.monotonic()
     result.defences = [UNPROTECTED]
     with laid_out(submission, result.assignment) as packages:
-        face = DirectFace(result.assignment, packages)
+        face = DirectFace(result.assignment, packages, result.assignment.standins)
         left = run_tests(Judge(result, face, settings))
         if left:
             raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
@@ -107,9 +108,10 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
 
 @contextmanager
 def laid_out(submission: Submission, assignment: Assignment) -> Iterator[dict[str, Path]]:
-    """The submission's files in a folder, by the package that they make."""
+    """The submission's files and the stand-ins for earlier ones, by the package that they make."""
     with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
-        yield {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
+        own = {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
+        yield own | assignment.standins
 
 
 def finish(result: Result, settings: Settings, seconds: float) -> Result:
@@ -175,6 +177,7 @@ class Judge:
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
         config.stash[SALT] = self.settings.semester.salt
+        LOG.patient = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run the chosen tests, in the chosen order."""

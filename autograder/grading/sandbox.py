@@ -111,7 +111,7 @@ class Sandbox:
         theirs.close()
         ours.settimeout(SERVER_SECONDS)
         plan = ServerPlan(
-            libraries=list(self.assignment.libraries),
+            libraries=list(self.assignment.preloaded),
             forbidden=list(self.assignment.forbidden),
             other_uid=self.slot is not None,
         )
@@ -156,6 +156,7 @@ class Sandbox:
             package=self.assignment.name,
             modules=list(self.assignment.modules),
             packages=self.packages,
+            standins=list(self.assignment.prerequisites),
             home=str(home),
             limits=self.assignment.limits,
             forbidden=forbidden,

@@ -28,6 +28,7 @@ class Job(Record, frozen=True):
     only: tuple[str, ...] | None = None  # names of tests, in the order to run them
     stop_at_failure: bool = False
     test_seconds: float | None = None  # None: what assignment.toml says
+    patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
 
 
 class Verdict(Record, frozen=True):
@@ -87,7 +88,10 @@ def grade_job(sandbox: Sandbox, job: Job) -> Reply:
         assignment = msgspec.structs.replace(assignment, limits=limits)
     sandbox.assignment = assignment
     settings = Settings(
-        semester=Semester("proof", job.salt), only=job.only, stop_at_failure=job.stop_at_failure
+        semester=Semester("proof", job.salt),
+        only=job.only,
+        stop_at_failure=job.stop_at_failure,
+        patient=job.patient,
     )
     submission = Submission(files=dict(job.files))
     try:

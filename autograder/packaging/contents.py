@@ -9,6 +9,7 @@ from common.assignment import ROOT, Assignment
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
+DATA_REQUIREMENTS = "requirements-data.txt"
 # Files beside the tests that only the grader needs: it asks PyTorch, students read answers.
 GRADERS_OWN = (HIDDEN_FILE, "oracle.py")
 
@@ -19,8 +20,9 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     tests = [name for name in test_files(assignment) if Path(name).name not in GRADERS_OWN]
     members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
     members |= read(f"{folder}/{name}" for name in assignment.files)
+    members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
-    members |= read([*files("common", "**/*.py"), "tests/conftest.py"])
+    members |= read([*common_files(assignment), "tests/conftest.py"])
     members |= templates("handout")
     members["requirements.txt"] = student_requirements(assignment).encode()
     return members
@@ -29,7 +31,7 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
 def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     """The autograder zip: grading code, tests, and the semester's secret. No solution."""
     members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
-    members |= read(files("common", "**/*.py"))
+    members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
     members |= read(["autograder/__init__.py", "autograder/__main__.py"])
     members |= read(["autograder/commands/__init__.py", "autograder/commands/grading.py"])
@@ -39,6 +41,14 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     if os.environ.get("TORCH_INDEX"):  # for setup.sh, where pip knows no CPU builds by itself
         members["torch_index"] = f"{os.environ['TORCH_INDEX']}\n".encode()
     return members
+
+
+def common_files(assignment: Assignment) -> list[str]:
+    """What both sides import. A stand-in goes along only when its own assignment is over."""
+    standins = [f"common/standins/{name}" for name in assignment.prerequisites]
+    shared = [name for name in files("common", "**/*.py") if "/standins/" not in name]
+    data = [DATA_REQUIREMENTS] if assignment.data else []
+    return [*shared, *(name for folder in standins for name in files(folder, "*.py")), *data]
 
 
 def test_files(assignment: Assignment) -> list[str]:

@@ -32,7 +32,7 @@ def student_requirements(assignment: Assignment) -> str:
     """What a student installs for an assignment: the common part, and the libraries it uses."""
     parts = read_parts()
     pinned = {line.partition("==")[0]: line for part in PARTS for line in parts[part]}
-    needed = [*parts["student"], *(pinned[name] for name in assignment.libraries if name in pinned)]
+    needed = [*parts["student"], *(pinned[name] for name in assignment.preloaded if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 
 

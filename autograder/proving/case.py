@@ -77,6 +77,7 @@ class Case:
                 apply(mistake, self.assignment),
                 salt,
                 self.tests_for(mistake, hidden),
+                patient=True,
             )
             for mistake in self.mistakes
         }

@@ -33,8 +33,12 @@ def read_equivalents(assignment: Assignment, mutants: list[Mutant]) -> dict[str,
         content = msgspec.convert(tomllib.loads(file.read_text("utf-8")), EquivalentFile)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise CourseError(f"{where}: {error}") from None
-    known = {mutant.name for mutant in mutants}
+    changes = {mutant.name: mutant.change for mutant in mutants}
     for entry in content.equivalent:
-        if mutants and entry.mutant not in known:
+        if mutants and entry.mutant not in changes:
             raise CourseError(f"{where}: {entry.mutant} is no mutant of the reference any more.")
+        if mutants and entry.change.strip() != changes[entry.mutant].strip():
+            raise CourseError(
+                f"{where}: {entry.mutant} makes another change now:\n{changes[entry.mutant]}"
+            )
     return {entry.mutant: entry.reason for entry in content.equivalent}

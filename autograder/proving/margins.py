@@ -16,14 +16,16 @@ class Margin(Record, frozen=True):
     test: str
     tolerance: float
     noise: float  # the largest error of any right implementation
-    nearest: float | None  # the smallest error of any wrong one; None where none was seen
+    nearest: float | None  # the smallest error of any wrong one; None where none was off
 
     @property
     def problem(self) -> str:
         """What is wrong with the tolerance, if anything."""
         if self.tolerance and self.noise * FACTOR > self.tolerance:
             return f"{self.test}: right code is off by {self.noise:.1e}, too near to the tolerance"
-        if self.nearest is not None and self.tolerance * FACTOR > self.nearest:
+        if self.nearest is None:
+            return f"{self.test}: no mistake is off at the tolerance {self.tolerance:g}: add one"
+        if self.tolerance * FACTOR > self.nearest:
             return f"{self.test}: a mistake is off by only {self.nearest:.1e}, too near to it"
         return ""
 

@@ -155,9 +155,13 @@ def read_files(assignment: Assignment, folder: str) -> dict[str, bytes]:
 
 
 def top_level_names(source: bytes) -> set[str]:
-    """The functions and classes that a file defines."""
-    return {
-        node.name
-        for node in ast.parse(source).body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
+    """The names that a file defines, by `def`, `class`, `=` or an import."""
+    names: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names

@@ -5,7 +5,7 @@ import difflib
 import hashlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
@@ -31,12 +31,14 @@ class Mutant:
     function: str
     change: str  # "- old line" and "+ new line"
     source: bytes
+    earlier: int = 0  # how often the very same change was made further up in the function
 
     @property
     def name(self) -> str:
         """A name that stays the same as long as the change does."""
         digest = hashlib.sha256(f"{self.function}\n{self.change}".encode()).hexdigest()
-        return f"{self.file}:{self.function}:{digest[:10]}"
+        ending = f"+{self.earlier}" if self.earlier else ""
+        return f"{self.file}:{self.function}:{digest[:10]}{ending}"
 
 
 def mutants(assignment: Assignment) -> list[Mutant]:
@@ -45,7 +47,12 @@ def mutants(assignment: Assignment) -> list[Mutant]:
     for file, content in reference(assignment).items():
         for mutant in mutants_of(file, content):
             found.setdefault(mutant.source, mutant)
-    return list(found.values())
+    named: dict[str, Mutant] = {}
+    for mutant in found.values():
+        while mutant.name in named:
+            mutant = replace(mutant, earlier=mutant.earlier + 1)
+        named[mutant.name] = mutant
+    return list(named.values())
 
 
 def mutants_of(file: str, content: bytes) -> Iterator[Mutant]:

@@ -2,7 +2,8 @@
 
 from html import escape
 
-from autograder.proving.proof import MistakeRow, Proof
+from autograder.proving.margins import Margin
+from autograder.proving.proof import MistakeRow, Proof, Timing
 
 STYLE = """
 :root { color-scheme: light dark; --good: #0a7f55; --bad: #c0392b; --line: #8884; --soft: #8881; }
@@ -54,6 +55,7 @@ def assignment_part(proof: Proof) -> str:
             mistake_matrix(proof),
             survivor_list(proof),
             margin_table(proof),
+            timing_tables(proof),
         )
     )
 
@@ -64,9 +66,13 @@ def facts(proof: Proof) -> str:
     mutants = f"{proof.killed:.1%}" if proof.mutants else "not run"
     entries = [
         (f"{proof.tests}", f"tests, {proof.points:g} points"),
-        (f"{proof.scored[0].salts}", "salts tried on all right code"),
+        (f"{proof.scored[0].salts}", "salts: sets of hidden inputs, tried on all right code"),
         (f"{caught} of {len(proof.mistakes)}", "mistakes cost what they must"),
-        (mutants, f"of {proof.mutants - proof.equivalent} mutants noticed"),
+        (
+            mutants,
+            f"of {proof.mutants - proof.equivalent} mutants noticed, "
+            f"{proof.equivalent} equivalent ones left out",
+        ),
         (f"{proof.seconds:.0f} s", f"{proof.gradings} gradings, {proof.remembered} remembered"),
     ]
     items = "".join(f"<li><b>{escape(big)}</b>{escape(small)}</li>" for big, small in entries)
@@ -138,7 +144,7 @@ def margin_table(proof: Proof) -> str:
         f"{number(f'{margin.tolerance:.0e}')}"
         f"{number('-' if margin.nearest is None else f'{margin.nearest:.0e}')}"
         f'<td class="{"bad" if margin.problem else "good"}">'
-        f"{'too near' if margin.problem else 'ok'}</td></tr>"
+        f"{verdict(margin)}</td></tr>"
         for margin in proof.margins
     )
     head = heads("test", "error of right code", "tolerance", "nearest wrong code", "")
@@ -148,6 +154,29 @@ def margin_table(proof: Proof) -> str:
         f'<div class="wide"><table>{head}{rows}'
         "</table></div></details>"
     )
+
+
+def timing_tables(proof: Proof) -> str:
+    """How long gradings took, and which tests take the reference longest."""
+
+    def rows(timings: list[Timing]) -> str:
+        return "".join(
+            f"<tr><td>{escape(entry.what)}</td>{number(entry.times)}"
+            f"{number(f'{entry.total:.1f}')}{number(f'{entry.longest:.2f}')}</tr>"
+            for entry in timings
+        )
+
+    kinds = heads("what was graded", "gradings", "seconds in all", "longest")
+    tests = heads("slowest tests on the reference", "runs", "seconds in all", "longest")
+    return (
+        f'<h3>Timings</h3><div class="wide"><table>{kinds}{rows(proof.timings)}</table></div>'
+        f'<div class="wide"><table>{tests}{rows(proof.slowest)}</table></div>'
+    )
+
+
+def verdict(margin: Margin) -> str:
+    """What is to be said of a margin."""
+    return "ok" if not margin.problem else "unknown" if margin.nearest is None else "too near"
 
 
 def heads(*names: str) -> str:

@@ -19,6 +19,7 @@ from autograder.packaging.archive import unpack
 from common.errors import CourseError
 
 TRIES = 2
+SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 
 
 class Worker:
@@ -41,6 +42,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
+        ours.settimeout(SILENCE)
         self.socket = ours
 
     def grade(self, job: Job) -> Reply:
@@ -67,6 +69,7 @@ class Pool:
         unpack(archive, self.source)
         self.size = size or len(os.sched_getaffinity(0))
         self.workers: list[Worker] = []
+        self.closing = False
 
     def run(self, jobs: Iterable[tuple[str, Job]], done: Callable[[str, Reply], None]) -> None:
         """Grade all jobs; `done` hears of each as it is finished, from one thread at a time."""
@@ -97,8 +100,13 @@ class Pool:
         threads = [threading.Thread(target=work, args=(worker,)) for worker in self.workers]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            faults.append("stopped by the user")  # so that no thread begins anew
+            self.closing = True
+            raise
         if faults:
             raise CourseError(f"Grading broke down at {faults[0]}")
 
@@ -107,6 +115,8 @@ class Pool:
         for _ in range(TRIES):
             with suppress(ChannelClosed, OSError):
                 return worker.grade(job), worker
+            if self.closing:
+                break
             worker.close()
             fresh = Worker(self.source, self.assignment)
             self.workers[self.workers.index(worker)] = fresh

@@ -39,10 +39,20 @@ class Survivor(Record, frozen=True):
     reason: str  # why it is equivalent; "" where nobody has said so
 
 
+class Timing(Record, frozen=True):
+    """How long something took: one kind of gradings, or one test on the reference."""
+
+    what: str
+    times: int
+    total: float  # seconds
+    longest: float
+
+
 class Proof(Record, frozen=True):
     """All that was shown for one assignment."""
 
     assignment: str
+    grader: str  # a hash of the zip that graded
     title: str
     tests: int
     points: float
@@ -52,6 +62,8 @@ class Proof(Record, frozen=True):
     mutants: int
     survivors: list[Survivor]
     margins: list[Margin]
+    timings: list[Timing]
+    slowest: list[Timing]
     problems: list[str]
     gradings: int
     remembered: int

@@ -12,11 +12,12 @@ from autograder.proving.margins import margins
 from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake
 from autograder.proving.pool import Pool
-from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
+from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
 from common.assignment import Assignment
 from common.failures import BROKEN_TEST
 
 RIGHT = ("reference", "alternative")
+SLOWEST = 5
 FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
 
 Progress = Callable[[int, int], None]
@@ -26,6 +27,7 @@ Progress = Callable[[int, int], None]
 class Gradings:
     """What all gradings gave, by name."""
 
+    grader: str
     replies: dict[str, Reply]
     remembered: int
     seconds: float
@@ -46,7 +48,8 @@ def gather(
     """Grade what isn't remembered, in parallel, with the built zip's grader."""
     start = time.monotonic()
     built = build(assignment, dist)
-    memory = Memory(dist / f"{assignment.short}-memory.bin", grader_fingerprint(built.autograder))
+    grader = grader_fingerprint(built.autograder)
+    memory = Memory(dist / f"{assignment.short}-memory.bin", grader)
     replies = {name: reply for name, job in jobs.items() if (reply := memory.recall(job))}
     remembered = len(replies)
     progress(remembered, len(jobs))
@@ -65,7 +68,7 @@ def gather(
                 pool.run(todo, done)
     finally:
         memory.save()
-    return Gradings(replies, remembered, time.monotonic() - start)
+    return Gradings(grader, replies, remembered, time.monotonic() - start)
 
 
 def conclude(case: Case, evidence: Gradings) -> Proof:
@@ -89,6 +92,7 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
     ]
     return Proof(
         assignment=case.assignment.name,
+        grader=evidence.grader,
         title=case.assignment.title,
         tests=len(case.tests),
         points=sum(test.points for test in case.tests),
@@ -101,6 +105,8 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
         mutants=len(case.mutants),
         survivors=survivors,
         margins=margins(right, wrong),
+        timings=timings(replies),
+        slowest=slowest_tests(verdicts_of(replies, "reference")),
         problems=problems,
         gradings=len(replies),
         remembered=evidence.remembered,
@@ -116,6 +122,28 @@ def verdicts_of(replies: dict[str, Reply], *beginnings: str) -> list[Verdict]:
         if name.startswith(beginnings)
         for verdict in reply.verdicts
     ]
+
+
+def timings(replies: dict[str, Reply]) -> list[Timing]:
+    """How long the gradings of each kind took."""
+    seconds: dict[str, list[float]] = {}
+    for name, reply in replies.items():
+        seconds.setdefault(name.partition(" ")[0].rstrip(":"), []).append(reply.seconds)
+    return [timing(kind, taken) for kind, taken in seconds.items()]
+
+
+def slowest_tests(verdicts: list[Verdict]) -> list[Timing]:
+    """The tests that take the reference longest."""
+    seconds: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        seconds.setdefault(verdict.test, []).append(verdict.seconds)
+    found = [timing(test, taken) for test, taken in seconds.items()]
+    return sorted(found, key=lambda entry: -entry.longest)[:SLOWEST]
+
+
+def timing(what: str, seconds: list[float]) -> Timing:
+    """How long something took that was done so many times."""
+    return Timing(what, len(seconds), round(sum(seconds), 3), round(max(seconds), 3))
 
 
 def points(verdicts: Iterable[Verdict]) -> float:

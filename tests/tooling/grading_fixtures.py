@@ -72,10 +72,11 @@ def grade(
     direct: bool = False,
     tests: Path | None = None,
     on_test=lambda outcome: None,
+    patient: bool = False,
 ) -> Result:
     """Grade in this process, against the tests of assignment 1 or against those in a folder."""
     taken = source if isinstance(source, Submission) else submission(source)
-    settings = judge.Settings(SEMESTER, out=out, direct=direct, on_test=on_test)
+    settings = judge.Settings(SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient)
     path = list(sys.path)
     with pytest.MonkeyPatch.context() as patch:
         if tests is not None:

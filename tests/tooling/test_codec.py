@@ -20,6 +20,8 @@ MEGABYTE = 1024 * 1024
 class Plain:
     """A side that keeps nothing: what can't cross by value has no place here."""
 
+    sends_generators = True
+
     def container_reference(self, value):
         return None
 
@@ -293,3 +295,13 @@ def test_a_message_that_is_cut_or_changed_is_a_value_or_a_codec_error(value, dat
         message[data.draw(st.integers(0, len(message) - 1))] = data.draw(st.integers(0, 255))
     with suppress(CodecError):
         decode(bytes(message), SIDE)
+
+
+def test_a_generator_crosses_in_the_state_that_it_has():
+    generator = np.random.default_rng(5)
+    generator.integers(0, 2**32, dtype=np.uint32)  # half of a draw is left over
+    data = encode(generator, Plain())
+    copy = decode(data, Plain(), trusted=True)
+    assert np.array_equal(copy.normal(size=9), generator.normal(size=9))
+    with pytest.raises(CodecError):
+        decode(data, Plain())

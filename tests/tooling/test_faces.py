@@ -6,7 +6,7 @@ import pytest
 from autograder.grading.results import to_gradescope
 from common.assignment import load_assignment
 from common.failures import Failure, explain
-from common.operations import call_each, call_each_held, changed_inputs, fetch, hold
+from common.operations import call_each, call_each_held, changed_inputs, fetch, hold, write_into
 from common.values import Handle
 from tests.tooling.grading_fixtures import FACES, REFERENCE, STUB, both_faces, grade
 
@@ -30,6 +30,14 @@ class Layer:
     @property
     def broken(self):
         raise KeyError("broken")
+
+
+class Network:
+    def __init__(self, rng):
+        self.parameters = {"w": rng.normal(size=3), "b": np.zeros(1)}
+
+    def forward(self, x):
+        return x @ self.parameters["w"] + self.parameters["b"]
 
 
 class TooBig(ValueError):
@@ -246,6 +254,22 @@ def test_changed_inputs_names_what_was_changed(student):
     assert changed_inputs(student.spoil, x=x, y=3, z=z) == ["x", "z"]
     assert changed_inputs(student.same, z) == []
     assert np.array_equal(x, [0, 1, 2])
+
+
+def test_a_generator_is_copied_and_draws_the_same(student):
+    generator = np.random.default_rng(3)
+    drawn = student.Network(generator).parameters["w"]
+    assert np.array_equal(drawn, student.Network(generator).parameters["w"])
+    assert np.array_equal(drawn, generator.normal(size=3))
+
+
+def test_weights_can_be_written_into_a_network(student):
+    model = student.Network(np.random.default_rng(3))
+    write_into(model, "parameters", {"w": np.arange(3.0), "b": np.ones(1)})
+    assert model.forward(np.ones(3)) == 4.0
+    with pytest.raises(KeyError) as raised:
+        write_into(model, "parameters", {"v": np.ones(1)})
+    assert "Network.parameters" in explain(raised.value).sentence
 
 
 def test_call_each_reads_results_after_the_last_call(student):

@@ -50,16 +50,32 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     }
     expected = {
         *(f"{here}/{name}" for name in ("README.md", "assignment.toml", *assignment.files)),
+        *python_files(here) & {f"{here}/experiments.py"},
         *(f"{here}/images/{image.name}" for image in (ROOT / here / "images").iterdir()),
         *shared,
         f"{tests}/answers.npz",
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
         "tests/conftest.py",
-        *python_files("common"),
+        *shared_files(assignment),
         *("Makefile", "README.md", "pytest.ini", "requirements.txt"),
     }
     assert set(handout(assignment)) == expected
+
+
+def shared_files(assignment):
+    """What both zips hold of common/, and the data that has to be installed."""
+    every = python_files("common")
+    standins = tuple(f"common/standins/{name}/" for name in assignment.prerequisites)
+    return [
+        *(name for name in every if "/standins/" not in name or name.startswith(standins)),
+        *(["requirements-data.txt"] if assignment.data else []),
+    ]
+
+
+def test_no_zip_holds_the_stand_in_of_its_own_assignment():
+    for members in (handout(A1), autograder_zip(A1, b"")):
+        assert not [name for name in members if "standins" in name]
 
 
 @EACH
@@ -72,7 +88,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         f"{tests}/answers.npz",
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
-        *python_files("common"),
+        *shared_files(assignment),
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
         *("autograder/commands/__init__.py", "autograder/commands/grading.py"),
@@ -87,7 +103,7 @@ def test_the_handout_holds_stubs_and_public_tests_only(assignment):
         stub = members[f"assignments/{assignment.name}/{name}"].decode()
         assert "raise NotImplementedError" in stub
         assert "SOLUTION" not in stub
-    assert b"torch" not in members["requirements.txt"] or "torch" in assignment.libraries
+    assert b"torch" not in members["requirements.txt"] or "torch" in assignment.preloaded
 
 
 def test_a_junk_file_in_the_repo_gets_into_no_zip(tmp_path):
@@ -290,7 +306,7 @@ def test_students_install_less_than_graders_who_install_less_than_instructors():
     everything = [line for part in parts.values() for line in part]
     assert set(student) < set(grader) < set(everything)
     assert "torch==2.13.0" in grader
-    assert not {"torch", "msgpack", "click", "rich"} & {line.split("==")[0] for line in student}
+    assert not {"torch", "msgpack", "click"} & {line.split("==")[0] for line in student}
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,49 @@
 """The proof itself, with one salt: `make verify` has twenty, and the mutants."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
 import pytest
 
-from autograder.proving.case import Scope
+from autograder.grading.worker import Job, Reply
+from autograder.packaging.build import build, hidden_hints_file
+from autograder.proving.case import Case, Scope
 from autograder.proving.mistakes import load_mistakes
+from autograder.proving.pool import Pool
+from autograder.proving.proof import Proof
 from autograder.proving.recording import fresh_hints, public_file
 from autograder.proving.sightings import differences
-from autograder.proving.verify import verdicts_of, verify
-from common.assignment import load_all
+from autograder.proving.verify import Gradings, verify
+from common.assignment import Assignment, load_all
 from common.evidence import Evidence
-from common.hints import Fingerprint, HintFile, Hints, hint_bytes, read_hints, same
+from common.hints import HintFile, Hints, hint_bytes, read_hints
+
+ONE_SALT = Scope(seeds=1, mutants=False)
 
 EACH = pytest.mark.parametrize("proved", load_all(), ids=lambda entry: entry.short, indirect=True)
 
 
+@dataclass(frozen=True)
+class Proved:
+    """An assignment, its proof, all that was graded for it, and where its zip lies."""
+
+    assignment: Assignment
+    proof: Proof
+    evidence: Gradings
+    dist: Path
+
+
 @pytest.fixture(scope="module")
-def proved(request, tmp_path_factory):
-    """An assignment, its proof, and all that was graded for it."""
+def proved(request, tmp_path_factory) -> Proved:
     dist = tmp_path_factory.mktemp("dist")
-    proof, evidence = verify(
-        request.param, Scope(seeds=1, mutants=False), lambda done, total: None, dist
-    )
-    return request.param, proof, evidence
+    proof, evidence = verify(request.param, ONE_SALT, lambda done, total: None, dist)
+    return Proved(request.param, proof, evidence, dist)
 
 
 @EACH
 def test_the_graders_reward_right_code_and_only_right_code(proved):
-    _, proof, _ = proved
+    proof = proved.proof
     assert proof.all_problems == []
     assert {row.name: row.lowest for row in proof.scored if row.name != "stub"} == {
         row.name: proof.points for row in proof.scored if row.name != "stub"
@@ -36,37 +53,55 @@ def test_the_graders_reward_right_code_and_only_right_code(proved):
 
 @EACH
 def test_the_committed_hints_are_current(proved):
-    assignment, _, evidence = proved
+    assignment, evidence = proved.assignment, proved.evidence
     stored = read_hints(public_file(assignment))
     assert differences(stored, fresh_hints(assignment, evidence, hidden=False)) == []
 
 
 @EACH
-def test_the_hint_of_every_mistake_appears(proved, tmp_path):
-    """Each mistake, seen again, shows its own hint in one of the tests that it fails at least."""
-    assignment, _, evidence = proved
-    for hidden in (False, True):
-        content = fresh_hints(assignment, evidence, hidden)
-        (tmp_path / f"{hidden}.hints").write_bytes(hint_bytes(content))
-    hints = Hints(tmp_path / f"{hidden}.hints" for hidden in (False, True))
-    for mistake in load_mistakes(assignment):
-        verdicts = verdicts_of(evidence.replies, f"mistake {mistake.name}:")
-        shown = {found(hints, v.test, v.check, v.seen) for v in verdicts if v.seen and not v.passed}
-        assert mistake.hint in shown, f"{mistake.name} shows {shown}"
+def test_the_hint_of_every_mistake_appears(proved):
+    """Each mistake, graded again by a zip that carries the hints, is told its own hint."""
+    shown = graded_with_hints(proved, mistakes_where_they_tell(proved))
+    for mistake in load_mistakes(proved.assignment):
+        hints = {verdict.hint for verdict in shown[mistake.name].verdicts}
+        assert hints == {mistake.hint}, f"{mistake.name} shows {hints}"
 
 
 @EACH
-def test_right_and_unwritten_code_never_get_a_hint(proved):
-    _, _, evidence = proved
-    for verdict in verdicts_of(evidence.replies, "reference", "alternative", "stub"):
-        assert verdict.hint == ""
+def test_code_that_is_not_written_gets_no_hint(proved):
+    case = Case(proved.assignment, ONE_SALT)
+    names = [name for name in case.jobs() if name.startswith("stub")]
+    shown = graded_with_hints(proved, {name: case.jobs()[name] for name in names})
+    verdicts = [verdict for name in names for verdict in shown[name].verdicts]
+    assert len(verdicts) == len(case.tests)
+    assert {verdict.hint for verdict in verdicts} == {""}
 
 
-def found(hints: Hints, test: str, check: int, seen: Fingerprint) -> str:
-    """The hint for a fingerprint."""
-    known = hints.sightings.get((test, check), [])
-    matching = [entry.mistake for entry in known if same(seen, entry.seen)]
-    return hints.hints[min(matching, key=hints.rank.__getitem__)] if matching else ""
+def mistakes_where_they_tell(proved: Proved) -> dict[str, Job]:
+    """Each mistake, on one test that tells it from all others: a public one where there is one."""
+    case = Case(proved.assignment, ONE_SALT)
+    jobs: dict[str, Job] = {}
+    for hidden in (False, True):
+        content = fresh_hints(proved.assignment, proved.evidence, hidden)
+        first = {
+            name: next(entry.test for entry in content.sightings if entry.mistake == name)
+            for name in content.hints
+        }
+        for name, test in first.items():
+            job = case.mistake_jobs(hidden)[f"mistake {name}: {'hidden 0' if hidden else 'public'}"]
+            jobs.setdefault(name, msgspec.structs.replace(job, only=(test,)))
+    return jobs
+
+
+def graded_with_hints(proved: Proved, jobs: dict[str, Job]) -> dict[str, Reply]:
+    """What a zip says that was built with the hints of all mistakes."""
+    assignment = proved.assignment
+    fresh = fresh_hints(assignment, proved.evidence, hidden=True)
+    hidden_hints_file(assignment, proved.dist).write_bytes(hint_bytes(fresh))
+    replies: dict[str, Reply] = {}
+    with Pool(build(assignment, proved.dist).autograder, assignment.short) as pool:
+        pool.run(list(jobs.items()), replies.__setitem__)
+    return replies
 
 
 def test_an_empty_hint_file_has_no_hint(tmp_path):

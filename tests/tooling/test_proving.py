@@ -1,24 +1,28 @@
 """Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
 
 from dataclasses import replace
+from zipfile import ZipFile
 
 import msgspec
 import pytest
 
+from autograder.commands.proving import still_valid, write_proofs
 from autograder.grading.worker import Job, Reply, Verdict
 from autograder.proving import equivalents, mistakes, verify
+from autograder.proving import mutants as mutating
 from autograder.proving.case import Case, Scope
 from autograder.proving.margins import Margin, margins
-from autograder.proving.memory import Memory
+from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
 from autograder.proving.mutants import mutants
 from autograder.proving.page import proof_page
 from autograder.proving.pool import Pool
-from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor
+from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
 from autograder.proving.verify import judge_mistake, judge_right, judge_stub
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.failures import BROKEN_TEST
+from tests.tooling.grading_fixtures import grade, outcome, write_tests
 
 A1 = load_assignment("a1")
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
@@ -231,7 +235,7 @@ def test_training_is_graded_only_for_the_mistakes_that_name_its_exercise(case):
         (1e-12, 1e-3, ""),
         (2e-10, 1e-3, "right code is off by 2.0e-10"),
         (1e-12, 5e-9, "a mistake is off by only 5.0e-09"),
-        (1e-12, None, ""),
+        (1e-12, None, "no mistake is off"),
     ],
 )
 def test_a_tolerance_must_keep_its_distance_on_both_sides(noise, nearest, problem):
@@ -296,11 +300,41 @@ def test_an_equivalent_mutant_that_is_gone_is_an_error(found, tmp_path, monkeypa
     monkeypatch.setattr(equivalents, "ROOT", tmp_path)
     with pytest.raises(CourseError, match=r"equivalent.toml: old is no mutant"):
         equivalents.read_equivalents(A1, found)
+    (folder / "equivalent.toml").write_text(entry.replace("old", found[0].name))
+    with pytest.raises(CourseError, match=r"makes another change now"):
+        equivalents.read_equivalents(A1, found)
+
+
+def test_the_same_change_at_two_places_makes_two_mutants(monkeypatch):
+    source = b"""def f(x):
+    # BEGIN SOLUTION
+    x = x + 1
+    x = x + 1
+    return x
+    # END SOLUTION
+"""
+    monkeypatch.setattr(mutating, "reference", lambda assignment: {"a.py": source})
+    found = [mutant for mutant in mutants(A1) if mutant.change == "- x = x + 1\n+ x = x - 1"]
+    assert [mutant.line for mutant in found] == [3, 4]
+    assert found[1].name == f"{found[0].name}+1"
+
+
+def test_the_proof_of_another_assignment_stays_while_its_grader_is_the_same(tmp_path):
+    other = proof(assignment="a2_lenet")
+    write_proofs([proof(), other], tmp_path)
+    with ZipFile(tmp_path / "a1-autograder.zip", "w") as archive:
+        archive.writestr("test_public.py", "")
+    assert still_valid([other], tmp_path) == []
+    same = proof(grader=grader_fingerprint(tmp_path / "a1-autograder.zip"))
+    write_proofs([same, other], tmp_path)
+    assert still_valid([other], tmp_path) == [same]
+    assert still_valid([same], tmp_path) == []
 
 
 def proof(**changes):
     fields = {
         "assignment": "a1_convolution",
+        "grader": "0" * 64,
         "title": "Convolution <b>",
         "tests": 66,
         "points": 100.0,
@@ -310,6 +344,8 @@ def proof(**changes):
         "mutants": 100,
         "survivors": [],
         "margins": [Margin("test_a", 1e-9, 1e-15, 0.1)],
+        "timings": [Timing("mutant", 100, 12.5, 0.25)],
+        "slowest": [Timing("test_a", 20, 1.0, 0.06)],
         "problems": [],
         "gradings": 10,
         "remembered": 0,
@@ -383,3 +419,19 @@ def test_the_quick_proof_is_what_make_test_runs():
     text = (ROOT / "tests" / "tooling" / "test_proof.py").read_text("utf-8")
     assert "Scope(seeds=1, mutants=False)" in text
     assert verify.FEWEST_MISTAKES == 15
+
+
+def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path):
+    public = """
+        @weight(1)
+        @number("1.1")
+        def test_two(student):
+            "Two comparisons."
+            assert_close(1.0, 2.0, what="first")
+            assert_close(1.0, 4.0, what="second")
+        """
+    tests = write_tests(tmp_path, public)
+    for patient, errors in ((True, [0.5, 0.75]), (False, [0.5])):
+        ended = outcome(grade("", tests=tests, patient=patient), "test_two")
+        assert [compared.error for compared in ended.compared] == errors
+        assert "first has the right shape" in ended.explanation.sentence

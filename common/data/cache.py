@@ -1,0 +1,68 @@
+"""Keeps what took long to make in a folder of the user's, checked by hash each time it is read."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from common.errors import CourseError
+
+
+def cache_folder() -> Path | None:
+    """$CONV2GPT_CACHE, else conv2gpt in the user's cache folder; None where there is no home."""
+    if named := os.environ.get("CONV2GPT_CACHE"):
+        return Path(named)
+    caches = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(caches):  # the XDG standard has relative ones ignored
+        return Path(caches) / "conv2gpt"
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "conv2gpt"
+    return None
+
+
+def cached(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
+    """The content with this hash: from the cache, or made anew and then kept there.
+
+    A damaged file counts as none. A folder that can't be read or written costs time only.
+    """
+    folder = cache_folder()
+    file = folder / f"{name}-{sha256[:12]}" if folder else None
+    if file and (found := read_checked(file, sha256)) is not None:
+        return found
+    content = make()
+    if digest(content) != sha256:
+        raise CourseError(f"Preparing {name} gave something unexpected; please tell the staff.")
+    if file:
+        store(file, content)
+    return content
+
+
+def read_checked(file: Path, sha256: str) -> bytes | None:
+    """The content of a file, or None if it isn't there or isn't what it should be."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    return content if digest(content) == sha256 else None
+
+
+def store(file: Path, content: bytes) -> None:
+    """Put a file there whole or not at all, however many processes do so at once."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.replace(temporary, file)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of some bytes, in hex."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,55 @@
+"""A text to train on and one to validate with, as characters and as numbers."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64
+from numpy.typing import ArrayLike
+
+SEPARATOR = "\0"  # occurs in no text
+
+
+@dataclass(frozen=True)
+class Text:
+    """Both parts, and the numbers of their characters: a character's place in the vocabulary."""
+
+    train: str
+    validation: str
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """Every character that occurs, sorted, once."""
+        return "".join(sorted(set(self.train) | set(self.validation)))
+
+    def encode(self, text: str) -> Int64[np.ndarray, "length"]:
+        """The number of each character."""
+        known = code_points(self.vocabulary)
+        places = np.full(int(known.max()) + 2, -1, dtype=np.int64)  # the last is for all others
+        places[known] = np.arange(len(known))
+        numbers = places[np.minimum(code_points(text), len(places) - 1)]
+        if (numbers < 0).any():
+            raise ValueError(f"{text[int(numbers.argmin())]!r} is not in the vocabulary")
+        return numbers
+
+    def decode(self, numbers: ArrayLike) -> str:
+        """The text that these numbers stand for."""
+        places = np.asarray(numbers, dtype=np.int64)  # (length,)
+        if places.size and not 0 <= places.min() <= places.max() < len(self.vocabulary):
+            raise ValueError(f"a number is not in the range from 0 to {len(self.vocabulary) - 1}")
+        return code_points(self.vocabulary)[places].tobytes().decode("utf-32-le")
+
+    def to_bytes(self) -> bytes:
+        """Both parts in one file."""
+        return f"{self.train}{SEPARATOR}{self.validation}".encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Text":
+        """What to_bytes wrote."""
+        train, _, validation = content.decode().partition(SEPARATOR)
+        return cls(train, validation)
+
+
+def code_points(text: str) -> np.ndarray:
+    """Each character as the number that Unicode gives it."""
+    return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")

@@ -1,0 +1,162 @@
+"""Stands in for assignment 1 where later assignments are graded: the same functions, by PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+Size = int | tuple[int, int]
+ATEN = torch.ops.aten
+
+
+def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
+    """How many places a kernel has along one axis."""
+    if size < 1 or kernel < 1 or stride < 1 or padding < 0 or kernel > size + 2 * padding:
+        raise ValueError(
+            f"a kernel of {kernel} with stride {stride} and padding {padding} "
+            f"has no place along an axis of {size}"
+        )
+    return (size + 2 * padding - kernel) // stride + 1
+
+
+def conv2d_forward(
+    x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: Size = 1, padding: Size = 0
+) -> tuple[np.ndarray, Any]:
+    """The convolution of images (n, c_in, h, w) with kernels (c_out, c_in, kh, kw)."""
+    if x.shape[1] != w.shape[1]:
+        raise ValueError(f"x has {x.shape[1]} channels, but the kernels have {w.shape[1]}")
+    sizes = window_sizes(x.shape, w.shape[2:], stride, padding)[1:]
+    dtype = float_type(x, w, b)
+    inputs = [tensor(array, dtype) for array in (x, w, b)]
+    return F.conv2d(*inputs, *sizes).numpy(), (*inputs[:2], sizes)
+
+
+def conv2d_backward(dout: np.ndarray, cache: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The gradients of x, w and b."""
+    x, w, (stride, padding) = cache
+    gradients = ATEN.convolution_backward(
+        tensor(dout, x.dtype),
+        x,
+        w,
+        [len(w)],
+        stride,
+        padding,
+        dilation=[1, 1],
+        transposed=False,
+        output_padding=[0, 0],
+        groups=1,
+        output_mask=[True, True, True],
+    )
+    dx, dw, db = (gradient.numpy() for gradient in gradients)
+    return dx, dw, db
+
+
+conv2d_forward_fast, conv2d_backward_fast = conv2d_forward, conv2d_backward
+
+
+def max_pool2d_forward(
+    x: np.ndarray, kernel: Size, stride: Size | None = None, padding: Size = 0
+) -> tuple[np.ndarray, Any]:
+    """The largest value in each window."""
+    sizes = pooling_sizes(x.shape, kernel, stride, padding)
+    given = tensor(x, float_type(x))
+    out, winners = ATEN.max_pool2d_with_indices(given, *sizes)
+    return out.numpy().astype(x.dtype), (given, sizes, winners)
+
+
+def max_pool2d_backward(dout: np.ndarray, cache: Any) -> np.ndarray:
+    """The gradient of x: each window's gradient goes to its first largest value."""
+    x, sizes, winners = cache
+    given = tensor(dout, float_type(dout))
+    x = x.to(given.dtype)
+    no_dilation = [1, 1]
+    dx = ATEN.max_pool2d_with_indices_backward(given, x, *sizes, no_dilation, False, winners)
+    return dx.numpy()
+
+
+def avg_pool2d_forward(
+    x: np.ndarray, kernel: Size, stride: Size | None = None, padding: Size = 0
+) -> tuple[np.ndarray, Any]:
+    """The mean of each window, padding included."""
+    sizes = pooling_sizes(x.shape, kernel, stride, padding)
+    return ATEN.avg_pool2d(tensor(x, float_type(x)), *sizes).numpy(), (x.shape, sizes)
+
+
+def avg_pool2d_backward(dout: np.ndarray, cache: Any) -> np.ndarray:
+    """The gradient of x: each pixel gets its share of each window's gradient."""
+    shape, sizes = cache
+    given = tensor(dout, float_type(dout))
+    x = torch.zeros(shape, dtype=given.dtype)
+    return ATEN.avg_pool2d_backward(given, x, *sizes, False, True, None).numpy()
+
+
+def im2col(x: np.ndarray, kernel: Size, stride: Size = 1, padding: Size = 0) -> np.ndarray:
+    """Every patch as a column: (n, c*kh*kw, out_h*out_w)."""
+    kernel, stride, padding = window_sizes(x.shape, kernel, stride, padding)
+    columns = F.unfold(tensor(x, torch.float64), kernel, padding=padding, stride=stride)
+    return columns.numpy().astype(x.dtype)
+
+
+def col2im(
+    cols: np.ndarray,
+    x_shape: tuple[int, int, int, int],
+    kernel: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+) -> np.ndarray:
+    """Every column added back to its pixels."""
+    kernel, stride, padding = window_sizes(x_shape, kernel, stride, padding)
+    size = [int(length) for length in x_shape[2:]]
+    x = F.fold(tensor(cols, torch.float64), size, kernel, padding=padding, stride=stride)
+    return x.numpy().astype(cols.dtype)
+
+
+def conv_parameters(c_in: int, c_out: int, kernel: Size, bias: bool = True) -> int:
+    """How many numbers a convolution learns."""
+    kh, kw = pair(kernel)
+    return c_out * (c_in * kh * kw + bool(bias))
+
+
+def linear_parameters(n_in: int, n_out: int, bias: bool = True) -> int:
+    """How many numbers a dense layer learns."""
+    return n_out * (n_in + bool(bias))
+
+
+def pair(size: Size) -> tuple[int, int]:
+    """A size along both axes."""
+    if np.ndim(size) == 0:
+        return int(size), int(size)  # type: ignore[arg-type]
+    vertical, horizontal = size  # type: ignore[misc]
+    return int(vertical), int(horizontal)
+
+
+def window_sizes(
+    shape: tuple[int, ...], kernel: Size, stride: Size, padding: Size
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Kernel, stride and padding as pairs; a ValueError where they don't fit the images."""
+    sizes = pair(kernel), pair(stride), pair(padding)
+    for axis in (0, 1):
+        conv_output_size(shape[2 + axis], *(size[axis] for size in sizes))
+    return sizes
+
+
+def pooling_sizes(
+    shape: tuple[int, ...], kernel: Size, stride: Size | None, padding: Size
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """The same for pooling, whose padding is at most half the kernel."""
+    sizes = window_sizes(shape, kernel, kernel if stride is None else stride, padding)
+    for size, margin in zip(sizes[0], sizes[2], strict=True):
+        if margin > size // 2:
+            raise ValueError(f"padding {margin} is more than half of the pooling kernel {size}")
+    return sizes
+
+
+def float_type(*arrays: np.ndarray) -> torch.dtype:
+    """float32 if all arrays are; integers count as float64."""
+    return torch.float32 if all(a.dtype == np.float32 for a in arrays) else torch.float64
+
+
+def tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    """An array as a tensor of its own: nothing that is done to one shows in the other."""
+    return torch.from_numpy(np.array(array, order="C")).to(dtype)
