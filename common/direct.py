@@ -54,7 +54,7 @@ class DirectFace:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         self.guard.forbid(self.assignment.forbidden_in(exercise))
         mount(self.packages)
-        load_standins(self.standins)
+        load_standins(self.standins, self.guard)
         yield Handle(self, None, self.assignment.files[0])
 
     def get(self, target: Handle, name: str) -> Any:

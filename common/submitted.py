@@ -6,10 +6,11 @@ import importlib
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from common.assignment import STANDINS
 from common.failures import Failure, ForbiddenCall, builtin_name
+from common.forbidden import Guard
 
 # Assignments that later ones build on.
 PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))
@@ -34,15 +35,27 @@ def unmount() -> None:
         del sys.modules[name]
 
 
-def load_standins(packages: Iterable[str]) -> None:
+def load_standins(packages: Iterable[str], guard: Guard) -> None:
     """Import the stand-ins of earlier assignments, before anything is forbidden.
 
-    They are ours and written on PyTorch, which the student's own code may not use.
+    They are ours and written on PyTorch, which the student's own code may not use: their functions
+    are exempt, and nothing else of their modules is to be seen.
     """
     for package in packages:
         for folder in sys.modules[f"assignments.{package}"].__path__:
             for file in sorted(Path(folder).glob("*.py")):
-                importlib.import_module(f"assignments.{package}.{file.stem}")
+                name = f"assignments.{package}.{file.stem}"
+                sys.modules[name] = front_of(importlib.import_module(name), guard)
+
+
+def front_of(module: ModuleType, guard: Guard) -> ModuleType:
+    """A module with the functions and classes that another one defines."""
+    front = ModuleType(module.__name__, module.__doc__)
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", "") == module.__name__:
+            function = isinstance(value, FunctionType)
+            setattr(front, name, guard.exempt(value) if function else value)
+    return front
 
 
 def load(package: str, module: str) -> ModuleType:

@@ -12,8 +12,7 @@ from rich.table import Table
 from autograder.benchmarks import machinery
 from common.assignment import ROOT, load_all
 from common.benchmark import Row
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+from common.threads import ONE_THREAD
 
 
 @click.command()

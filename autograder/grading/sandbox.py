@@ -25,6 +25,7 @@ from autograder.grading.slots import free_slot
 from common.assignment import ROOT, Assignment, Forbidden
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
+from common.threads import ONE_THREAD
 
 SERVER_SECONDS = 120
 # The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
@@ -32,9 +33,7 @@ UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+    **ONE_THREAD,
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": str(ROOT),
 }

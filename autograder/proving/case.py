@@ -59,6 +59,9 @@ class Case:
             jobs[f"{name}: public"] = Job(files, "", self.names(hidden=False))
             for number, salt in enumerate(self.salts):
                 jobs[f"{name}: hidden {number}"] = Job(files, salt, self.names(hidden=True))
+                # Inputs of public tests are fixed, but a clock is not: measure as often.
+                if number and self.timed:
+                    jobs[f"{name}: timing {number}"] = Job(files, f"timing {number}", self.timed)
         jobs["stub: public"] = Job(stub(self.assignment), "", self.names(hidden=False))
         jobs["stub: hidden 0"] = Job(stub(self.assignment), self.salts[0], self.names(hidden=True))
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
@@ -81,6 +84,11 @@ class Case:
             )
             for mistake in self.mistakes
         }
+
+    @property
+    def timed(self) -> tuple[str, ...]:
+        """The public tests that hang on a clock."""
+        return tuple(t.name for t in self.tests if not t.hidden and TIMING in t.tags)
 
     def names(self, hidden: bool) -> tuple[str, ...]:
         """The names of the public or of the hidden tests."""

@@ -17,6 +17,7 @@ from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
 from autograder.grading.worker import Job, Reply
 from autograder.packaging.archive import unpack
 from common.errors import CourseError
+from common.threads import ONE_THREAD
 
 TRIES = 2
 SILENCE = 1800  # seconds without a reply after which a judge counts as dead
@@ -27,12 +28,7 @@ class Worker:
 
     def __init__(self, source: Path, assignment: str) -> None:
         ours, theirs = socket.socketpair()
-        environment = {
-            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        }
+        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **ONE_THREAD}
         command = [sys.executable, "-s", "-m", "autograder.grading.worker"]
         self.process = subprocess.Popen(
             [*command, str(theirs.fileno()), assignment],
@@ -40,6 +36,7 @@ class Worker:
             env=environment,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C is for this process, which then lets its judges end
         )
         theirs.close()
         ours.settimeout(SILENCE)

@@ -166,6 +166,12 @@ def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
             for verdict in verdicts
             if not verdict.passed
         ]
+        problems += [
+            f"fails {verdict.test} when measured again: {verdict.text}"
+            for job in replies.keys() & {f"{name}: timing {number}"}
+            for verdict in replies[job].verdicts
+            if not verdict.passed
+        ]
         scores.append(points(verdicts))
         if not problems and scores[-1] != everything:
             problems.append(f"gets {scores[-1]:g} of {everything:g} points under salt {number}")

@@ -31,7 +31,7 @@ def autograder(monkeypatch, capsys):
 @pytest.fixture
 def front_door(tmp_path):
     """A folder with the Makefile and nothing to make."""
-    for name in ("Makefile", "requirements.txt"):
+    for name in ("Makefile", "requirements.txt", "requirements-data.txt"):
         shutil.copy(ROOT / name, tmp_path / name)
     give_python(tmp_path)
     (tmp_path / ".venv" / ".installed").touch()

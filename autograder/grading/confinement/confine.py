@@ -10,6 +10,7 @@ from autograder.grading.confinement.kernel import PR_SET_DUMPABLE, PR_SET_NO_NEW
 from autograder.grading.confinement.limits import set_limits
 from autograder.grading.confinement.plan import Plan
 from common.assignment import ROOT
+from common.threads import ONE_THREAD
 
 SYSTEM = (
     *("/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo"),
@@ -19,9 +20,7 @@ SYSTEM = (
 ENVIRONMENT = {
     "PATH": "/nowhere",
     "LANG": "C.UTF-8",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+    **ONE_THREAD,
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
