@@ -20,13 +20,24 @@ def question(name: str, args: tuple, kwargs: dict[str, Any]) -> str:
     """A short key for a call of an oracle."""
     digest = hashlib.sha256(f"{name}\0".encode())
     for value in [*args, *(item for pair in sorted(kwargs.items()) for item in pair)]:
-        if isinstance(value, np.ndarray):
-            digest.update(f"{value.dtype.str}{value.shape}".encode())
-            digest.update(np.ascontiguousarray(value).tobytes())
-        else:
-            digest.update(repr(value).encode())
+        feed(digest, value)
         digest.update(b"\0")  # so that 1, 11 and 11, 1 differ
     return f"{name}-{digest.hexdigest()[:16]}"
+
+
+def feed(digest: "hashlib._Hash", value: Any) -> None:
+    """Let a value count for a key, down to the last entry of the last array."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, dict | list | tuple):
+        items = [*value.items()] if isinstance(value, dict) else value
+        digest.update(f"{'d' if isinstance(value, dict) else 's'}{len(items)}".encode())
+        for item in items:
+            feed(digest, item)
+            digest.update(b"\0")
+    else:
+        digest.update(repr(value).encode())
 
 
 class StoredOracle:

@@ -8,6 +8,7 @@ import numpy as np
 from common.evidence import LOG, Compared, Evidence
 from common.failures import Failure
 from common.relations import relation
+from common.values import as_numpy, is_tensor
 
 # The largest error allowed, as a part of the largest expected entry.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
@@ -92,8 +93,14 @@ def assert_close(
     """
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
-    if not isinstance(expected, np.ndarray):
+    if not isinstance(expected, np.ndarray) and not is_tensor(expected):
         actual, expected = as_array(actual, expected, what)
+    if is_tensor(expected):
+        check(
+            is_tensor(actual),
+            f"{what} must be a PyTorch tensor, but it is {kind_of(actual)}.",
+        )
+        actual, expected = as_numpy(actual), as_numpy(expected)
     check(
         type(actual) is np.ndarray,
         f"{what} must be a NumPy array, but it is {kind_of(actual)}.",
@@ -231,6 +238,8 @@ def kind_of(value: Any) -> str:
         dict: "a dict",
         np.ndarray: "a NumPy array",
     }
+    if is_tensor(value):
+        return "a PyTorch tensor"
     for kind, words in kinds.items():
         if isinstance(value, kind):
             return words

@@ -23,15 +23,17 @@ from common.failures import (
 )
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import ended, load, load_standins, mount, read, unreadable
+from common.submitted import ended, load_standins, mount, read, read_top, top_label, unreadable
 from common.values import (
     MAX_DEPTH,
     Handle,
     copy_array,
+    copy_tensor,
     is_container,
     is_generator,
     is_kept,
     is_plain,
+    is_tensor,
     keep,
     map_items,
 )
@@ -58,13 +60,15 @@ class DirectFace:
         yield Handle(self, None, self.assignment.files[0])
 
     def get(self, target: Handle, name: str) -> Any:
-        def find() -> object:
-            owner = target._reference
-            if owner is None:
-                owner = load(self.assignment.name, self.assignment.modules[0])
-            return read(owner, name, target._label)
+        top = target._reference is None
 
-        return self.outgoing(self.guarded(find, "The code"), name)
+        def find() -> object:
+            if top:
+                return read_top(self.assignment.name, self.assignment.modules, name)
+            return read(target._reference, name, target._label)
+
+        label = top_label(self.assignment.modules, name) if top else name
+        return self.outgoing(self.guarded(find, "The code"), label)
 
     def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
         return self.run(target._reference, label, args, kwargs)
@@ -101,6 +105,8 @@ class DirectFace:
             return keep(items, value)
         if not is_plain(value):
             return Handle(self, value, label)
+        if is_tensor(value):
+            return copy_tensor(value)
         return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -114,4 +120,6 @@ def incoming(value: Any) -> Any:
         return map_items(value, incoming)
     if is_generator(value):
         return copy.deepcopy(value)
+    if is_tensor(value):
+        return copy_tensor(value)
     return copy_array(value) if isinstance(value, np.ndarray) else value

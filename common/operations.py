@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from common.values import Handle
+from common.modules import MODULE_OPERATIONS
+from common.values import Handle, as_numpy, is_tensor
 
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
@@ -63,7 +64,7 @@ def _changed_inputs(function: Callable, args: tuple, kwargs: dict) -> list[str]:
     arrays = {
         key: value
         for key, value in [*enumerate(args), *kwargs.items()]
-        if isinstance(value, np.ndarray)
+        if isinstance(value, np.ndarray) or is_tensor(value)
     }
     before = {key: content(value) for key, value in arrays.items()}
     function(*args, **kwargs)
@@ -75,8 +76,9 @@ def _changed_inputs(function: Callable, args: tuple, kwargs: dict) -> list[str]:
     ]
 
 
-def content(array: np.ndarray) -> tuple:
+def content(array: Any) -> tuple:
     """All that a call could change about an array. Bytes, since NaN isn't equal to itself."""
+    array = as_numpy(array) if is_tensor(array) else array
     return array.dtype, array.shape, array.tobytes()
 
 
@@ -114,4 +116,5 @@ OPERATIONS: dict[str, Callable] = {
     "hold": Held,
     "call_each_held": _call_each_held,
     "fetch": _fetch,
+    **MODULE_OPERATIONS,
 }

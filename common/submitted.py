@@ -4,7 +4,7 @@ import builtins
 import difflib
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -88,6 +88,20 @@ def read(owner: object, name: str, file: str) -> object:
     except AttributeError:
         near = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
         raise absent(file, name, f"The nearest name there is {near[0]}." if near else "") from None
+
+
+def read_top(package: str, modules: Sequence[str], name: str) -> object:
+    """What a test gets by `student.name`: of one file what is in it, of several the file itself."""
+    if len(modules) == 1:
+        return read(load(package, modules[0]), name, f"{modules[0]}.py")
+    if name not in modules:
+        raise AttributeError(f"{package} has the modules {', '.join(modules)}, and no {name}")
+    return load(package, name)
+
+
+def top_label(modules: Sequence[str], name: str) -> str:
+    """What messages call that: a function by its name, a module by its file's."""
+    return name if len(modules) == 1 else f"{name}.py"
 
 
 # What can be wrong with student code before it returns anything. The judge says these sentences

@@ -1,11 +1,12 @@
 """How values cross between a test and student code, whichever face of `student` is in use.
 
-Arrays, numbers, strings, random generators and containers of them cross by value. Every other
-object stays with the student's code, and the test holds a Handle to it. A container that came from
-student code remembers which one it was: handed back in, it is the very same object again, so that
-a cache which two calls share by mistake is shared in both faces.
+Arrays, tensors, numbers, strings, random generators and containers of them cross by value. Every
+other object stays with the student's code, and the test holds a Handle to it. A container that came
+from student code remembers which one it was: handed back in, it is the very same object again, so
+that a cache which two calls share by mistake is shared in both faces.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -81,7 +82,7 @@ def keep(container: Any, reference: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Whether a value crosses as it is. Exact types only: a subclass may lie about itself."""
-    return type(value) in PLAIN or is_numeric(value)
+    return type(value) in PLAIN or is_numeric(value) or is_tensor(value)
 
 
 def is_numeric(value: Any) -> bool:
@@ -91,6 +92,17 @@ def is_numeric(value: Any) -> bool:
     if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
         return False
     return type(value) is value.dtype.type
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor or a parameter of PyTorch, and no other subclass of one."""
+    torch = sys.modules.get("torch")  # whoever has a tensor has loaded it
+    return torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter)
+
+
+def as_numpy(tensor: Any) -> np.ndarray:
+    """The values of a tensor, without its history. TypeError where NumPy has no such type."""
+    return tensor.detach().cpu().numpy()
 
 
 def is_generator(value: Any) -> bool:
@@ -103,6 +115,15 @@ def copy_array(array: np.ndarray) -> np.ndarray:
     if array.flags.c_contiguous:
         return array.copy()
     return lay_out(array, array.strides)
+
+
+def copy_tensor(tensor: Any) -> Any:
+    """A copy with the same memory layout and without history."""
+    torch = sys.modules["torch"]
+    try:
+        return torch.from_numpy(copy_array(as_numpy(tensor)))
+    except TypeError:  # a type that NumPy doesn't have
+        return tensor.detach().clone()
 
 
 def lay_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:

@@ -15,7 +15,7 @@ from autograder.grading.confinement.probe import probe
 from common.failures import Failure, ForbiddenCall, format_frames
 from common.forbidden import Guard
 from common.operations import OPERATIONS
-from common.submitted import builtin_name, ended, load, load_standins, mount, read, unreadable
+from common.submitted import builtin_name, ended, load_standins, mount, read, read_top, unreadable
 
 MESSAGE_LIMIT = 4000
 
@@ -96,7 +96,7 @@ class Child:
     def do_get(self, owner: Any, name: str, file: str) -> Any:
         """An attribute of an object, or of the submission itself."""
         if owner is None:
-            owner = load(self.plan.package, self.plan.modules[0])
+            return read_top(self.plan.package, self.plan.modules, name)
         return read(owner, name, file)
 
     def do_call(self, function: Callable, args: tuple, kwargs: dict) -> Any:

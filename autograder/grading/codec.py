@@ -5,6 +5,7 @@ tagged node (a container, a handle or a reference), and arrays and large integer
 A random generator crosses to the child only: a copy, in the state that it has.
 """
 
+import importlib
 import math
 import struct
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
-from common.values import MAX_DEPTH, is_generator, is_numeric, lay_out
+from common.values import MAX_DEPTH, as_numpy, is_generator, is_numeric, is_tensor, lay_out
 
 MAX_AXES = 64  # NumPy's own limit
 MAX_ITEMS = 1_000_000
@@ -20,7 +21,7 @@ MAX_DIGITS = 4000
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
 ARRAY_EXTENSION, SCALAR_EXTENSION, INTEGER_EXTENSION, COMPLEX_EXTENSION = 1, 2, 3, 4
-GENERATOR_EXTENSION = 5
+GENERATOR_EXTENSION, TENSOR_EXTENSION = 5, 6
 SMALL = range(-(2**63), 2**64)
 
 
@@ -72,6 +73,11 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
     if is_numeric(value):
         code = ARRAY_EXTENSION if kind is np.ndarray else SCALAR_EXTENSION
         return msgpack.ExtType(code, array_bytes(np.asarray(value)))
+    if is_tensor(value):
+        try:
+            return msgpack.ExtType(TENSOR_EXTENSION, array_bytes(as_numpy(value)))
+        except TypeError:
+            raise CodecError(f"a tensor of {value.dtype} can't cross") from None
     if kind in CONTAINERS:
         if len(value) > MAX_ITEMS:
             raise CodecError(f"a {kind.__name__} has more than {MAX_ITEMS:,} items")
@@ -135,6 +141,8 @@ def decode(data: bytes, side: Decoding, trusted: bool = False) -> Any:
     def extension(code: int, body: bytes) -> Any:
         if code == ARRAY_EXTENSION:
             return array_from(body, trusted)
+        if code == TENSOR_EXTENSION:
+            return tensor_from(body, trusted)
         if code == SCALAR_EXTENSION:
             return array_from(body, False)[()]
         if code == INTEGER_EXTENSION and len(body) <= MAX_DIGITS:
@@ -174,6 +182,12 @@ def array_from(body: bytes, trusted: bool) -> np.ndarray:
         raise CodecError("an array whose shape and bytes disagree")
     array = np.frombuffer(body, dtype, offset=4 + length).reshape(shape)
     return lay_out(array, tuple(strides)) if trusted and strides else array.copy()
+
+
+def tensor_from(body: bytes, trusted: bool) -> Any:
+    """A tensor from its bytes, which are those of an array."""
+    torch = importlib.import_module("torch")  # loaded long ago, wherever tensors are about
+    return torch.from_numpy(array_from(body, trusted))
 
 
 def from_wire(wire: Any, side: Decoding, depth: int) -> Any:

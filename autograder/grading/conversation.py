@@ -4,7 +4,7 @@ import builtins
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from autograder.grading import codec
@@ -20,7 +20,7 @@ from autograder.grading.channel import (
 from common.assignment import Forbidden, Limits
 from common.failures import ChildFailure, Failure, ForbiddenCall, StudentCall, mark_as_students
 from common.forbidden import refusal_text
-from common.submitted import possible_failures
+from common.submitted import possible_failures, top_label
 from common.values import Handle, is_kept, keep
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -56,19 +56,23 @@ class Conversation:
         self.timed_out = False
         self.ended: dict = {}
         self.functions: dict[str, Handle] = {}
+        self.modules: tuple[str, ...] = ()
 
-    def student(self, file: str) -> Handle:
+    def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
-        return Handle(self, None, file)
+        self.modules = tuple(modules)
+        return Handle(self, None, f"{modules[0]}.py")
 
     def get(self, target: Handle, name: str) -> Any:
         top = target._reference is None
         if top and name in self.functions:
             return self.functions[name]
-        self.asked = (target._label, name)
-        value = self.ask("get", None if top else target, name, target._label)
+        label = top_label(self.modules, name) if top else name
+        file = label if label.endswith(".py") else target._label
+        self.asked = (file, name)
+        value = self.ask("get", None if top else target, name, file)
         if isinstance(value, Handle):
-            value = Handle(self, value._reference, name)
+            value = Handle(self, value._reference, label)
             if top:  # a module's functions and classes stay what they are
                 self.functions[name] = value
         return value

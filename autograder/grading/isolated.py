@@ -37,7 +37,7 @@ class IsolatedFace:
             )
         with self.sandbox.child(assignment.forbidden_in(exercise)) as child:
             try:
-                yield child.student(assignment.files[0])
+                yield child.student(assignment.modules)
             finally:
                 self.seconds += child.seconds
                 self.printed = child.printed_text

@@ -10,14 +10,15 @@ from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
 DATA_REQUIREMENTS = "requirements-data.txt"
-# Files beside the tests that only the grader needs: it asks PyTorch, students read answers.
-GRADERS_OWN = (HIDDEN_FILE, "oracle.py")
+ORACLE_FILE = "oracle.py"
 
 
 def handout(assignment: Assignment) -> dict[str, bytes]:
     """The handout: the repo's own layout, so that handouts unzip over each other."""
     folder = f"assignments/{assignment.name}"
-    tests = [name for name in test_files(assignment) if Path(name).name not in GRADERS_OWN]
+    # Where public tests read stored answers, only the grader asks PyTorch.
+    graders_own = (HIDDEN_FILE, ORACLE_FILE) if assignment.stores_answers else (HIDDEN_FILE,)
+    tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
     members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
     members |= read(f"{folder}/{name}" for name in assignment.files)
     members |= read(files(folder, "experiments.py"))

@@ -1,0 +1,149 @@
+"""PyTorch code and assignments of several files, behind both faces of `student`."""
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from autograder.grading.isolated import IsolatedFace
+from autograder.grading.sandbox import Sandbox
+from common.assignment import load_assignment
+from common.comparison import assert_close
+from common.direct import DirectFace
+from common.failures import Failure, explain
+from common.modules import load_parameters, parameters_of, vjp
+from common.operations import changed_inputs
+
+LAYERS = """
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.unused = nn.Parameter(torch.ones(2))
+
+    def forward(self, x, shift=0.0):
+        return x * self.weight + shift, x.detach()
+
+
+def same(x):
+    return x
+
+
+def layout(x):
+    return x.stride(), str(x.dtype)
+
+
+def in_place(x, y):
+    return x.add_(y)
+
+
+def half():
+    return torch.zeros(2, dtype=torch.bfloat16)
+
+
+def constant(x):
+    return torch.zeros(3)
+"""
+WRONG = "def broken(:\n"
+CODE = {"layers.py": LAYERS, "wrong.py": WRONG}
+ASSIGNMENT = msgspec.structs.replace(
+    load_assignment("a1"), files=tuple(CODE), libraries=("numpy", "torch"), forbidden=()
+)
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("code") / ASSIGNMENT.name
+    folder.mkdir()
+    for name, source in CODE.items():
+        (folder / name).write_text(source)
+    packages = {ASSIGNMENT.name: folder}
+    with Sandbox(ASSIGNMENT) as sandbox:
+        sandbox.admit(packages)
+        yield {"direct": DirectFace(ASSIGNMENT, packages), "isolated": IsolatedFace(sandbox)}
+
+
+@pytest.fixture(params=("direct", "isolated"))
+def student(request, faces):
+    with faces[request.param].open("1.1") as code:
+        yield code
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bool])
+def test_tensors_cross_by_value(student, dtype):
+    given = torch.tensor([[0, 1, 2], [3, 4, 5]]).to(dtype)
+    got = student.layers.same(given)
+    assert type(got) is torch.Tensor
+    assert got.dtype == dtype
+    assert torch.equal(got, given)
+    assert got.data_ptr() != given.data_ptr()
+    assert not torch.equal(student.layers.same(given), given + 1)
+
+
+def test_a_tensor_keeps_its_layout(student):
+    stride, dtype = student.layers.layout(torch.zeros(4, 6).T[::2])
+    assert stride == (2, 6)
+    assert dtype == "torch.float32"
+
+
+def test_a_tensor_that_numpy_does_not_know_is_refused_or_copied(student, request):
+    if "isolated" in request.node.name:
+        with pytest.raises(Failure, match="can't be read"):
+            student.layers.half()
+    else:
+        assert student.layers.half().dtype == torch.bfloat16
+
+
+def test_changed_inputs_sees_tensors(student):
+    assert changed_inputs(student.layers.in_place, torch.ones(2), torch.ones(2)) == ["x"]
+    assert changed_inputs(student.layers.same, torch.ones(2)) == []
+
+
+def test_gradients_of_inputs_and_parameters(student):
+    module = student.layers.Scale(3)
+    weight = torch.tensor([1.0, 2.0, 3.0])
+    load_parameters(module, {"weight": weight, "unused": torch.zeros(2)})
+    x, dout = torch.rand(4, 3), torch.rand(4, 3)
+    outputs, (dx,), parameters = vjp(module, (x,), (dout, None), shift=1.0)
+    assert_close(outputs[0], x * weight + 1)
+    assert_close(dx, dout * weight)
+    assert_close(parameters["weight"], (dout * x).sum(0))
+    assert_close(parameters["unused"], torch.zeros(2))
+    assert_close(parameters_of(module)["weight"], weight)
+
+
+def test_an_output_without_history_has_gradients_of_zero(student):
+    _, (dx,), _ = vjp(student.layers.constant, (torch.ones(2),), (torch.ones(3),))
+    assert_close(dx, torch.zeros(2))
+
+
+def test_weights_with_other_names_or_shapes_are_told(student):
+    module = student.layers.Scale(3)
+    for values, sentence in (
+        ({"w": torch.ones(3)}, "Scale has no parameter called w."),
+        ({"weight": torch.ones(4)}, "The parameter weight of Scale has a wrong shape."),
+        ({"weight": torch.ones(3)}, "Scale has parameters that the stub doesn't name: unused."),
+    ):
+        with pytest.raises(Failure) as raised:
+            load_parameters(module, values)
+        assert explain(raised.value).sentence == sentence
+
+
+def test_a_file_that_does_not_parse_leaves_the_others_alone(student):
+    with pytest.raises(Failure) as raised:
+        _ = student.wrong.broken
+    assert explain(raised.value).sentence == "wrong.py is not valid Python."
+    with pytest.raises(Failure) as raised:
+        _ = student.layers.missing
+    assert explain(raised.value).sentence == "layers.py has no missing."
+
+
+def test_a_tensor_is_compared_with_tensors_only():
+    with pytest.raises(Failure, match="must be a PyTorch tensor, but it is a NumPy array"):
+        assert_close(np.ones(2), torch.ones(2))
+    with pytest.raises(Failure, match="must be a NumPy array, but it is a PyTorch tensor"):
+        assert_close(torch.ones(2), np.ones(2))
