@@ -1,6 +1,7 @@
 """The command line of the course: `python -m autograder --help`."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 
 from common.assignment import ROOT
 from common.errors import CourseError
+from common.threads import ONE_THREAD
 
 # Where each command lies. A built autograder zip carries only the grading ones.
 COMMANDS = {
@@ -34,6 +36,7 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
             return None
+        os.environ.update(ONE_THREAD)  # before NumPy is loaded: all cores are for gradings
         module, _, attribute = COMMANDS[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 

@@ -13,6 +13,7 @@ from common.errors import CourseError
 PUBLIC_FILE = "test_public.py"
 HIDDEN_FILE = "test_hidden.py"
 HIDDEN_POINTS_FILE = "hidden_points.json"
+TRAINING, TIMING = "training", "timing"  # tags of tests that take long, or hang on a clock
 
 
 @dataclass(frozen=True)

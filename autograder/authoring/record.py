@@ -8,8 +8,8 @@ import pytest
 from common.answers import RecordingOracle, write_answers
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
-from common.plugin import ANSWERS_FILE, RECORDING, run_graded_tests
-from common.roster import PUBLIC_FILE
+from common.plugin import ANSWERS_FILE, RECORDING, decorated, run_graded_tests
+from common.roster import PUBLIC_FILE, TRAINING
 
 
 class Recorder:
@@ -22,6 +22,10 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[RECORDING] = self.oracles
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Training asks no oracle, and takes long."""
+        items[:] = [item for item in items if TRAINING not in decorated(item, "__tags__", ())]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

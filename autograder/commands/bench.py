@@ -1,7 +1,6 @@
 """The command behind `make bench`."""
 
 import importlib
-import os
 import sys
 from collections.abc import Iterator
 
@@ -12,13 +11,11 @@ from rich.table import Table
 from autograder.benchmarks import machinery
 from common.assignment import ROOT, load_all
 from common.benchmark import Row
-from common.threads import ONE_THREAD
 
 
 @click.command()
 def bench() -> None:
     """Measure what must be fast; exit code 1 if a bar is missed."""
-    os.environ.update(ONE_THREAD)  # before NumPy is imported
     console = Console()
     table = Table(title="make bench: best times on one thread, measured alternately")
     for column in ("what", "yardstick"):

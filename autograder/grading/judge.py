@@ -26,10 +26,9 @@ from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
 from common.plugin import FACE, SALT, run_graded_tests
-from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
 from common.semester import Semester
 
-TIMING = "timing"
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 

@@ -51,7 +51,7 @@ def build(assignment: Assignment, dist: Path = DIST) -> Built:
     for file, members in contents.items():
         changed = write_if_changed(file, zip_bytes(members)) or changed
         try:
-            check_zip(file)
+            check_zip(file, assignment)
         except Exception:
             file.unlink()  # a zip that leaks must not lie about
             raise

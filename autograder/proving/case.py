@@ -14,11 +14,10 @@ from autograder.proving.mistakes import (
 )
 from autograder.proving.mutants import Mutant, mutants
 from common.assignment import ROOT, Assignment
-from common.roster import GradedTest, read_roster
+from common.roster import TIMING, TRAINING, GradedTest, read_roster
 from common.semester import read_semester
 
 MUTANT_SECONDS = 5.0
-TRAINING, TIMING = "training", "timing"
 
 
 @dataclass(frozen=True)

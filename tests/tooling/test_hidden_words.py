@@ -40,8 +40,9 @@ class Spoiler:
         self.how, self.words = how, {}
 
     def pytest_collection_modifyitems(self, items):
-        # Timing repeats slow calls, and says nothing that other tests don't.
-        items[:] = [i for i in items if "timing" not in getattr(i.function, "__tags__", ())]
+        # Timing and training repeat slow calls, and say nothing that other tests don't.
+        slow = {"timing", "training"}
+        items[:] = [i for i in items if slow.isdisjoint(getattr(i.function, "__tags__", ()))]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -80,7 +81,8 @@ def words(tmp_path_factory):
 @EACH
 def test_every_hidden_test_fails_on_some_wrong_result(assignment, words):
     roster = read_roster(ROOT / "tests" / assignment.name)
-    hidden = {test.name for test in roster if test.hidden and "timing" not in test.tags}
+    slow = {"timing", "training"}
+    hidden = {test.name for test in roster if test.hidden and slow.isdisjoint(test.tags)}
     assert hidden
     failed = set()
     for run in words[assignment.name].values():

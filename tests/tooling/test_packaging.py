@@ -184,7 +184,7 @@ def leak(tmp_path, kind, members):
     """Check a real zip with some members added or replaced."""
     file = tmp_path / f"a1-{kind}.zip"
     file.write_bytes(zip_bytes({**KINDS[kind], **members}))
-    check_zip(file)
+    check_zip(file, A1)
 
 
 @BOTH
@@ -195,14 +195,14 @@ def test_the_zips_as_they_are_pass_the_leak_check(tmp_path, kind):
 @BOTH
 def test_a_line_of_the_solution_is_found_in_any_member(kind):
     assert SECRET in solution_lines(SOLUTION.read_text("utf-8"), "convolution.py")
-    secrets = Secrets([A1])
+    secrets = Secrets([A1], A1.name)
     for name, content in KINDS[kind].items():
         with pytest.raises(CourseError, match=rf"^{name} holds a line of .*room ="):
             secrets.check(name, content + b"\n      " + SECRET.encode() + b"\n")
 
 
 def test_every_line_of_the_solution_but_the_shortest_is_found():
-    secrets = Secrets([A1])
+    secrets = Secrets([A1], A1.name)
     lines = solution_lines(SOLUTION.read_text("utf-8"), "convolution.py")
     long = [line for line in lines if len(line) >= SHORTEST_LINE]
     assert len(long) > 0.8 * len(lines)

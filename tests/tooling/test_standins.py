@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from autograder.proving.case import TIMING
 from common.assignment import ROOT, STANDINS, load_all, load_assignment
 from common.direct import DirectFace
 from common.plugin import FACE, run_graded_tests
+from common.roster import TIMING
 
 PACKAGES = sorted(folder.name for folder in STANDINS.glob("a*"))
 
