@@ -41,11 +41,13 @@ def load_standins(packages: Iterable[str], guard: Guard) -> None:
     They are ours and written on PyTorch, which the student's own code may not use: their functions
     are exempt, and nothing else of their modules is to be seen.
     """
-    for package in packages:
-        for folder in sys.modules[f"assignments.{package}"].__path__:
-            for file in sorted(Path(folder).glob("*.py")):
-                name = f"assignments.{package}.{file.stem}"
-                sys.modules[name] = front_of(importlib.import_module(name), guard)
+    for name in packages:
+        package = sys.modules[f"assignments.{name}"]
+        for file in sorted(Path(package.__path__[0]).glob("*.py")):
+            module = importlib.import_module(f"{package.__name__}.{file.stem}")
+            front = front_of(module, guard)
+            sys.modules[module.__name__] = front
+            setattr(package, file.stem, front)
 
 
 def front_of(module: ModuleType, guard: Guard) -> ModuleType:
