@@ -85,8 +85,13 @@ def draw_quarters(rng, shape):
 
 
 def draw_quarter_weights(rng, sizes):
-    """Weights whose sums of products with such images are exact in float32."""
-    return {name: draw_quarters(rng, shape) for name, shape in sizes.shapes.items()}
+    """Weights that make sums of products with such images exact in float32, up to the logits.
+
+    The last weights are any small numbers: equal ones would let gradients cancel to mere noise,
+    and large ones would leave nothing of most probabilities.
+    """
+    weights = {name: draw_quarters(rng, shape) for name, shape in sizes.shapes.items()}
+    return weights | {"dense2.w": 0.3 * rng.normal(size=sizes.shapes["dense2.w"])}
 
 
 def draw_images(rng, n, image_size):
@@ -289,9 +294,16 @@ def forward_caches(student, name, calls):
 def unlikely_labels(logits):
     """The label with the smallest logit for each image.
 
-    A loss near 0 is the small difference of large numbers, and in float32 that is mostly noise.
+    A loss near 0 is the small difference of large numbers: much of it is noise.
     """
     return logits.argmin(axis=1)
+
+
+def draw_surprising_labels(rng, logits):
+    """Random labels, of which the first is unlikely, so that the loss is not near 0."""
+    labels = draw_labels(rng, *logits.shape)
+    labels[0] = unlikely_labels(logits)[0]
+    return labels
 
 
 def check_cross_entropy(student, logits, labels, expected, situation, view=None, tolerance=None):
@@ -458,7 +470,9 @@ def check_network(student, oracle, rng, kind, sizes, n, situation, view=None):
 def check_network_gradients(student, oracle, rng, kind, sizes, n, situation, view=None):
     """The loss of a model and the gradient of each weight are PyTorch's."""
     model, weights = build_drawn(student, kind, rng, sizes)
-    x, labels = draw_images(rng, n, sizes.image_size), draw_labels(rng, n, sizes.classes)
+    x = draw_images(rng, n, sizes.image_size)
+    logits = getattr(oracle, kind.lower())(x, *weights.values())
+    labels = draw_surprising_labels(rng, logits)
     expected = getattr(oracle, f"{kind.lower()}_gradients")(x, labels, *weights.values())
     result = model.loss_and_gradients(x if view is None else view(x), labels)
     compare_loss_and_gradients(result, expected, weights, situation)
@@ -991,9 +1005,9 @@ def check_strange_state(student, rng):
     history_numbers(history, "loss", 2)
 
 
-# Held-out accuracy after 3 epochs on 4,000 images. The reference reached 95.6 to 96.6 % with other
-# seeds for weights and batches; they differ by about 0.4 points, so 93 % lies at least six such
-# differences below what right code reaches. Code that doesn't learn is at 10 %.
+# Held-out accuracy after 3 epochs on 4,000 images. The reference reached 95.6 to 96.8 % in ten runs
+# with other seeds for weights and batches: 96.2 % in the mean, with a standard deviation of 0.4
+# points. So 93 % lies eight of these below what right code reaches. Code that guesses is at 10 %.
 ACCURACY = 0.93
 HELD_OUT_BATCH = 250
 
@@ -1076,11 +1090,12 @@ def check_permutation(student, rng, shape):
     check_is_shuffled(large, "The pixels")
 
 
-# Held-out accuracy after 5 epochs on 600 digits, with the reference and seven seeds: the LeNet
-# falls from 87-91 % to 67-77 % when the pixels are shuffled, by 11 points or more; the MLP is at
-# 81-84 % either way, and moves by 2 points or less. An MLP whose images are each shuffled in
-# another way is far below 70 %, and a LeNet whose images are not shuffled loses nothing.
-LOSS_OF_CONVOLUTION, CHANGE_OF_MLP, FLOOR_OF_MLP = 0.05, 0.06, 0.70
+# Held-out accuracy after 5 epochs on 600 digits, with the reference and nine seeds: the LeNet falls
+# from 87-91 % to 67-78 % when the pixels are shuffled, by 16 points in the mean with a standard
+# deviation of 2.7; the MLP is at 81-84 % either way, and moves by 0 in the mean with one of 0.9.
+# Each bound lies five of these or more away, a chance below 1e-6. Both trainings of a network start
+# from the same weights, so images that are not shuffled at all make no difference.
+LOSS_OF_CONVOLUTION, CHANGE_OF_MLP, FLOOR_OF_MLP = 0.02, 0.06, 0.70
 
 
 def check_shuffling(student, rng):
@@ -1095,7 +1110,7 @@ def check_shuffling(student, rng):
     config = student.Config(epochs=5, batch_size=20)
     for kind in ("LeNet", "MLP"):
         for place, (images, held_out) in (("plain", plain), ("shuffled", shuffled)):
-            model = build(student, kind, rng)
+            model = build(student, kind, np.random.default_rng(seed))
             data = make_data(student, images, labels, images[:100], labels[:100])
             student.train(model, data, config)
             reached[kind, place] = held_out_accuracy(model, rng, held_out, mnist.test_labels)
