@@ -408,8 +408,9 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
         no epochs left it returns the history as it was. The state is not changed, so that one can
         go on from it more than once.
 
-    Raises ValueError with epoch and step, both counted from 1, as soon as a loss is not finite
-    (check_loss), and when the arrays of the state don't fit the model (check_same_shapes).
+    Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both count
+    from 1, steps within their epoch. Raises it too when the arrays of the state don't fit the model
+    (check_same_shapes).
     Shows the loss of each step and a line per epoch while it runs:
     `with TrainingDisplay(total_steps, title="training") as display`, then `display.step(loss=...)`
     after each step and `display.note("...")` after each epoch.
