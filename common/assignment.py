@@ -78,16 +78,20 @@ class Assignment(Record, frozen=True):
         return self.name.partition("_")[0]
 
     @property
-    def standins(self) -> dict[str, Path]:
-        """Where the stand-ins of earlier assignments lie, by the assignment that each stands for.
+    def standins(self) -> tuple[str, ...]:
+        """The modules that stand in for those of earlier assignments.
 
         A wrong answer to an earlier assignment must cost nothing here.
         """
-        return {name: STANDINS / name for name in self.prerequisites}
+        return tuple(
+            f"common.standins.{name}.{file.stem}"
+            for name in self.prerequisites
+            for file in sorted((STANDINS / name).glob("*.py"))
+        )
 
     @property
     def preloaded(self) -> tuple[str, ...]:
-        """What a grader loads before any student code: stand-ins are written on PyTorch."""
+        """The libraries that grading needs: stand-ins are written on PyTorch."""
         return (*self.libraries, *(("torch",) if self.prerequisites else ()))
 
     @property

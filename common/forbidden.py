@@ -23,7 +23,7 @@ class Guard:
         self.entries: tuple[Forbidden, ...] = ()
         self.held = 0
         self.unseen: dict[str, ModuleType] = {}
-        self.families: dict[tuple[frozenset[str], int], list[str]] = {}
+        self.families: dict[frozenset[str], tuple[set[str], set[str]]] = {}
         resolved = {entry.call: resolve(entry.call) for entry in known}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
@@ -77,15 +77,17 @@ class Guard:
         self.unseen = {name: sys.modules.pop(name) for name in self.family(loaded)}
 
     def family(self, loaded: frozenset[str]) -> list[str]:
-        """Modules and all that lies in them; looked for again when something was imported."""
-        key = (loaded, len(sys.modules))
+        """Modules and all that lies in them. Each name is looked at once, since there are many."""
         if not loaded:
             return []
-        if key not in self.families:
-            self.families = {
-                key: [name for name in sys.modules if not loaded.isdisjoint(parents(name))]
-            }
-        return self.families[key]
+        inside, outside = self.families.setdefault(loaded, (set(), set()))
+        for name in sys.modules.keys() - inside - outside:
+            (outside if loaded.isdisjoint(parents(name)) else inside).add(name)
+        return [name for name in inside if name in sys.modules]
+
+    def expect(self, entries: Iterable[Forbidden]) -> None:
+        """Look for what would be hidden, so that a later `hide` needn't."""
+        self.family(frozenset({entry.call for entry in entries} & sys.modules.keys()))
 
     def __exit__(self, *exception: object) -> None:
         self.held -= 1

@@ -75,10 +75,13 @@ def pytest_configure(config: pytest.Config) -> None:
     def direct_face(assignment: Assignment) -> DirectFace:
         if assignment.name not in faces:
             source = ROOT / config.getoption("--impl")
-            own = (assignment.name, *assignment.prerequisites)
-            packages = {name: source / name for name in own if (source / name).is_dir()}
-            right = assignment.standins if config.getoption("--prerequisites") == "standin" else {}
-            faces[assignment.name] = DirectFace(assignment, packages | right, right)
+            with_standins = config.getoption("--prerequisites") == "standin"
+            own = () if with_standins else assignment.prerequisites
+            packages = {
+                name: source / name for name in (assignment.name, *own) if (source / name).is_dir()
+            }
+            standins = assignment.standins if with_standins else ()
+            faces[assignment.name] = DirectFace(assignment, packages, standins)
         return faces[assignment.name]
 
     config.stash.setdefault(FACE, direct_face)

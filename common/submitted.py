@@ -35,19 +35,21 @@ def unmount() -> None:
         del sys.modules[name]
 
 
-def load_standins(packages: Iterable[str], guard: Guard) -> None:
-    """Import the stand-ins of earlier assignments, before anything is forbidden.
+def load_standins(modules: Iterable[str], guard: Guard) -> None:
+    """Let stand-ins take the places of earlier assignments' modules.
 
     They are ours and written on PyTorch, which the student's own code may not use: their functions
     are exempt, and nothing else of their modules is to be seen.
     """
-    for name in packages:
-        package = sys.modules[f"assignments.{name}"]
-        for file in sorted(Path(package.__path__[0]).glob("*.py")):
-            module = importlib.import_module(f"{package.__name__}.{file.stem}")
-            front = front_of(module, guard)
-            sys.modules[module.__name__] = front
-            setattr(package, file.stem, front)
+    for standin in modules:
+        *_, name, module = standin.split(".")
+        front = front_of(importlib.import_module(standin), guard)
+        package = ModuleType(f"assignments.{name}")
+        package.__path__ = []
+        package = sys.modules.setdefault(package.__name__, package)
+        setattr(sys.modules["assignments"], name, package)
+        sys.modules[f"{package.__name__}.{module}"] = front
+        setattr(package, module, front)
 
 
 def front_of(module: ModuleType, guard: Guard) -> ModuleType:

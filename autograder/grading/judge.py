@@ -107,10 +107,9 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
 
 @contextmanager
 def laid_out(submission: Submission, assignment: Assignment) -> Iterator[dict[str, Path]]:
-    """The submission's files and the stand-ins for earlier ones, by the package that they make."""
+    """The submission's files in a folder, by the package that they make."""
     with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
-        own = {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
-        yield own | assignment.standins
+        yield {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
 
 
 def finish(result: Result, settings: Settings, seconds: float) -> Result:

@@ -110,7 +110,7 @@ class Sandbox:
         theirs.close()
         ours.settimeout(SERVER_SECONDS)
         plan = ServerPlan(
-            libraries=list(self.assignment.preloaded),
+            libraries=[*self.assignment.preloaded, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             other_uid=self.slot is not None,
         )
@@ -155,7 +155,7 @@ class Sandbox:
             package=self.assignment.name,
             modules=list(self.assignment.modules),
             packages=self.packages,
-            standins=list(self.assignment.prerequisites),
+            standins=list(self.assignment.standins),
             home=str(home),
             limits=self.assignment.limits,
             forbidden=forbidden,

@@ -48,6 +48,7 @@ class Server:
     def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
         self.control = control
         self.guard = Guard(plan.forbidden)
+        self.guard.expect(plan.forbidden)
         self.confinement = Confinement(plan.other_uid)
         self.trees = ProcessTrees()
         self.uid: int | None = None

@@ -22,7 +22,7 @@ class Outcomes:
     def __init__(self, package: str) -> None:
         # What students may not use is what a stand-in is made of.
         assignment = msgspec.structs.replace(load_assignment(package), forbidden=())
-        self.face = DirectFace(assignment, {package: STANDINS / package} | assignment.standins)
+        self.face = DirectFace(assignment, {package: STANDINS / package}, assignment.standins)
         self.passed: list[str] = []
         self.failed: dict[str, str] = {}
 
@@ -81,7 +81,7 @@ def test_a_stand_in_may_use_what_the_code_that_calls_it_may_not(kind, tmp_path):
     folder = tmp_path / a2.name
     folder.mkdir()
     (folder / "lenet.py").write_text(SNOOP)
-    packages = {a2.name: folder, **a2.standins}
+    packages = {a2.name: folder}
     x = np.arange(8.0).reshape(1, 2, 2, 2)
     with Sandbox(a2) as sandbox:
         sandbox.admit(packages)
