@@ -75,7 +75,10 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
     """What the gradings show."""
     replies = evidence.replies
     right = verdicts_of(replies, *RIGHT)
-    wrong = verdicts_of(replies, "mistake", "mutant")
+    wrong = [
+        *(verdicts_of(replies, f"mistake {mistake.name}:") for mistake in case.mistakes),
+        *(told_of(replies[f"mutant {mutant.name}"].verdicts) for mutant in case.mutants),
+    ]
     scored = [judge_right(case, name, replies) for name in case.right_versions()]
     scored.append(judge_stub(case, verdicts_of(replies, "stub")))
     problems = []
@@ -122,6 +125,11 @@ def verdicts_of(replies: dict[str, Reply], *beginnings: str) -> list[Verdict]:
         if name.startswith(beginnings)
         for verdict in reply.verdicts
     ]
+
+
+def told_of(mutant: list[Verdict]) -> list[Verdict]:
+    """What a mutant says about tolerances: the test that noticed it, or all if none did."""
+    return [verdict for verdict in mutant if not verdict.passed] or mutant
 
 
 def timings(replies: dict[str, Reply]) -> list[Timing]:

@@ -302,7 +302,7 @@ def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
 def test_train_stops_other_runs_that_diverge(student, rng):
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
     check_diverges(student, rng, n=9, batch_size=3, step=2)
-    check_diverges(student, rng, n=5, batch_size=2, step=1, poison=np.inf)
+    check_diverges(student, rng, n=5, batch_size=2, step=1, poisoned=True)
     check_strange_state(student, rng)
 
 

@@ -435,7 +435,7 @@ def test_a_run_that_goes_on_ends_as_one_that_never_stopped(student, rng):
 def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(student, rng):
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
     check_diverges(student, rng, n=6, batch_size=2, step=2)
-    check_diverges(student, rng, n=4, batch_size=3, step=1, poison=np.nan)
+    check_diverges(student, rng, n=4, batch_size=3, step=1, poisoned=True)
     check_strange_state(student, rng)
 
 

@@ -252,7 +252,7 @@ def test_margins_take_the_largest_noise_and_the_nearest_mistake():
         verdict(passed=True, compared=((1e-15, 1e-9),)),
         verdict(passed=True, compared=((5e-12, 1e-9),)),  # float noise of wrong code
     ]
-    assert margins(right, wrong) == [
+    assert margins(right, [[version] for version in wrong]) == [
         Margin("test_a", 1e-9, 3e-15, 0.2),
         Margin("test_a", 1e-4, 2e-7, None),
     ]
@@ -265,10 +265,17 @@ def found():
 
 
 def test_a_mistake_that_a_tolerance_swallows_is_a_problem():
-    swallowed = [verdict(passed=True, compared=((5e-10, 1e-9),))]
-    (margin,) = margins([verdict(compared=((1e-15, 1e-9),))], swallowed)
+    swallowed = verdict(passed=True, compared=((5e-10, 1e-9),))
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    (margin,) = margins(right, [[swallowed]])
     assert margin.nearest == 5e-10
     assert "a mistake is off by only 5.0e-10" in margin.problem
+    elsewhere = verdict(test="test_b", passed=False, compared=((0.5, 1e-9),))
+    assert margins(right, [[swallowed, elsewhere]])[0].nearest is None
+
+
+def test_an_exact_comparison_needs_no_margin():
+    assert Margin("test_a", 0.0, 0.0, None).problem == ""
 
 
 def test_a_mistake_that_breaks_a_test_itself_is_a_problem():
