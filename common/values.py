@@ -96,8 +96,12 @@ def is_numeric(value: Any) -> bool:
 
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor or a parameter of PyTorch, and no other subclass of one."""
-    torch = sys.modules.get("torch")  # whoever has a tensor has loaded it
-    return torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter)
+    kind = type(value)
+    # The name first: PyTorch may not be loaded, or just being loaded by another thread.
+    if kind.__module__ not in ("torch", "torch.nn.parameter") or "torch" not in sys.modules:
+        return False
+    torch = sys.modules["torch"]
+    return kind is getattr(torch, "Tensor", None) or kind is torch.nn.Parameter
 
 
 def as_numpy(tensor: Any) -> np.ndarray:

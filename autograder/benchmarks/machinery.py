@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from autograder.grading.worker import Job
 from autograder.packaging.build import build
-from autograder.proving.case import Case, Scope
+from autograder.proving.case import ONE_SALT, Case
 from autograder.proving.mistakes import Mistake, apply, load_mistakes
 from autograder.proving.pool import Pool
 from common.assignment import ROOT, Assignment, load_assignment
@@ -33,7 +33,7 @@ class WarmJudges:
     """Grades mistakes the way `make verify` does: one warm judge, a forked child for each test."""
 
     def __init__(self, assignment: Assignment, mistakes: list[Mistake]) -> None:
-        case = Case(assignment, Scope(seeds=1, mutants=False))
+        case = Case(assignment, ONE_SALT)
         self.jobs = [
             (mistake.name, Job(apply(mistake, assignment), case.salts[0])) for mistake in mistakes
         ]

@@ -21,7 +21,7 @@ from rich.table import Table
 from autograder.commands.authoring import chosen
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, build
-from autograder.proving.case import Scope
+from autograder.proving.case import ONE_SALT, Scope
 from autograder.proving.memory import grader_fingerprint
 from autograder.proving.page import proof_page
 from autograder.proving.proof import SALTS, Proof
@@ -36,13 +36,17 @@ SHOWN = 12
 @click.command()
 @click.argument("assignments", nargs=-1)
 @click.option("--seeds", default=SALTS, show_default=True, help="Salts for the flake budget.")
-@click.option("--quick", is_flag=True, help="One salt and no mutants: what `make test` runs.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="One salt, no mutants, no trained mistakes: what `make test` runs.",
+)
 def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html."""
     console = Console()
     if seeds < 1:
         raise CourseError("--seeds must be at least 1.")
-    scope = Scope(1, False) if quick else Scope(seeds, True)
+    scope = ONE_SALT if quick else Scope(seeds, True)
     proofs = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     for assignment in chosen(assignments):

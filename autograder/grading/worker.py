@@ -17,6 +17,7 @@ from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, Record, load_assignment
 from common.evidence import Compared
 from common.hints import Fingerprint, fingerprint
+from common.roster import TRAINING
 from common.semester import Semester
 
 
@@ -38,6 +39,7 @@ class Verdict(Record, frozen=True):
     exercise: str
     hidden: bool
     points: float
+    training: bool
     passed: bool
     text: str
     hint: str
@@ -64,6 +66,7 @@ def verdict(outcome: Outcome) -> Verdict:
         exercise=test.exercise,
         hidden=test.hidden,
         points=test.points,
+        training=TRAINING in test.tags,
         passed=outcome.passed,
         text=outcome.explanation.text(hidden=False) if outcome.explanation else "",
         hint=outcome.explanation.hint if outcome.explanation else "",

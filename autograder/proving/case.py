@@ -26,6 +26,10 @@ class Scope:
 
     seeds: int
     mutants: bool
+    training: bool = True  # whether mistakes are trained too, in the exercises that they name
+
+
+ONE_SALT = Scope(seeds=1, mutants=False, training=False)
 
 
 class Case:
@@ -98,9 +102,12 @@ class Case:
         return tuple(
             test.name
             for test in self.tests
-            if test.hidden == hidden
-            and (TRAINING not in test.tags or test.exercise in mistake.exercises)
+            if test.hidden == hidden and (TRAINING not in test.tags or self.trains(mistake, test))
         )
+
+    def trains(self, mistake: Mistake, test: GradedTest) -> bool:
+        """Whether a mistake goes through a training test, which takes long."""
+        return self.scope.training and test.exercise in mistake.exercises
 
     def order_for(self, mutant: Mutant) -> tuple[str, ...]:
         """All tests, those of the changed function's exercise first: one failure is enough."""

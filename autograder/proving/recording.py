@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, hidden_hints_file
-from autograder.proving.case import Case, Scope
+from autograder.proving.case import ONE_SALT, Case
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.sightings import differences, hint_file
 from autograder.proving.verify import Gradings, Progress, gather, verdicts_of
@@ -38,7 +38,7 @@ def record_public(assignment: Assignment, evidence: Gradings) -> bool:
 
 def record_hidden(assignment: Assignment, progress: Progress, dist: Path = DIST) -> bool:
     """Grade all mistakes on the hidden tests, and write their hints; whether they changed."""
-    case = Case(assignment, Scope(seeds=1, mutants=False))
+    case = Case(assignment, ONE_SALT)
     evidence = gather(assignment, case.mistake_jobs(hidden=True), progress, dist)
     fresh = fresh_hints(assignment, evidence, hidden=True)
     return write_if_changed(hidden_hints_file(assignment, dist), hint_bytes(fresh))

@@ -14,7 +14,8 @@ def hint_file(
 
     Where two mistakes look the same at a check, the sighting says nothing about which one it is,
     and is left out, unless it is all that there is of a mistake. The fewer tests a mistake fails,
-    the more specific it is, and the earlier it stands.
+    the more specific it is, and the earlier it stands. Training tests see how well code learned,
+    which many mistakes change alike.
     """
     failed = {
         mistake.name: [v for v in verdicts[mistake.name] if not v.passed and v.hidden == hidden]
@@ -25,7 +26,7 @@ def hint_file(
         Sighting(verdict.test, verdict.check, mistake.name, verdict.seen)
         for mistake in ranked
         for verdict in failed[mistake.name]
-        if verdict.seen is not None
+        if verdict.seen is not None and not verdict.training
     ]
     sightings = without_doubles(sightings)
     seen = {sighting.mistake for sighting in sightings}

@@ -8,7 +8,7 @@ import pytest
 
 from autograder.grading.worker import Job, Reply
 from autograder.packaging.build import build, hidden_hints_file
-from autograder.proving.case import Case, Scope
+from autograder.proving.case import ONE_SALT, Case
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.pool import Pool
 from autograder.proving.proof import Proof
@@ -19,7 +19,6 @@ from common.assignment import Assignment, load_all
 from common.evidence import Evidence
 from common.hints import HintFile, Hints, hint_bytes, read_hints
 
-ONE_SALT = Scope(seeds=1, mutants=False)
 
 EACH = pytest.mark.parametrize("proved", load_all(), ids=lambda entry: entry.short, indirect=True)
 

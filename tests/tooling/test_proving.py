@@ -139,7 +139,7 @@ def test_an_alternative_that_misses_a_function_is_an_error(tmp_path, monkeypatch
 
 
 def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):
-    return Verdict(test, exercise, hidden, 2.0, passed, text, "", 0.1, 0, None, compared)
+    return Verdict(test, exercise, hidden, 2.0, False, passed, text, "", 0.1, 0, None, compared)
 
 
 def test_a_mistake_must_cost_what_it_names_and_nothing_else():
@@ -215,7 +215,11 @@ def test_the_stub_must_fail_every_test(case):
 def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     jobs = case.jobs()
     right = 1 + len(case.alternatives)
-    assert len(jobs) == right * (1 + 3) + 2 + 2 * len(case.mistakes)
+    # Public tests once, hidden ones under three salts, and two more looks at the clock.
+    assert len(jobs) == right * (1 + 3 + 2) + 2 + 2 * len(case.mistakes)
+    assert jobs["reference: timing 2"].only == (
+        "test_fast_convolution_is_ten_times_as_fast_as_a_loop",
+    )
     public, hidden = jobs["reference: public"], jobs["reference: hidden 2"]
     assert len(public.only) + len(hidden.only) == len(case.tests)
     assert len({jobs[f"reference: hidden {n}"].salt for n in range(3)}) == 3
@@ -424,7 +428,7 @@ def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypa
 
 def test_the_quick_proof_is_what_make_test_runs():
     text = (ROOT / "tests" / "tooling" / "test_proof.py").read_text("utf-8")
-    assert "Scope(seeds=1, mutants=False)" in text
+    assert "ONE_SALT" in text
     assert verify.FEWEST_MISTAKES == 15
 
 
