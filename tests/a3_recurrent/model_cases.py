@@ -129,7 +129,9 @@ def compare_loss_and_gradients(result, loss, expected, situation):
     )
     for name, wanted in zip(PARAMETERS, expected, strict=True):
         what = f"the gradient of {name} ({situation})"
-        assert_close(gradients[name], wanted, what=what)
+        # Finer than usual in float32: some mistakes are off by little.
+        tolerance = 5e-5 if wanted.dtype == np.float32 else None
+        assert_close(gradients[name], wanted, what=what, tolerance=tolerance)
 
 
 HISTORY = ("loss", "bits", "norm", "learning_rate")
@@ -200,7 +202,8 @@ def check_resumed(student, parameters, text, config, first):
     start = student.train(model, text, config_to(first))
     before = read_history(start, first)
     state = start["state"]
-    check(isinstance(state, dict), f'history["state"] must be a dict, not {kind_of(state)}.')
+    is_data = isinstance(state, dict | list | tuple)
+    check(is_data, f'history["state"] must be plain data, but it is {kind_of(state)}.')
     by_value = plain_copy(state)
     # Further training of the model must not reach into the state.
     student.train(model, text, config_to(2))

@@ -19,7 +19,6 @@ from common.assignment import Assignment, load_all
 from common.evidence import Evidence
 from common.hints import HintFile, Hints, hint_bytes, read_hints
 
-
 EACH = pytest.mark.parametrize("proved", load_all(), ids=lambda entry: entry.short, indirect=True)
 
 

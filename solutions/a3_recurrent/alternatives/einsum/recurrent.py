@@ -358,6 +358,8 @@ def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
     """The Jacobian of one step at a time, and products of them from the right."""
+    if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
+        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
     if (cell, len(state)) == ("rnn", 1):
         forward, backward = rnn_step_forward, rnn_step_backward

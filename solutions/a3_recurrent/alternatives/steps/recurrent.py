@@ -335,6 +335,8 @@ def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
     """One sequence forward; then for each entry of the last state one walk back."""
+    if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
+        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
     if cell == "rnn" and len(state) == 1:
         forward, backward = rnn_step_forward, rnn_step_backward
