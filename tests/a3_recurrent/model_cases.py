@@ -115,7 +115,9 @@ def check_loss_and_gradients(student, oracle, parameters, ids, targets, state, s
     compare_loss_and_gradients(result[:2], loss, gradients, situation)
     after = unpack(result[2], 2, "The state of loss_and_gradients")
     for name, actual, wanted in zip(("h", "c"), after, (h, c), strict=True):
-        assert_close(actual, wanted, what=f"{name} ({situation})", axes=("sequence", "unit"))
+        what = f"{name} ({situation})"
+        tolerance = 5e-5 if wanted.dtype == np.float32 else None  # a few steps hide much
+        assert_close(actual, wanted, what, ("sequence", "unit"), tolerance)
 
 
 def compare_loss_and_gradients(result, loss, expected, situation):
@@ -130,7 +132,6 @@ def compare_loss_and_gradients(result, loss, expected, situation):
     )
     for name, wanted in zip(PARAMETERS, expected, strict=True):
         what = f"the gradient of {name} ({situation})"
-
         assert_close(gradients[name], wanted, what=what, tolerance=tolerance)
 
 
