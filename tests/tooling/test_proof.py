@@ -57,9 +57,9 @@ def test_the_committed_hints_are_current(proved):
 
 
 @EACH
-def test_the_hint_of_every_mistake_appears(proved):
+def test_the_hint_of_every_mistake_appears(proved, tmp_path):
     """Each mistake, graded again by a zip that carries the hints, is told its own hint."""
-    shown = graded_with_hints(proved, mistakes_where_they_tell(proved))
+    shown = graded_with_hints(proved, mistakes_where_they_tell(proved, tmp_path))
     for mistake in load_mistakes(proved.assignment):
         hints = {verdict.hint for verdict in shown[mistake.name].verdicts}
         assert hints == {mistake.hint}, f"{mistake.name} shows {hints}"
@@ -75,19 +75,22 @@ def test_code_that_is_not_written_gets_no_hint(proved):
     assert {verdict.hint for verdict in verdicts} == {""}
 
 
-def mistakes_where_they_tell(proved: Proved) -> dict[str, Job]:
-    """Each mistake, on one test that tells it from all others: a public one where there is one."""
+def mistakes_where_they_tell(proved: Proved, folder: Path) -> dict[str, Job]:
+    """Each mistake, on one test that should tell it from all others: a public one if it can be."""
     case = Case(proved.assignment, ONE_SALT)
     jobs: dict[str, Job] = {}
     for hidden in (False, True):
         content = fresh_hints(proved.assignment, proved.evidence, hidden)
-        first = {
-            name: next(entry.test for entry in content.sightings if entry.mistake == name)
-            for name in content.hints
-        }
-        for name, test in first.items():
-            job = case.mistake_jobs(hidden)[f"mistake {name}: {'hidden 0' if hidden else 'public'}"]
-            jobs.setdefault(name, msgspec.structs.replace(job, only=(test,)))
+        file = folder / f"{hidden}.hints"
+        file.write_bytes(hint_bytes(content))
+        hints = Hints([file])
+        graded = case.mistake_jobs(hidden)
+        for seen in content.sightings:
+            if hints.look_up(seen.test, seen.check, seen.seen) != content.hints[seen.mistake]:
+                continue  # another mistake looks the same there
+            side = "hidden 0" if hidden else "public"
+            job = graded[f"mistake {seen.mistake}: {side}"]
+            jobs.setdefault(seen.mistake, msgspec.structs.replace(job, only=(seen.test,)))
     return jobs
 
 
