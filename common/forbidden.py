@@ -73,11 +73,18 @@ class Guard:
 
     def hide(self) -> None:
         """Let no one find a forbidden module that is loaded already: it must be asked for again."""
-        loaded = frozenset({entry.call for entry in self.entries} & sys.modules.keys())
-        self.unseen = {name: sys.modules.pop(name) for name in self.family(loaded)}
+        self.unseen = {name: sys.modules.pop(name) for name in self.family(self.entries)}
 
-    def family(self, loaded: frozenset[str]) -> list[str]:
-        """Modules and all that lies in them. Each name is looked at once, since there are many."""
+    def show(self) -> None:
+        """Put back what was hidden."""
+        sys.modules.update(self.unseen)
+
+    def family(self, entries: Iterable[Forbidden]) -> list[str]:
+        """Forbidden modules that are loaded, and all that lies in them.
+
+        Each name is looked at once, since there are many.
+        """
+        loaded = frozenset({entry.call for entry in entries} & sys.modules.keys())
         if not loaded:
             return []
         inside, outside = self.families.setdefault(loaded, (set(), set()))
@@ -85,14 +92,10 @@ class Guard:
             (outside if loaded.isdisjoint(parents(name)) else inside).add(name)
         return [name for name in inside if name in sys.modules]
 
-    def expect(self, entries: Iterable[Forbidden]) -> None:
-        """Look for what would be hidden, so that a later `hide` needn't."""
-        self.family(frozenset({entry.call for entry in entries} & sys.modules.keys()))
-
     def __exit__(self, *exception: object) -> None:
         self.held -= 1
         if not self.held:
-            sys.modules.update(self.unseen)
+            self.show()
 
     def exempt(self, function: Callable) -> Callable:
         """A function that may use what is forbidden, whoever calls it."""
@@ -100,7 +103,7 @@ class Guard:
         def call(*args: Any, **kwargs: Any) -> Any:
             held, self.held = self.held, 0
             if held:
-                sys.modules.update(self.unseen)
+                self.show()
             try:
                 return function(*args, **kwargs)
             finally:

@@ -54,11 +54,8 @@ def _vjp(
 ) -> tuple[list[Any], list[Any], dict[str, Any]]:
     import torch
 
-    inputs = [
-        value.requires_grad_() if is_tensor(value) and value.is_floating_point() else value
-        for value in inputs
-    ]
-    wanted = [value for value in inputs if is_tensor(value) and value.requires_grad]
+    is_float = [is_tensor(value) and value.is_floating_point() for value in inputs]
+    wanted = [value.requires_grad_() for value, yes in zip(inputs, is_float, strict=True) if yes]
     parameters = {}
     if isinstance(function, torch.nn.Module):
         parameters = {name: p for name, p in function.named_parameters() if p.requires_grad}
@@ -90,7 +87,7 @@ def _vjp(
     inner = iter(gradients[: len(wanted)])
     return (
         outputs,
-        [next(inner) if any(value is w for w in wanted) else None for value in inputs],
+        [next(inner) if yes else None for yes in is_float],
         dict(zip(parameters, gradients[len(wanted) :], strict=True)),
     )
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.packaging.requirements import grader_requirements, student_requirements
-from common.assignment import ROOT, Assignment
+from common.assignment import ROOT, STANDINS, Assignment
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
-DATA_REQUIREMENTS = "requirements-data.txt"
+DATA_REQUIREMENTS = "common/data/requirements.txt"
 ORACLE_FILE = "oracle.py"
 
 
@@ -46,10 +46,11 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
 
 def common_files(assignment: Assignment) -> list[str]:
     """What both sides import. A stand-in goes along only when its own assignment is over."""
-    standins = [f"common/standins/{name}" for name in assignment.prerequisites]
-    shared = [name for name in files("common", "**/*.py") if "/standins/" not in name]
-    data = [DATA_REQUIREMENTS] if assignment.data else []
-    return [*shared, *(name for folder in standins for name in files(folder, "*.py")), *data]
+    every = {*files("common", "**/*.py")}
+    shared = every - {*files(STANDINS.relative_to(ROOT).as_posix(), "**/*.py")}
+    standins = {f"{module.replace('.', '/')}.py" for module in assignment.standins}
+    data = {DATA_REQUIREMENTS} if assignment.data else set()
+    return sorted(shared | standins | data)
 
 
 def test_files(assignment: Assignment) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from types import CodeType
 
 from autograder.authoring.markers import find_blocks, solution_lines
-from common.assignment import ROOT, Assignment, load_all
+from common.assignment import ROOT, STANDINS, Assignment, load_all
 from common.errors import CourseError
 
 # Shorter lines, such as `return out`, are nobody's secret.
@@ -25,7 +25,6 @@ BINARY_KINDS = {
     ".npy": (b"\x93NUMPY", "array"),
     ".hints": (ZLIB, "hint file"),
 }
-STANDINS = PurePosixPath("common/standins")
 NEVER = ("solutions", "mistakes.toml", "equivalent.toml", "alternatives", "__pycache__")
 
 
@@ -37,7 +36,7 @@ def check_zip(file: Path, assignment: Assignment) -> None:
             check_name(file, member.filename)
             place = PurePosixPath(member.filename)
             # A stand-in goes along when its own assignment is over.
-            over = place.parent.name if place.parent.parent == STANDINS else ""
+            over = place.parent.name if ROOT / place.parent.parent == STANDINS else ""
             secrets.check(f"{file.name}: {place}", archive.read(member), over)
 
 

@@ -144,7 +144,7 @@ def margin_table(proof: Proof) -> str:
         f"{number(f'{margin.tolerance:.0e}')}"
         f"{number('-' if margin.nearest is None else f'{margin.nearest:.0e}')}"
         f'<td class="{"bad" if margin.problem else "good"}">'
-        f"{verdict(margin)}</td></tr>"
+        f"{margin_word(margin)}</td></tr>"
         for margin in proof.margins
     )
     head = heads("test", "error of right code", "tolerance", "nearest wrong code", "")
@@ -174,7 +174,7 @@ def timing_tables(proof: Proof) -> str:
     )
 
 
-def verdict(margin: Margin) -> str:
+def margin_word(margin: Margin) -> str:
     """What is to be said of a margin."""
     return "ok" if not margin.problem else "unknown" if margin.nearest is None else "too near"
 

@@ -174,10 +174,10 @@ def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
             for verdict in verdicts
             if not verdict.passed
         ]
+        again = replies.get(f"{name}: timing {number}")
         problems += [
             f"fails {verdict.test} when measured again: {verdict.text}"
-            for job in replies.keys() & {f"{name}: timing {number}"}
-            for verdict in replies[job].verdicts
+            for verdict in (again.verdicts if again else [])
             if not verdict.passed
         ]
         scores.append(points(verdicts))

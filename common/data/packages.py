@@ -23,7 +23,7 @@ class DataPackage:
 
     @property
     def pin(self) -> str:
-        """As requirements-data.txt has it."""
+        """As requirements.txt beside this file has it."""
         return f"{self.name}=={self.version}"
 
     def read(self, paths: Sequence[str], sha256: str) -> list[bytes]:

@@ -11,7 +11,7 @@ from autograder.packaging.archive import unpack, zip_bytes
 from common.assignment import ROOT
 
 FOLDERS = ("assignments", "autograder", "common", "solutions", "tests")
-FILES = ("Makefile", "pyproject.toml", "requirements.txt", "requirements-data.txt")
+FILES = ("Makefile", "pyproject.toml", "requirements.txt")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "tooling")
 
 

@@ -31,7 +31,8 @@ def autograder(monkeypatch, capsys):
 @pytest.fixture
 def front_door(tmp_path):
     """A folder with the Makefile and nothing to make."""
-    for name in ("Makefile", "requirements.txt", "requirements-data.txt"):
+    (tmp_path / "common" / "data").mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "common/data/requirements.txt"):
         shutil.copy(ROOT / name, tmp_path / name)
     give_python(tmp_path)
     (tmp_path / ".venv" / ".installed").touch()

