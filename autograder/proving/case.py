@@ -27,6 +27,7 @@ class Scope:
     seeds: int
     mutants: bool
     training: bool = True  # whether mistakes are trained too, in the exercises that they name
+    salt: str = ""  # the semester's, where none is given
 
 
 ONE_SALT = Scope(seeds=1, mutants=False, training=False)
@@ -43,7 +44,7 @@ class Case:
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
         self.equivalents = read_equivalents(assignment, self.mutants)
-        salt = read_semester().salt
+        salt = scope.salt or read_semester().salt
         self.salts = [salt, *(f"{salt}/{seed}" for seed in range(1, scope.seeds))]
 
     def right_versions(self) -> dict[str, dict[str, bytes]]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.comparison import assert_close, check, unpack
+from common.comparison import assert_close, unpack
 from common.evidence import LOG, Evidence
 from common.failures import Failure
-from common.operations import call_each, call_each_held, changed_inputs, fetch, hold
+from common.operations import call_each, call_each_held, fetch, hold
 from common.timing import compare
 
 IMAGE_AXES = ("image", "channel", "row", "column")
@@ -61,18 +61,6 @@ def draw_distinct(rng, shape):
     """Numbers of both signs that all differ by at least 1/4: no window has a near tie."""
     count = int(np.prod(shape))
     return (rng.permutation(count).reshape(shape) - count // 2) / 4 + 0.125
-
-
-def sliced(array):
-    """The same numbers as a view into a larger array, with gaps between them."""
-    large = np.full((*array.shape[:-1], 2 * array.shape[-1]), 99, dtype=array.dtype)
-    large[..., ::2] = array
-    return large[..., ::2]
-
-
-def transposed(array):
-    """The same numbers, laid out in memory from the last axis to the first."""
-    return np.ascontiguousarray(array.T).T
 
 
 def in_words(sizes):
@@ -140,21 +128,6 @@ def pooling_gradient(student, kind, case, dout):
     name = f"{kind}_pool2d_forward"
     _, cache = unpack(getattr(student, name)(case.x, case.kernel, **case.sizes), 2, name)
     return getattr(student, f"{kind}_pool2d_backward")(dout, cache)
-
-
-def check_refused(situation, function, *args, **kwargs):
-    """The call raises ValueError."""
-    try:
-        function(*args, **kwargs)
-    except ValueError:
-        return
-    check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
-
-
-def check_unchanged(name, function, *args):
-    """The call leaves its array arguments as they were."""
-    changed = changed_inputs(function, *args)
-    check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
 
 
 def check_convolutions_stay_apart(student, oracle, first, second, sizes, fast=False):

@@ -3,6 +3,7 @@
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
+from common.checks import check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, assert_equal, check, unpack
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
@@ -16,17 +17,13 @@ from tests.a1_convolution.cases import (
     check_pooling,
     check_pooling_gradient,
     check_poolings_stay_apart,
-    check_refused,
     check_speed,
-    check_unchanged,
     draw_bytes,
     draw_convolution,
     draw_distinct,
     draw_whole,
     in_words,
     pooling_gradient,
-    sliced,
-    transposed,
 )
 
 

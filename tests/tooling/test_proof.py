@@ -1,6 +1,6 @@
 """The proof itself, with one salt: `make verify` has twenty, and the mutants."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,9 @@ from common.assignment import Assignment, load_all
 from common.evidence import Evidence
 from common.hints import HintFile, Hints, hint_bytes, read_hints
 
+# Not the semester's salt, which each checkout draws for itself: a test must not hang on luck.
+SCOPE = replace(ONE_SALT, salt="proof")
+
 EACH = pytest.mark.parametrize("proved", load_all(), ids=lambda entry: entry.short, indirect=True)
 
 
@@ -35,7 +38,7 @@ class Proved:
 @pytest.fixture(scope="module")
 def proved(request, tmp_path_factory) -> Proved:
     dist = tmp_path_factory.mktemp("dist")
-    proof, evidence = verify(request.param, ONE_SALT, lambda done, total: None, dist)
+    proof, evidence = verify(request.param, SCOPE, lambda done, total: None, dist)
     return Proved(request.param, proof, evidence, dist)
 
 
@@ -67,7 +70,7 @@ def test_the_hint_of_every_mistake_appears(proved, tmp_path):
 
 @EACH
 def test_code_that_is_not_written_gets_no_hint(proved):
-    case = Case(proved.assignment, ONE_SALT)
+    case = Case(proved.assignment, SCOPE)
     names = [name for name in case.jobs() if name.startswith("stub")]
     shown = graded_with_hints(proved, {name: case.jobs()[name] for name in names})
     verdicts = [verdict for name in names for verdict in shown[name].verdicts]
@@ -77,7 +80,7 @@ def test_code_that_is_not_written_gets_no_hint(proved):
 
 def mistakes_where_they_tell(proved: Proved, folder: Path) -> dict[str, Job]:
     """Each mistake, on one test that should tell it from all others: a public one if it can be."""
-    case = Case(proved.assignment, ONE_SALT)
+    case = Case(proved.assignment, SCOPE)
     jobs: dict[str, Job] = {}
     for hidden in (False, True):
         content = fresh_hints(proved.assignment, proved.evidence, hidden)

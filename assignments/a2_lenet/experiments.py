@@ -1,0 +1,299 @@
+"""Given: draws what your networks have learned.
+
+    python -m assignments.a2_lenet.experiments            # everything, into figures/
+    python -m assignments.a2_lenet.experiments --quick    # the same on fewer images
+    python -m assignments.a2_lenet.experiments curves shuffle
+
+It trains your own code, and is not graded. Of the 4,000 training images the last 500 are kept for
+validation: they choose the best weights. The 1,000 test images are looked at once, at the end.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from common.assignment import STANDINS
+from common.data import load_mnist
+from common.errors import CourseError
+from common.failures import Failure
+from common.plots import BLUE, FAINT, FONT, INK, ORANGE, PAPER, save, tint
+from common.submitted import load, mount
+
+HERE = Path(__file__).resolve().parent
+VALIDATION = 500  # of the 4,000 training images
+WORST = 12  # mistakes that are shown
+PIXELS = ("ordinary", "shuffled")
+
+
+class Study:
+    """What the experiments share: your code, the images, and the networks trained so far."""
+
+    def __init__(self, lenet: ModuleType, out: Path, quick: bool, epochs: int, seed: int) -> None:
+        self.lenet, self.out, self.seed = lenet, out, seed
+        self.config = lenet.Config(epochs=epochs, seed=seed)
+        self.mnist = load_mnist()
+        last = len(self.mnist.train_images) - VALIDATION
+        self.learn, self.choose = slice(0, 1500 if quick else last), slice(last, None)
+        self.runs = {}
+
+    def arranged(self, images: np.ndarray, pixels: str) -> np.ndarray:
+        """The images as they are, or each with its pixels at the same other places."""
+        if pixels == "ordinary":
+            return images
+        return self.lenet.permute_pixels(images, np.random.default_rng(self.seed))
+
+    def data(self, pixels: str) -> object:
+        """What a network learns from."""
+        images, labels = self.arranged(self.mnist.train_images, pixels), self.mnist.train_labels
+        learn, choose = self.learn, self.choose
+        return self.lenet.Data(images[learn], labels[learn], images[choose], labels[choose])
+
+    def first(self, kind: str) -> object:
+        """A network that has learned nothing yet."""
+        return getattr(self.lenet, kind)(np.random.default_rng(self.seed))
+
+    def trained(self, kind: str, pixels: str = "ordinary") -> tuple[object, dict]:
+        """A network and the history of its training, which happens once."""
+        if (kind, pixels) not in self.runs:
+            data, model = self.data(pixels), self.first(kind)
+            count = sum(array.size for array in model.parameters.values())
+            print(
+                f"{kind} with {count:,} parameters, {pixels} pixels: "
+                f"{self.config.epochs} epochs over {len(data.train_images):,} images",
+                flush=True,
+            )
+            history = self.lenet.train(model, data, self.config)
+            self.runs[kind, pixels] = model, history
+        return self.runs[kind, pixels]
+
+    def save(self, figure: Figure, name: str) -> None:
+        """Write a figure, and say where."""
+        print(f"written: {save(figure, self.out / f'{name}.png')}\n", flush=True)
+
+
+def figure_of(width: float, height: float, title: str) -> Figure:
+    """An empty figure of width x height inches."""
+    figure = Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
+    figure.suptitle(title, color=INK, fontfamily=FONT, fontsize=11)
+    return figure
+
+
+def show(axes: object, image: np.ndarray, title: str = "", **style: object) -> None:
+    """One small picture without scales."""
+    axes.imshow(image, **style)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color(tint(FAINT, 0.5))
+    axes.set_title(title, fontsize=8, color=INK, fontfamily=FONT)
+
+
+def curves(study: Study) -> None:
+    """Loss and accuracy while the LeNet learns."""
+    _, history = study.trained("LeNet")
+    losses, epochs = history["step_loss"], len(history["loss"])
+    ends = np.arange(1, epochs + 1)
+    figure = figure_of(9, 3.4, "LeNet: learning curves")
+    left, right = figure.subplots(1, 2)
+    steps = np.arange(1, len(losses) + 1) * epochs / len(losses)
+    left.plot(steps, losses, color=tint(FAINT, 0.4), linewidth=0.8, label="each mini-batch")
+    left.set(ylabel="loss", yscale="log")
+    right.set(ylabel="accuracy")
+    for name, label, colour in (("", "training", BLUE), ("validation_", "validation", ORANGE)):
+        for axes, what in ((left, "loss"), (right, "accuracy")):
+            axes.plot(ends, history[name + what], "o-", color=colour, markersize=4, label=label)
+    for axes in (left, right):
+        axes.set(xlabel="epoch", xticks=ends, xlim=(0, epochs + 0.3))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=9)
+    print("epoch  rate     loss    accuracy  validation loss  accuracy")
+    for epoch in range(epochs):
+        print(
+            f"{epoch + 1:5}  {history['learning_rate'][epoch]:.5f}  {history['loss'][epoch]:.4f}  "
+            f"{history['accuracy'][epoch]:8.4f}  {history['validation_loss'][epoch]:15.4f}  "
+            f"{history['validation_accuracy'][epoch]:8.4f}"
+        )
+    study.save(figure, "curves")
+
+
+def kernels(study: Study) -> None:
+    """The kernels of the first layer, before and after training, on one scale."""
+    model, _ = study.trained("LeNet")
+    before, after = (m.parameters["conv1.w"][:, 0] for m in (study.first("LeNet"), model))
+    limit = max(np.abs(before).max(), np.abs(after).max())
+    figure = figure_of(9, 4.9, "first-layer kernels: brown is below 0, white is 0, green above")
+    half = len(after) // 2
+    grid = figure.subplots(4, half)
+    for kernel in range(2 * half):
+        row, column = divmod(kernel, half)
+        for block, (name, values) in enumerate((("before", before), ("after", after))):
+            axes = grid[2 * block + row, column]
+            style = {"cmap": "BrBG", "vmin": -limit, "vmax": limit}
+            show(axes, values[kernel], f"{name}, {kernel}", **style)
+    change = np.linalg.norm(after - before) / np.linalg.norm(before)
+    print(f"The kernels moved by {change:.2f} of their first length.")
+    study.save(figure, "kernels")
+
+
+def maps(study: Study) -> None:
+    """What the filters of both layers find in one test image."""
+    model, _ = study.trained("LeNet")
+    image = study.mnist.test_images[3]  # a three
+    found = study.lenet.feature_maps(model, image)
+    fields = {
+        name: study.lenet.receptive_field(layers)[0]
+        for name, layers in (("conv1", [(5, 1)]), ("conv2", [(5, 1), (2, 2), (5, 1)]))
+    }
+    figure = figure_of(9, 6.6, "an image, and its feature maps after each convolution and relu")
+    above, below = figure.subfigures(2, 1, height_ratios=[1, 1.6])
+    grid = above.subplots(2, 9)
+    show(grid[0, 0], image[0], "image", cmap="Greys")
+    grid[1, 0].set_axis_off()
+    cells = [*grid[:, 1:].flat, *below.subplots(4, 8).flat]
+    names = [(name, index) for name in found for index in range(len(found[name]))]
+    for axes, (name, index) in zip(cells, names, strict=True):
+        # One scale per layer, so that a filter which is silent looks silent.
+        style = {"cmap": "Greys", "vmin": 0, "vmax": float(found[name].max())}
+        show(axes, found[name][index], f"{name}, {index}", **style)
+    for name, array in found.items():
+        silent = int((array.max(axis=(1, 2)) == 0).sum())
+        print(
+            f"{name}: {array.shape}, each number sees {fields[name]} x {fields[name]} pixels, "
+            f"{(array == 0).mean():.0%} of the numbers are 0, {silent} maps are silent"
+        )
+    study.save(figure, "maps")
+
+
+def confusion(study: Study) -> None:
+    """Which digits the LeNet takes for which, on the test images."""
+    model, _ = study.trained("LeNet")
+    guesses = study.lenet.predict(model, study.mnist.test_images)
+    counts = np.zeros((10, 10), dtype=int)
+    np.add.at(counts, (study.mnist.test_labels, guesses), 1)
+    wrong = counts - np.diag(np.diag(counts))
+    right = int(np.trace(counts))
+    figure = figure_of(5.4, 5.6, f"{right} of {counts.sum():,} test images are right")
+    axes = figure.subplots()
+    axes.imshow(wrong, cmap="Oranges", vmin=0, vmax=max(wrong.max(), 1) * 1.4)
+    for (row, column), count in np.ndenumerate(counts):
+        colour = FAINT if row == column else INK
+        axes.text(column, row, count or "", ha="center", va="center", fontsize=9, color=colour)
+    axes.set(xticks=range(10), yticks=range(10), xlabel="what the LeNet says", ylabel="the label")
+    print(f"test accuracy: {right / counts.sum():.3f}. The most frequent mistakes:")
+    for place in np.argsort(-wrong, axis=None, kind="stable")[:3]:
+        label, guess = divmod(int(place), 10)
+        print(f"  {label} taken for {guess}: {wrong[label, guess]} times")
+    study.save(figure, "confusion")
+
+
+def mistakes(study: Study) -> None:
+    """The test images with the highest loss."""
+    model, _ = study.trained("LeNet")
+    images, labels = study.mnist.test_images, study.mnist.test_labels
+    logits = np.concatenate([model.forward(part) for part in np.array_split(images, 10)])
+    losses = np.array(
+        [
+            study.lenet.softmax_cross_entropy(logits[i : i + 1], labels[i : i + 1])[0]
+            for i in range(len(labels))
+        ]
+    )
+    worst = np.argsort(-losses, kind="stable")[:WORST]
+    figure = figure_of(8, 3.7, "the test images with the highest loss")
+    for axes, i in zip(figure.subplots(2, WORST // 2).flat, worst, strict=True):
+        title = f"a {labels[i]}, taken for {logits[i].argmax()}\nloss {losses[i]:.1f}"
+        show(axes, images[i, 0], title, cmap="Greys")
+    share = losses[worst].sum() / losses.sum()
+    print(f"These {WORST} images make {share:.0%} of the loss of all {len(labels):,}.")
+    study.save(figure, "mistakes")
+
+
+def shuffle(study: Study) -> None:
+    """LeNet and MLP on ordinary images, and on images with shuffled pixels."""
+    figure = figure_of(6.4, 3.6, "share of the test images that get a wrong label")
+    axes = figure.subplots()
+    lines = []
+    for place, kind in enumerate(("LeNet", "MLP")):
+        for side, (pixels, colour) in enumerate(zip(PIXELS, (BLUE, ORANGE), strict=True)):
+            model, _ = study.trained(kind, pixels)
+            images = study.arranged(study.mnist.test_images, pixels)
+            loss, accuracy = study.lenet.evaluate(model, images, study.mnist.test_labels)
+            lines.append(f"{kind:7}  {pixels:8}  {accuracy:8.3f}  {loss:.3f}")
+            label = f"{pixels} pixels" if place == 0 else None
+            x, wrong = place + 0.38 * side - 0.19, 1 - accuracy
+            axes.bar(x, wrong, width=0.34, color=colour, label=label)
+            axes.text(x, wrong, f"{wrong:.1%}", ha="center", va="bottom", fontsize=9)
+    axes.set(xticks=[0, 1], xticklabels=["LeNet", "MLP"], ylim=(0, axes.get_ylim()[1] * 1.15))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper center")
+    print("network  pixels    accuracy  loss", *lines, sep="\n")
+    study.save(figure, "shuffle")
+
+
+EXPERIMENTS = {
+    "curves": curves,
+    "kernels": kernels,
+    "maps": maps,
+    "confusion": confusion,
+    "mistakes": mistakes,
+    "shuffle": shuffle,
+}
+
+
+def read_options(arguments: list[str]) -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m assignments.a2_lenet.experiments",
+        description="Train your networks and draw what they have learned.",
+    )
+    names = ", ".join(EXPERIMENTS)
+    parser.add_argument("names", nargs="*", metavar="experiment", help=f"{names}; all if none")
+    parser.add_argument("--quick", action="store_true", help="2 epochs over 1,500 images")
+    parser.add_argument("--epochs", type=int, help="how many (5, or 2 with --quick)")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, order and pixels (0)")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="where to (figures)")
+    parser.add_argument(
+        "--prerequisites",
+        choices=("own", "standin"),
+        default="own",
+        help="build on your own assignment 1 (the default), or on the stand-in",
+    )
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in EXPERIMENTS]
+    if unknown:
+        parser.error(f"there is no experiment '{unknown[0]}'; there are {names}")
+    if options.seed < 0 or (options.epochs is not None and options.epochs < 1):
+        parser.error("--epochs must be at least 1, --seed at least 0")
+    options.epochs = options.epochs or (2 if options.quick else 5)
+    return options
+
+
+def load_code(prerequisites: str) -> ModuleType:
+    """Your lenet.py, on your assignment 1 or on the stand-in."""
+    if prerequisites == "standin":
+        mount({"a1_convolution": STANDINS / "a1_convolution", "a2_lenet": HERE})
+    return load("a2_lenet", "lenet")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the experiments that are asked for; 2 if something is missing."""
+    options = read_options(arguments)
+    try:
+        lenet = load_code(options.prerequisites)
+        study = Study(lenet, options.out, options.quick, options.epochs, options.seed)
+        for name in options.names or EXPERIMENTS:
+            EXPERIMENTS[name](study)
+    except NotImplementedError as error:
+        print(f"Not written yet: {error}.", file=sys.stderr)
+    except (CourseError, Failure) as error:
+        print(error, file=sys.stderr)
+    else:
+        return 0
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

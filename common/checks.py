@@ -1,0 +1,46 @@
+"""Checks that tests of every assignment need, and views of arrays to call code with."""
+
+from typing import Any
+
+import numpy as np
+
+from common.comparison import check, kind_of
+from common.operations import changed_inputs
+from common.values import Handle
+
+
+def check_refused(situation: str, function: Handle, *args: Any, **kwargs: Any) -> str:
+    """The call raises ValueError; what it says comes back."""
+    try:
+        function(*args, **kwargs)
+    except ValueError as error:
+        return str(error)
+    check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
+    return ""
+
+
+def check_unchanged(name: str, function: Handle, *args: Any) -> None:
+    """The call leaves its array arguments as they were."""
+    changed = changed_inputs(function, *args)
+    check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
+
+
+def check_float(value: Any, what: str) -> None:
+    """A loss or a norm is a Python float. NumPy's float64 is one too."""
+    check(
+        isinstance(value, float),
+        f"{what} must be a Python float, but it is {kind_of(value)}.",
+        help="float(...) makes one of a number, and of an array or a tensor with one entry.",
+    )
+
+
+def sliced(array: np.ndarray) -> np.ndarray:
+    """The same numbers as a view into a larger array, with gaps between them."""
+    large = np.full((*array.shape[:-1], 2 * array.shape[-1]), 99, dtype=array.dtype)
+    large[..., ::2] = array
+    return large[..., ::2]
+
+
+def transposed(array: np.ndarray) -> np.ndarray:
+    """The same numbers, laid out in memory from the last axis to the first."""
+    return np.ascontiguousarray(array.T).T

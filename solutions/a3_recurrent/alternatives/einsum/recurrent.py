@@ -1,0 +1,550 @@
+"""Assignment 3 by einsum: each sum is written out by its axes, weights' gradients included.
+
+Axes: n sequence, t time, d input, m state before, k state after, q gate, v vocabulary, e embedding.
+An LSTM's and a GRU's weights are views of shape (inputs, gates, cells). Sampling draws from
+a multinomial distribution, and spectral norms come from eigenvalues.
+"""
+
+import numpy as np
+
+from common.display import TrainingDisplay
+
+Array = np.ndarray
+State = tuple[Array, Array]
+LN2 = float(np.log(2))
+
+
+def sigmoid(z: Array) -> Array:
+    """1 / (1 + exp(-z)), with the exponential of negative numbers only."""
+    small = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1, small) / (1 + small)
+
+
+def check_shapes(**arrays: tuple[Array | None, str]) -> None:
+    """check_shapes(x=(x, "n t d"), w=(w, "d 4m")) raises ValueError unless the shapes fit.
+
+    Axes with the same letter have the same length, at least 1. None stands for "not there".
+    """
+    lengths: dict[str, int] = {}
+    for name, (array, axes) in arrays.items():
+        if array is None:
+            continue
+        letters = axes.split()
+        if array.ndim != len(letters):
+            raise ValueError(f"{name} has shape {array.shape}, but its axes are ({axes})")
+        for axis, length in zip(letters, array.shape, strict=True):
+            times, letter = (int(axis[0]), axis[1:]) if axis[0].isdigit() else (1, axis)
+            expected = times * lengths.setdefault(letter, length // times)
+            if length != expected or length == 0:
+                raise ValueError(f"{name} has shape {array.shape}: its axis {axis} doesn't fit")
+
+
+def check_mask(mask: Array | None) -> None:
+    """Raise ValueError unless the mask is None or of bool."""
+    if mask is not None and mask.dtype != np.bool_:
+        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+
+
+def check_ids(ids: Array, vocabulary: int) -> None:
+    """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"ids are integers, not {ids.dtype}")
+    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary):
+        raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
+
+
+def contract(axes: str, *arrays: Array) -> Array:
+    """The sum over products that the axes name, by matrix products where that is faster."""
+    return np.einsum(axes, *arrays, optimize=True)
+
+
+def gates_of(array: Array, count: int) -> Array:
+    """(..., count*m) as a view (..., count, m)."""
+    return array.reshape(*array.shape[:-1], count, -1)
+
+
+# Exercise 3.1
+
+
+def rnn_step_forward(
+    x: Array, h: Array, w_xh: Array, w_hh: Array, b_h: Array
+) -> tuple[Array, object]:
+    """tanh of three terms."""
+    check_shapes(x=(x, "n d"), h=(h, "n m"), w_xh=(w_xh, "d m"), w_hh=(w_hh, "m m"), b_h=(b_h, "m"))
+    h_next = np.tanh(contract("nd,dk->nk", x, w_xh) + contract("nm,mk->nk", h, w_hh) + b_h)
+    return h_next, [x, h, w_xh, w_hh, h_next]
+
+
+def rnn_step_backward(dh_next: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
+    """(dx, dh, dw_xh, dw_hh, db_h)."""
+    x, h, w_xh, w_hh, h_next = cache
+    dz = dh_next - dh_next * h_next**2
+    dx, dh = contract("nk,dk->nd", dz, w_xh), contract("nk,mk->nm", dz, w_hh)
+    return dx, dh, contract("nd,nk->dk", x, dz), contract("nm,nk->mk", h, dz), dz.sum(axis=0)
+
+
+def rnn_forward(
+    x: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, mask: Array | None = None
+) -> tuple[Array, object]:
+    """The mask as numbers: new * mask + old * (1 - mask)."""
+    check_shapes(
+        x=(x, "n t d"),
+        h0=(h0, "n m"),
+        w_xh=(w_xh, "d m"),
+        w_hh=(w_hh, "m m"),
+        b_h=(b_h, "m"),
+        mask=(mask, "n t"),
+    )
+    check_mask(mask)
+    n, t, _ = x.shape
+    keep = np.ones((n, t, 1), x.dtype) if mask is None else mask[:, :, None].astype(x.dtype)
+    z = contract("ntd,dk->ntk", x, w_xh) + b_h
+    states = np.empty((n, t + 1, len(b_h)), dtype=x.dtype)  # the first is h0
+    states[:, 0] = h0
+    for s in range(t):
+        new = np.tanh(z[:, s] + states[:, s] @ w_hh)
+        states[:, s + 1] = keep[:, s] * new + (1 - keep[:, s]) * states[:, s]
+    return states[:, 1:].copy(), [x, w_xh, w_hh, keep, states]
+
+
+def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
+    """A walk back for dz, then one contraction for each input."""
+    x, w_xh, w_hh, keep, states = cache
+    dz = np.zeros_like(dh)
+    dstate = np.zeros_like(states[:, 0])
+    for s in range(dh.shape[1] - 1, -1, -1):
+        dstate = dstate + dh[:, s]
+        dz[:, s] = keep[:, s] * dstate * (1 - states[:, s + 1] ** 2)
+        dstate = (1 - keep[:, s]) * dstate + contract("nk,mk->nm", dz[:, s], w_hh)
+    dx = contract("ntk,dk->ntd", dz, w_xh)
+    dw_xh = contract("ntd,ntk->dk", x, dz)
+    dw_hh = contract("ntm,ntk->mk", states[:, :-1], dz)
+    return dx, dstate, dw_xh, dw_hh, contract("ntk->k", dz)
+
+
+# Exercise 3.2
+
+
+def lstm_parameters(
+    rng: np.random.Generator, d: int, m: int, forget_bias: float = 1.0, dtype: str = "float32"
+) -> tuple[Array, Array, Array]:
+    """Both matrices in one draw."""
+    both = rng.uniform(-1, 1, size=(d + m, 4 * m)) / np.sqrt(m)
+    b = np.zeros((4, m), dtype=dtype)
+    b[1] = forget_bias
+    return both[:d].astype(dtype), both[d:].astype(dtype), b.ravel()
+
+
+def lstm_step_forward(
+    x: Array, h: Array, c: Array, w_x: Array, w_h: Array, b: Array
+) -> tuple[Array, Array, object]:
+    """The gates have an axis of their own."""
+    check_shapes(
+        x=(x, "n d"),
+        h=(h, "n m"),
+        c=(c, "n m"),
+        w_x=(w_x, "d 4m"),
+        w_h=(w_h, "m 4m"),
+        b=(b, "4m"),
+    )
+    x_and_h = np.concatenate([x, h], axis=1)
+    z = gates_of(x_and_h @ np.concatenate([w_x, w_h]) + b, 4)  # (n, 4, m)
+    gates = np.concatenate([sigmoid(z[:, :3]), np.tanh(z[:, 3:])], axis=1)
+    c_next = gates[:, 1] * c + gates[:, 0] * gates[:, 3]
+    return gates[:, 2] * np.tanh(c_next), c_next, [x, h, c, w_x, w_h, gates, np.tanh(c_next)]
+
+
+def lstm_step_backward(
+    dh_next: Array, dc_next: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """(dx, dh, dc, dw_x, dw_h, db)."""
+    x, h, c, w_x, w_h, gates, tanh_c = cache
+    dz, dc = gate_slopes(dh_next, dc_next, c, gates, tanh_c)
+    dx = contract("nqk,dqk->nd", dz, gates_of(w_x, 4))
+    dh = contract("nqk,mqk->nm", dz, gates_of(w_h, 4))
+    dw_x = contract("nd,nqk->dqk", x, dz).reshape(w_x.shape)
+    dw_h = contract("nm,nqk->mqk", h, dz).reshape(w_h.shape)
+    return dx, dh, dc, dw_x, dw_h, contract("nqk->qk", dz).ravel()
+
+
+def gate_slopes(
+    dh_next: Array, dc_next: Array, c: Array, gates: Array, tanh_c: Array
+) -> tuple[Array, Array]:
+    """The gradients of the sums that go into the gates (n, 4, m), and of the cell before."""
+    i, f, o, g = gates.transpose(1, 0, 2)
+    dc = dc_next + o * (1 - tanh_c**2) * dh_next
+    dgates = np.stack([dc * g, dc * c, dh_next * tanh_c, dc * i], axis=1)
+    slopes = gates * (1 - gates)
+    slopes[:, 3] = 1 - g**2
+    return dgates * slopes, dc * f
+
+
+def lstm_forward(
+    x: Array, h0: Array, c0: Array, w_x: Array, w_h: Array, b: Array, mask: Array | None = None
+) -> tuple[Array, Array, object]:
+    """The mask as numbers, once more."""
+    check_shapes(
+        x=(x, "n t d"),
+        h0=(h0, "n m"),
+        c0=(c0, "n m"),
+        w_x=(w_x, "d 4m"),
+        w_h=(w_h, "m 4m"),
+        b=(b, "4m"),
+        mask=(mask, "n t"),
+    )
+    check_mask(mask)
+    n, t, _ = x.shape
+    m = h0.shape[1]
+    keep = np.ones((n, t, 1), x.dtype) if mask is None else mask[:, :, None].astype(x.dtype)
+    z = contract("ntd,dk->tnk", x, w_x) + b
+    gates = np.empty((t, n, 4, m), dtype=x.dtype)
+    h, c = np.empty((t + 1, n, m), dtype=x.dtype), np.empty((t + 1, n, m), dtype=x.dtype)
+    tanh_c = np.empty((t, n, m), dtype=x.dtype)
+    h[0], c[0] = h0, c0
+    for s in range(t):
+        sums = gates_of(z[s] + h[s] @ w_h, 4)
+        gates[s, :, :3], gates[s, :, 3] = sigmoid(sums[:, :3]), np.tanh(sums[:, 3])
+        i, f, o, g = gates[s].transpose(1, 0, 2)
+        new = f * c[s] + i * g
+        tanh_c[s] = np.tanh(new)
+        c[s + 1] = keep[:, s] * new + (1 - keep[:, s]) * c[s]
+        h[s + 1] = keep[:, s] * o * tanh_c[s] + (1 - keep[:, s]) * h[s]
+    return np.moveaxis(h[1:], 0, 1).copy(), c[t].copy(), [x, h, c, w_x, w_h, gates, tanh_c, keep]
+
+
+def lstm_backward(
+    dh: Array, dc_last: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """A walk back for dz, then one contraction for each input."""
+    x, h, c, w_x, w_h, gates, tanh_c, keep = cache
+    dz = np.empty_like(gates)
+    dstate, dcell = np.zeros_like(dc_last), dc_last
+    for s in range(len(gates) - 1, -1, -1):
+        dstate = dstate + dh[:, s]
+        real, padding = keep[:, s], 1 - keep[:, s]
+        dz[s], dc = gate_slopes(real * dstate, real * dcell, c[s], gates[s], tanh_c[s])
+        dstate = padding * dstate + dz[s].reshape(len(dc), -1) @ w_h.T
+        dcell = padding * dcell + dc
+    dx = contract("tnqk,dqk->ntd", dz, gates_of(w_x, 4))
+    dw_x = contract("ntd,tnqk->dqk", x, dz).reshape(w_x.shape)
+    dw_h = contract("tnm,tnqk->mqk", h[:-1], dz).reshape(w_h.shape)
+    return dx, dstate, dcell, dw_x, dw_h, contract("tnqk->qk", dz).ravel()
+
+
+# Exercise 3.3
+
+
+def gru_step_forward(
+    x: Array, h: Array, w_x: Array, w_h: Array, b_x: Array, b_h: Array
+) -> tuple[Array, object]:
+    """The gates have an axis of their own."""
+    check_shapes(
+        x=(x, "n d"),
+        h=(h, "n m"),
+        w_x=(w_x, "d 3m"),
+        w_h=(w_h, "m 3m"),
+        b_x=(b_x, "3m"),
+        b_h=(b_h, "3m"),
+    )
+    a = contract("nd,dqk->qnk", x, gates_of(w_x, 3)) + gates_of(b_x, 3)[:, None]
+    u = contract("nm,mqk->qnk", h, gates_of(w_h, 3)) + gates_of(b_h, 3)[:, None]
+    r, z = sigmoid(a[0] + u[0]), sigmoid(a[1] + u[1])
+    g = np.tanh(a[2] + r * u[2])
+    return (1 - z) * g + z * h, [x, h, w_x, w_h, r, z, g, u[2]]
+
+
+def gru_step_backward(
+    dh_next: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """(dx, dh, dw_x, dw_h, db_x, db_h)."""
+    x, h, w_x, w_h, r, z, g, u_g = cache
+    dg = (1 - z) * (1 - g**2) * dh_next
+    da = np.stack([dg * u_g * r * (1 - r), (h - g) * z * (1 - z) * dh_next, dg], axis=1)
+    du = da.copy()  # (n, 3, m)
+    du[:, 2] *= r
+    dx = contract("nqk,dqk->nd", da, gates_of(w_x, 3))
+    dh = contract("nqk,mqk->nm", du, gates_of(w_h, 3)) + z * dh_next
+    dw_x = contract("nd,nqk->dqk", x, da).reshape(w_x.shape)
+    dw_h = contract("nm,nqk->mqk", h, du).reshape(w_h.shape)
+    return dx, dh, dw_x, dw_h, da.sum(axis=0).ravel(), du.sum(axis=0).ravel()
+
+
+# Exercise 3.4
+
+
+def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
+    """A one-hot axis, summed away."""
+    check_shapes(ids=(ids, "n t"), table=(table, "v e"))
+    check_ids(ids, len(table))
+    chosen = (ids[:, :, None] == np.arange(len(table))).astype(table.dtype)
+    return contract("ntv,ve->nte", chosen, table), [chosen]
+
+
+def embedding_backward(dout: Array, cache: object) -> Array:
+    """The same axis, summed the other way."""
+    return contract("ntv,nte->ve", cache[0], dout)
+
+
+def temporal_cross_entropy(
+    logits: Array, targets: Array, mask: Array | None = None
+) -> tuple[float, Array]:
+    """Through logaddexp, which is stable by itself."""
+    check_shapes(logits=(logits, "n t v"), targets=(targets, "n t"), mask=(mask, "n t"))
+    check_mask(mask)
+    mask = np.ones(targets.shape, dtype=bool) if mask is None else mask
+    check_ids(targets[mask], logits.shape[2])
+    if not mask.any():
+        return 0.0, np.zeros(logits.shape, dtype=logits.dtype)
+    keep = mask.astype(logits.dtype) / logits.dtype.type(mask.sum())
+    # A target that is out of range has no 1 in its row.
+    wanted = (targets[:, :, None] == np.arange(logits.shape[2])).astype(logits.dtype)
+    log_p = logits - np.logaddexp.reduce(logits, axis=2)[:, :, None]
+    loss = -contract("nt,ntv,ntv->", keep, wanted, log_p)
+    return float(loss), contract("nt,ntv->ntv", keep, np.exp(log_p) - wanted)
+
+
+# Exercise 3.5
+
+
+def clip_by_global_norm(
+    gradients: dict[str, Array], max_norm: float
+) -> tuple[dict[str, Array], float]:
+    """A sum of inner products."""
+    if not max_norm > 0:
+        raise ValueError(f"max_norm must be above 0, got {max_norm}")
+    total = 0.0
+    for gradient in gradients.values():
+        wide = gradient.astype(np.float64)
+        total += float(np.vdot(wide, wide))
+    norm = total**0.5
+    if not np.isfinite(norm):
+        raise ValueError(f"the norm of the gradients is {norm}")
+    divisor = max(norm / float(max_norm), 1.0)
+    return {name: gradient / divisor for name, gradient in gradients.items()}, norm
+
+
+def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
+    """Pairs of neighbours, cut up together."""
+    if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
+        raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
+    count = (len(ids) - 1) // (batch * window)
+    pairs = np.stack([ids[:-1], ids[1:]])[:, : batch * count * window]
+    inputs, targets = pairs.reshape(2, batch, count, window).swapaxes(1, 2)
+    return inputs, targets
+
+
+def truncated_bptt(
+    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, window: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The first window, and then the same again for what is left."""
+    if window < 1:
+        raise ValueError(f"a window has at least 1 step, got {window}")
+    check_shapes(x=(x, "n t d"), dh=(dh, "n t m"))
+    h, cache = rnn_forward(x[:, :window], h0, w_xh, w_hh, b_h)
+    dx, _, *weights = rnn_backward(dh[:, :window], cache)
+    if x.shape[1] <= window:
+        return h, dx, *weights
+    h_rest, dx_rest, *weights_rest = truncated_bptt(
+        x[:, window:], dh[:, window:], h[:, -1], w_xh, w_hh, b_h, window
+    )
+    sums = (a + b for a, b in zip(weights, weights_rest, strict=True))
+    return np.concatenate([h, h_rest], axis=1), np.concatenate([dx, dx_rest], axis=1), *sums
+
+
+# Exercise 3.6
+
+
+def gradient_norms_through_time(
+    cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
+) -> Array:
+    """The Jacobian of one step at a time, and products of them from the right."""
+    if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
+        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
+    check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
+    if (cell, len(state)) == ("rnn", 1):
+        forward, backward = rnn_step_forward, rnn_step_backward
+    elif (cell, len(state)) == ("lstm", 2):
+        forward, backward = lstm_step_forward, lstm_step_backward
+    else:
+        raise ValueError(f"no cell {cell!r} with {len(state)} states")
+    m, size = len(state[0]), len(state) * len(state[0])
+    # One row for each entry of the state, h and c side by side.
+    seeds = np.split(np.eye(size, dtype=x.dtype), len(state), axis=1)
+    now = [np.broadcast_to(part, (size, m)) for part in state]
+    jacobians = []
+    for row in x:
+        *now, cache = forward(np.broadcast_to(row, (size, len(row))), *now, *weights)
+        _, *gradients = backward(*seeds, cache)
+        jacobians.append(np.concatenate(gradients[: len(state)], axis=1))  # (size, size)
+    product = np.eye(size, dtype=x.dtype)
+    norms = [1.0]
+    for jacobian in jacobians[::-1]:
+        product = product @ jacobian
+        norms.append(spectral_norm(product[:m, :m]))
+    return np.array(norms[::-1], dtype=x.dtype)
+
+
+def spectral_norm(matrix: Array) -> float:
+    """The root of the largest eigenvalue of the matrix times its transpose."""
+    wide = matrix.astype(np.float64)
+    return float(np.sqrt(max(np.linalg.eigvalsh(wide @ wide.T)[-1], 0)))
+
+
+# Exercise 3.7
+
+
+class CharLM:
+    """Embedding, LSTM, dense layer."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        dtype: str = "float32",
+    ) -> None:
+        w_out = rng.uniform(-1, 1, size=(hidden, vocabulary)) / np.sqrt(hidden)
+        table = rng.normal(size=(vocabulary, embedding))
+        w_x, w_h, b = lstm_parameters(rng, embedding, hidden, 1.0, dtype)
+        arrays = (table, w_x, w_h, b, w_out, np.zeros(vocabulary))
+        names = ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
+        self.parameters = {n: a.astype(dtype) for n, a in zip(names, arrays, strict=True)}
+
+    def forward(self, ids: Array, state: State | None = None) -> tuple[Array, State]:
+        """(logits, state)."""
+        table, w_x, w_h, b, w_out, b_out = (
+            self.parameters[name] for name in ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
+        )
+        if state is None:
+            state = np.zeros((2, len(ids), len(w_out)), dtype=w_out.dtype)
+        vectors, _ = embedding_forward(ids, table)
+        h, c, _ = lstm_forward(vectors, state[0], state[1], w_x, w_h, b)
+        return contract("ntm,mv->ntv", h, w_out) + b_out, (h[:, -1], c)
+
+    def loss_and_gradients(
+        self, ids: Array, targets: Array, state: State | None = None
+    ) -> tuple[float, dict[str, Array], State]:
+        """(loss, gradients, state)."""
+        p = self.parameters
+        if state is None:
+            state = np.zeros((2, len(ids), len(p["w_out"])), dtype=p["w_out"].dtype)
+        vectors, chosen = embedding_forward(ids, p["embedding"])
+        h, c, cache = lstm_forward(vectors, state[0], state[1], p["w_x"], p["w_h"], p["b"])
+        logits = contract("ntm,mv->ntv", h, p["w_out"]) + p["b_out"]
+        loss, dlogits = temporal_cross_entropy(logits, targets)
+        dh = contract("ntv,mv->ntm", dlogits, p["w_out"])
+        dvectors, _, _, dw_x, dw_h, db = lstm_backward(dh, np.zeros_like(c), cache)
+        dw_out, db_out = contract("ntm,ntv->mv", h, dlogits), contract("ntv->v", dlogits)
+        dtable = embedding_backward(dvectors, chosen)
+        gradients = {"w_x": dw_x, "w_h": dw_h, "b": db, "w_out": dw_out, "b_out": db_out}
+        return loss, {**gradients, "embedding": dtable}, (h[:, -1], c)
+
+
+class Config:
+    """How to train. Build it with keywords: Config(steps=100, learning_rate=0.01)."""
+
+    def __init__(
+        self,
+        steps: int = 800,
+        batch: int = 32,
+        window: int = 32,
+        learning_rate: float = 0.02,
+        decay: float = 0.9975,
+        max_norm: float = 1.0,
+    ) -> None:
+        self.steps = steps  # weight updates in all, those before a resumed run included
+        self.batch = batch  # streams side by side
+        self.window = window  # characters of each stream in one step
+        self.learning_rate = learning_rate  # of step 0
+        self.decay = decay  # step k has the learning rate learning_rate * decay**k
+        self.max_norm = max_norm  # gradients are clipped to this
+
+
+def adam(
+    parameters: dict[str, Array],
+    gradients: dict[str, Array],
+    state: dict | None,
+    learning_rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+) -> tuple[dict[str, Array], dict]:
+    """One step of Adam. Returns (new parameters, new state); the first state is None."""
+    if state is None:
+        zeros = {name: np.zeros_like(array) for name, array in parameters.items()}
+        state = {"step": 0, "mean": zeros, "square": zeros}
+    step = state["step"] + 1
+    mean, square, updated = {}, {}, {}
+    for name, gradient in gradients.items():
+        mean[name] = beta1 * state["mean"][name] + (1 - beta1) * gradient
+        square[name] = beta2 * state["square"][name] + (1 - beta2) * gradient**2
+        size = np.sqrt(square[name] / (1 - beta2**step)) + epsilon
+        updated[name] = parameters[name] - learning_rate / (1 - beta1**step) * mean[name] / size
+    return updated, {"step": step, "mean": mean, "square": square}
+
+
+def train(model: CharLM, text_ids: Array, config: Config, state: object = None) -> dict:
+    """The windows as one long list of jobs, of which a resumed run skips the first."""
+    inputs, targets = make_windows(text_ids, config.batch, config.window)
+    count = len(inputs)
+    done = 0 if state is None else state["done"]
+    moments = None if state is None else state["moments"]
+    carried = None if state is None else state["carried"]
+    if state is not None:
+        for name in model.parameters:
+            model.parameters[name] = np.array(state["parameters"][name])
+    jobs = list(range(config.steps))[done:]
+    losses, norms, rates = [], [], []
+    with TrainingDisplay(len(jobs), title="character model") as display:
+        for job in jobs:
+            loss, gradients, carried = model.loss_and_gradients(
+                inputs[job % count], targets[job % count], carried if job % count else None
+            )
+            losses.append(loss)
+            if not np.isfinite(loss):
+                raise ValueError(f"training has diverged at step {job}: the loss is {loss}")
+            gradients, norm = clip_by_global_norm(gradients, config.max_norm)
+            norms.append(norm)
+            rates.append(config.learning_rate * config.decay**job)
+            new, moments = adam(model.parameters, gradients, moments, rates[-1])
+            model.parameters.update(new)
+            display.step(loss=loss, bits=loss / LN2)
+    last = {"done": done + len(jobs), "moments": moments, "carried": carried}
+    last["parameters"] = {name: array.copy() for name, array in model.parameters.items()}
+    bits = [loss / LN2 for loss in losses]
+    return {"loss": losses, "bits": bits, "norm": norms, "learning_rate": rates, "state": last}
+
+
+def bits_per_character(model: CharLM, ids: Array) -> float:
+    """In pieces of 77, each as long as the one before but for the last."""
+    if ids.ndim != 1 or len(ids) < 2:
+        raise ValueError(f"a text is one axis of 2 or more ids, not {ids.shape}")
+    total, state = 0.0, None
+    pieces = range(77, len(ids) - 1, 77)
+    inputs, targets = np.split(ids[:-1], pieces), np.split(ids[1:], pieces)
+    for now, following in zip(inputs, targets, strict=True):
+        logits, state = model.forward(now[None], state)
+        total += temporal_cross_entropy(logits, following[None])[0] * len(now)
+    return total / LN2 / (len(ids) - 1)
+
+
+def sample(
+    model: CharLM, prime: Array, length: int, temperature: float, rng: np.random.Generator
+) -> Array:
+    """One throw of a multinomial distribution for each id."""
+    check_shapes(prime=(prime, "p"))
+    if length < 0 or not 0 <= temperature < np.inf:
+        raise ValueError(f"bad length {length} or temperature {temperature}")
+    ids = np.zeros(length, dtype=np.int64)
+    logits, state = model.forward(prime[None])
+    for place in range(length):
+        scores = logits[0, -1].astype(np.float64)
+        if temperature == 0:
+            ids[place] = np.argmax(scores)
+        else:
+            scores = (scores - scores.max()) / temperature
+            p = np.exp(scores - np.logaddexp.reduce(scores))
+            ids[place] = np.argmax(rng.multinomial(1, p / p.sum()))
+        logits, state = model.forward(ids[None, place : place + 1], state)
+    return ids

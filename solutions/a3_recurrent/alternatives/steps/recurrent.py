@@ -1,0 +1,517 @@
+"""Assignment 3 step by step: every loop over time calls the step functions.
+
+The backward passes keep one cache for each step and add the weights' gradients up as they go. The
+embedding loops over positions, Jacobians are made row by row, and sampling looks a random number
+up in the cumulative sums of the probabilities.
+"""
+
+import numpy as np
+
+from common.display import TrainingDisplay
+
+Array = np.ndarray
+State = tuple[Array, Array]
+LN2 = float(np.log(2))
+
+
+def sigmoid(z: Array) -> Array:
+    """1 / (1 + exp(-z)), written so that no z overflows."""
+    return 0.5 * (1 + np.tanh(0.5 * z))
+
+
+def check_shapes(**arrays: tuple[Array | None, str]) -> None:
+    """check_shapes(x=(x, "n t d"), w=(w, "d 4m")) raises ValueError unless the shapes fit.
+
+    Axes with the same letter have the same length, at least 1. None stands for "not there".
+    """
+    lengths: dict[str, int] = {}
+    for name, (array, axes) in arrays.items():
+        if array is None:
+            continue
+        letters = axes.split()
+        if array.ndim != len(letters):
+            raise ValueError(f"{name} has shape {array.shape}, but its axes are ({axes})")
+        for axis, length in zip(letters, array.shape, strict=True):
+            times, letter = (int(axis[0]), axis[1:]) if axis[0].isdigit() else (1, axis)
+            expected = times * lengths.setdefault(letter, length // times)
+            if length != expected or length == 0:
+                raise ValueError(f"{name} has shape {array.shape}: its axis {axis} doesn't fit")
+
+
+def check_mask(mask: Array | None) -> None:
+    """Raise ValueError unless the mask is None or of bool."""
+    if mask is not None and mask.dtype != np.bool_:
+        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+
+
+def check_ids(ids: Array, vocabulary: int) -> None:
+    """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"ids are integers, not {ids.dtype}")
+    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary):
+        raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
+
+
+# Exercise 3.1
+
+
+def rnn_step_forward(
+    x: Array, h: Array, w_xh: Array, w_hh: Array, b_h: Array
+) -> tuple[Array, object]:
+    """One step; the cache holds the slope of tanh in place of its value."""
+    check_shapes(x=(x, "n d"), h=(h, "n m"), w_xh=(w_xh, "d m"), w_hh=(w_hh, "m m"), b_h=(b_h, "m"))
+    h_next = np.tanh(b_h + h @ w_hh + x @ w_xh)
+    return h_next, {"x": x, "h": h, "w_xh": w_xh, "w_hh": w_hh, "slope": 1 - h_next * h_next}
+
+
+def rnn_step_backward(dh_next: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
+    """(dx, dh, dw_xh, dw_hh, db_h)."""
+    dz = dh_next * cache["slope"]
+    dx = (cache["w_xh"] @ dz.T).T
+    dh = (cache["w_hh"] @ dz.T).T
+    return dx, dh, (dz.T @ cache["x"]).T, (dz.T @ cache["h"]).T, np.ones(len(dz), dz.dtype) @ dz
+
+
+def rnn_forward(
+    x: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, mask: Array | None = None
+) -> tuple[Array, object]:
+    """All steps, one call each; a masked row takes its old state back."""
+    check_shapes(
+        x=(x, "n t d"),
+        h0=(h0, "n m"),
+        w_xh=(w_xh, "d m"),
+        w_hh=(w_hh, "m m"),
+        b_h=(b_h, "m"),
+        mask=(mask, "n t"),
+    )
+    check_mask(mask)
+    states, caches = [h0], []
+    for s in range(x.shape[1]):
+        after, cache = rnn_step_forward(x[:, s], states[-1], w_xh, w_hh, b_h)
+        states.append(after if mask is None else np.where(mask[:, s : s + 1], after, states[-1]))
+        caches.append(cache)
+    return np.stack(states[1:], axis=1), (caches, mask)
+
+
+def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
+    """All steps backwards; a masked row sends nothing through the step, and all of it around."""
+    caches, mask = cache
+    dxs, dstate, totals = [], 0, None
+    for s in reversed(range(len(caches))):
+        dstate = dh[:, s] + dstate
+        through = dstate if mask is None else np.where(mask[:, s : s + 1], dstate, 0)
+        dx, dbefore, *weights = rnn_step_backward(through, caches[s])
+        dxs.insert(0, dx)
+        totals = (
+            weights if totals is None else [a + b for a, b in zip(totals, weights, strict=True)]
+        )
+        dstate = dbefore + (dstate - through)
+    return np.stack(dxs, axis=1), dstate, *totals
+
+
+# Exercise 3.2
+
+
+def lstm_parameters(
+    rng: np.random.Generator, d: int, m: int, forget_bias: float = 1.0, dtype: str = "float32"
+) -> tuple[Array, Array, Array]:
+    """The bias first, then the weights, from numbers between 0 and 1."""
+    b = np.concatenate([np.zeros(m), np.full(m, forget_bias), np.zeros(2 * m)])
+    w_h, w_x = ((2 * rng.random((rows, 4 * m)) - 1) / m**0.5 for rows in (m, d))
+    return w_x.astype(dtype), w_h.astype(dtype), b.astype(dtype)
+
+
+def lstm_step_forward(
+    x: Array, h: Array, c: Array, w_x: Array, w_h: Array, b: Array
+) -> tuple[Array, Array, object]:
+    """One step, gate by gate."""
+    check_shapes(
+        x=(x, "n d"),
+        h=(h, "n m"),
+        c=(c, "n m"),
+        w_x=(w_x, "d 4m"),
+        w_h=(w_h, "m 4m"),
+        b=(b, "4m"),
+    )
+    m = h.shape[1]
+    z = x @ w_x
+    z += h @ w_h
+    z += b
+    i, f, o = sigmoid(z[:, :m]), sigmoid(z[:, m : 2 * m]), sigmoid(z[:, 2 * m : 3 * m])
+    g = np.tanh(z[:, 3 * m :])
+    c_next = f * c + i * g
+    tanh_c = np.tanh(c_next)
+    return o * tanh_c, c_next, (x, h, c, w_x, w_h, (i, f, o, g), tanh_c)
+
+
+def lstm_step_backward(
+    dh_next: Array, dc_next: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """(dx, dh, dc, dw_x, dw_h, db)."""
+    x, h, c, w_x, w_h, (i, f, o, g), tanh_c = cache
+    m = h.shape[1]
+    dc = dc_next + dh_next * o * (1 - tanh_c * tanh_c)
+    dz = np.empty((len(h), 4 * m), dtype=h.dtype)
+    dz[:, :m] = dc * g * (i - i * i)
+    dz[:, m : 2 * m] = dc * c * (f - f * f)
+    dz[:, 2 * m : 3 * m] = dh_next * tanh_c * (o - o * o)
+    dz[:, 3 * m :] = dc * i * (1 - g * g)
+    return dz @ w_x.T, dz @ w_h.T, dc * f, x.T @ dz, h.T @ dz, dz.sum(axis=0)
+
+
+def lstm_forward(
+    x: Array, h0: Array, c0: Array, w_x: Array, w_h: Array, b: Array, mask: Array | None = None
+) -> tuple[Array, Array, object]:
+    """All steps, one call each."""
+    check_shapes(x=(x, "n t d"), h0=(h0, "n m"), c0=(c0, "n m"), mask=(mask, "n t"))
+    check_mask(mask)
+    h, c, states, caches = h0, c0, [], []
+    for s in range(x.shape[1]):
+        h_new, c_new, cache = lstm_step_forward(x[:, s], h, c, w_x, w_h, b)
+        if mask is not None:
+            real = mask[:, s : s + 1]
+            h_new, c_new = np.where(real, h_new, h), np.where(real, c_new, c)
+        h, c = h_new, c_new
+        states.append(h)
+        caches.append(cache)
+    return np.stack(states, axis=1), c, (caches, mask)
+
+
+def lstm_backward(
+    dh: Array, dc_last: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """All steps backwards, with a sum of the weights' gradients that grows step by step."""
+    caches, mask = cache
+    dx, dw_x, dw_h, db = [], 0, 0, 0
+    dstate, dcell = np.zeros_like(dc_last), dc_last
+    for s in reversed(range(len(caches))):
+        dstate = dstate + dh[:, s]
+        real = None if mask is None else mask[:, s : s + 1]
+        dh_in, dc_in = (dstate, dcell) if real is None else (dstate * real, dcell * real)
+        dx_s, dh_before, dc_before, dw_x_s, dw_h_s, db_s = lstm_step_backward(
+            dh_in, dc_in, caches[s]
+        )
+        if real is not None:
+            dh_before, dc_before = dh_before + dstate * ~real, dc_before + dcell * ~real
+        dstate, dcell = dh_before, dc_before
+        dx.append(dx_s)
+        dw_x, dw_h, db = dw_x + dw_x_s, dw_h + dw_h_s, db + db_s
+    return np.stack(dx[::-1], axis=1), dstate, dcell, dw_x, dw_h, db
+
+
+# Exercise 3.3
+
+
+def gru_step_forward(
+    x: Array, h: Array, w_x: Array, w_h: Array, b_x: Array, b_h: Array
+) -> tuple[Array, object]:
+    """One step, with a matrix product for each gate."""
+    check_shapes(
+        x=(x, "n d"),
+        h=(h, "n m"),
+        w_x=(w_x, "d 3m"),
+        w_h=(w_h, "m 3m"),
+        b_x=(b_x, "3m"),
+        b_h=(b_h, "3m"),
+    )
+    m = h.shape[1]
+    gates = [slice(k * m, (k + 1) * m) for k in range(3)]
+    a = [x @ w_x[:, gate] + b_x[gate] for gate in gates]
+    u = [h @ w_h[:, gate] + b_h[gate] for gate in gates]
+    r, z = sigmoid(a[0] + u[0]), sigmoid(a[1] + u[1])
+    g = np.tanh(a[2] + r * u[2])
+    return g + z * (h - g), (x, h, w_x, w_h, r, z, g, u[2])
+
+
+def gru_step_backward(
+    dh_next: Array, cache: object
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """(dx, dh, dw_x, dw_h, db_x, db_h)."""
+    x, h, w_x, w_h, r, z, g, u_g = cache
+    dg = (dh_next - dh_next * z) * (1 - g * g)
+    dr, dz = dg * u_g * r * (1 - r), dh_next * (h - g) * z * (1 - z)
+    da, du = np.hstack([dr, dz, dg]), np.hstack([dr, dz, r * dg])
+    return da @ w_x.T, du @ w_h.T + z * dh_next, x.T @ da, h.T @ du, da.sum(0), du.sum(0)
+
+
+# Exercise 3.4
+
+
+def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
+    """np.take copies the rows."""
+    check_shapes(ids=(ids, "n t"), table=(table, "v e"))
+    check_ids(ids, len(table))
+    return np.take(table, ids, axis=0), {"ids": ids.copy(), "rows": len(table)}
+
+
+def embedding_backward(dout: Array, cache: object) -> Array:
+    """Position by position."""
+    dtable = np.zeros((cache["rows"], dout.shape[2]), dtype=dout.dtype)
+    for row, gradient in zip(cache["ids"].ravel(), dout.reshape(-1, dout.shape[2]), strict=True):
+        dtable[row] += gradient
+    return dtable
+
+
+def temporal_cross_entropy(
+    logits: Array, targets: Array, mask: Array | None = None
+) -> tuple[float, Array]:
+    """Only the real positions are looked at; they stand in a list."""
+    check_shapes(logits=(logits, "n t v"), targets=(targets, "n t"), mask=(mask, "n t"))
+    check_mask(mask)
+    mask = np.ones(targets.shape, dtype=bool) if mask is None else mask
+    check_ids(targets[mask], logits.shape[2])
+    dlogits = np.zeros_like(logits)
+    if not mask.any():
+        return 0.0, dlogits
+    real, labels = logits[mask], targets[mask]  # (k, v), (k,)
+    rows = np.arange(len(real))
+    real = real - real.max(axis=1, keepdims=True)
+    sums = np.exp(real).sum(axis=1)
+    loss = float(np.mean(np.log(sums) - real[rows, labels]))
+    p = np.exp(real) / sums[:, None]
+    p[rows, labels] -= 1
+    dlogits[mask] = p / len(real)
+    return loss, dlogits
+
+
+# Exercise 3.5
+
+
+def clip_by_global_norm(
+    gradients: dict[str, Array], max_norm: float
+) -> tuple[dict[str, Array], float]:
+    """The norm of the norms."""
+    if not max_norm > 0:
+        raise ValueError(f"max_norm must be above 0, got {max_norm}")
+    norms = [np.linalg.norm(array.astype(np.float64).ravel()) for array in gradients.values()]
+    norm = float(np.linalg.norm(norms))
+    if not np.isfinite(norm):
+        raise ValueError("a gradient is not finite")
+    if norm <= max_norm:
+        return {name: array.copy() for name, array in gradients.items()}, norm
+    scale = max_norm / norm
+    return {name: (scale * array).astype(array.dtype) for name, array in gradients.items()}, norm
+
+
+def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
+    """Window by window, stream by stream."""
+    if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
+        raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
+    count = (len(ids) - 1) // (batch * window)
+    inputs = np.empty((count, batch, window), dtype=ids.dtype)
+    targets = np.empty_like(inputs)
+    for b in range(batch):
+        for k in range(count):
+            begin = (b * count + k) * window
+            inputs[k, b] = ids[begin : begin + window]
+            targets[k, b] = ids[begin + 1 : begin + window + 1]
+    return inputs, targets
+
+
+def truncated_bptt(
+    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, window: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """All steps forward first; backwards, the gradient of the state is forgotten at each border."""
+    check_shapes(x=(x, "n t d"), dh=(dh, "n t m"), h0=(h0, "n m"))
+    if window < 1:
+        raise ValueError(f"a window has at least 1 step, got {window}")
+    h, (caches, _) = rnn_forward(x, h0, w_xh, w_hh, b_h)
+    dx = np.empty_like(x)
+    totals = [np.zeros_like(w_xh), np.zeros_like(w_hh), np.zeros_like(b_h)]
+    dstate = np.zeros_like(h0)
+    for s in reversed(range(x.shape[1])):
+        dx[:, s], dstate, *weights = rnn_step_backward(dh[:, s] + dstate, caches[s])
+        for total, part in zip(totals, weights, strict=True):
+            total += part
+        if s % window == 0:
+            dstate = np.zeros_like(h0)
+    return h, dx, *totals
+
+
+# Exercise 3.6
+
+
+def gradient_norms_through_time(
+    cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
+) -> Array:
+    """One sequence forward; then for each entry of the last state one walk back."""
+    if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
+        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
+    check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
+    if cell == "rnn" and len(state) == 1:
+        forward, backward = rnn_step_forward, rnn_step_backward
+    elif cell == "lstm" and len(state) == 2:
+        forward, backward = lstm_step_forward, lstm_step_backward
+    else:
+        raise ValueError(f"no cell {cell!r} with {len(state)} states")
+    now, caches = [part[None] for part in state], []
+    for row in x:
+        *now, cache = forward(row[None], *now, *weights)
+        caches.append(cache)
+    m = len(state[0])
+    jacobians = np.zeros((len(x) + 1, m, m), dtype=x.dtype)
+    for k in range(m):
+        gradients = [np.zeros_like(part)[None] for part in state]
+        gradients[0][0, k] = 1
+        jacobians[-1, k] = gradients[0]
+        for s in reversed(range(len(x))):
+            gradients = backward(*gradients, caches[s])[1 : 1 + len(state)]
+            jacobians[s, k] = gradients[0]
+    return np.linalg.svd(jacobians, compute_uv=False).max(axis=1)
+
+
+# Exercise 3.7
+
+
+class CharLM:
+    """Embedding, LSTM, dense layer; both methods share one walk forward."""
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        vocabulary: int,
+        embedding: int,
+        hidden: int,
+        dtype: str = "float32",
+    ) -> None:
+        self.parameters = {"embedding": rng.standard_normal((vocabulary, embedding)).astype(dtype)}
+        names = ("w_x", "w_h", "b")
+        arrays = lstm_parameters(rng, embedding, hidden, dtype=dtype)
+        self.parameters.update(zip(names, arrays, strict=True))
+        w_out = (2 * rng.random((hidden, vocabulary)) - 1) / hidden**0.5
+        self.parameters["w_out"] = w_out.astype(dtype)
+        self.parameters["b_out"] = np.zeros(vocabulary, dtype=dtype)
+
+    def walk(self, ids: Array, state: State | None) -> tuple:
+        """Logits, the state after the last id, the hidden states and the caches."""
+        p = self.parameters
+        if state is None:
+            zeros = np.zeros((len(ids), len(p["w_out"])), dtype=p["w_out"].dtype)
+            state = zeros, zeros
+        vectors, seen = embedding_forward(ids, p["embedding"])
+        h, c, cache = lstm_forward(vectors, *state, p["w_x"], p["w_h"], p["b"])
+        n, t, m = h.shape
+        logits = h.reshape(n * t, m) @ p["w_out"] + p["b_out"]
+        return logits.reshape(n, t, -1), (h[:, -1].copy(), c), h, seen, cache
+
+    def forward(self, ids: Array, state: State | None = None) -> tuple[Array, State]:
+        """(logits, state)."""
+        return self.walk(ids, state)[:2]
+
+    def loss_and_gradients(
+        self, ids: Array, targets: Array, state: State | None = None
+    ) -> tuple[float, dict[str, Array], State]:
+        """(loss, gradients, state)."""
+        logits, after, h, seen, cache = self.walk(ids, state)
+        loss, dlogits = temporal_cross_entropy(logits, targets)
+        gradients = {}
+        gradients["b_out"] = dlogits.sum(axis=(0, 1))
+        gradients["w_out"] = np.tensordot(h, dlogits, axes=([0, 1], [0, 1]))
+        dh = dlogits @ self.parameters["w_out"].T
+        dvectors, _, _, *weights = lstm_backward(dh, np.zeros_like(after[1]), cache)
+        gradients["w_x"], gradients["w_h"], gradients["b"] = weights
+        gradients["embedding"] = embedding_backward(dvectors, seen)
+        return loss, gradients, after
+
+
+class Config:
+    """How to train. Build it with keywords: Config(steps=100, learning_rate=0.01)."""
+
+    def __init__(
+        self,
+        steps: int = 800,
+        batch: int = 32,
+        window: int = 32,
+        learning_rate: float = 0.02,
+        decay: float = 0.9975,
+        max_norm: float = 1.0,
+    ) -> None:
+        self.steps = steps  # weight updates in all, those before a resumed run included
+        self.batch = batch  # streams side by side
+        self.window = window  # characters of each stream in one step
+        self.learning_rate = learning_rate  # of step 0
+        self.decay = decay  # step k has the learning rate learning_rate * decay**k
+        self.max_norm = max_norm  # gradients are clipped to this
+
+
+def adam(
+    parameters: dict[str, Array],
+    gradients: dict[str, Array],
+    state: dict | None,
+    learning_rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+) -> tuple[dict[str, Array], dict]:
+    """One step of Adam. Returns (new parameters, new state); the first state is None."""
+    if state is None:
+        zeros = {name: np.zeros_like(array) for name, array in parameters.items()}
+        state = {"step": 0, "mean": zeros, "square": zeros}
+    step = state["step"] + 1
+    mean, square, updated = {}, {}, {}
+    for name, gradient in gradients.items():
+        mean[name] = beta1 * state["mean"][name] + (1 - beta1) * gradient
+        square[name] = beta2 * state["square"][name] + (1 - beta2) * gradient**2
+        size = np.sqrt(square[name] / (1 - beta2**step)) + epsilon
+        updated[name] = parameters[name] - learning_rate / (1 - beta1**step) * mean[name] / size
+    return updated, {"step": step, "mean": mean, "square": square}
+
+
+def train(model: CharLM, text_ids: Array, config: Config, state: object = None) -> dict:
+    """The weights are changed in place; everything that must survive lies in one dict."""
+    inputs, targets = make_windows(text_ids, config.batch, config.window)
+    now = {"step": 0, "streams": None, "adam": None} if state is None else dict(state)
+    for name, array in now.pop("weights", {}).items():
+        model.parameters[name][...] = array
+    history = {"loss": [], "bits": [], "norm": [], "learning_rate": []}
+    with TrainingDisplay(max(config.steps - now["step"], 0), title="character model") as display:
+        while now["step"] < config.steps:
+            k = now["step"] % len(inputs)
+            carried = now["streams"] if k else None
+            loss, gradients, now["streams"] = model.loss_and_gradients(
+                inputs[k], targets[k], carried
+            )
+            if not np.isfinite(loss):
+                raise ValueError(f"step {now['step']}: the loss is {loss}")
+            gradients, norm = clip_by_global_norm(gradients, config.max_norm)
+            rate = config.learning_rate * config.decay ** now["step"]
+            new, now["adam"] = adam(model.parameters, gradients, now["adam"], rate)
+            for name, array in model.parameters.items():
+                array[...] = new[name]
+            now["step"] += 1
+            figures = {"loss": loss, "bits": loss / LN2, "norm": norm, "learning_rate": rate}
+            for name, figure in figures.items():
+                history[name].append(figure)
+            display.step(loss=loss, bits=loss / LN2)
+    weights = {name: array.copy() for name, array in model.parameters.items()}
+    return history | {"state": now | {"weights": weights}}
+
+
+def bits_per_character(model: CharLM, ids: Array) -> float:
+    """The whole text at once, in float64 from the logits on."""
+    if ids.ndim != 1 or len(ids) < 2:
+        raise ValueError(f"a text is one axis of 2 or more ids, not {ids.shape}")
+    logits, _ = model.forward(ids[None, :-1])
+    loss, _ = temporal_cross_entropy(logits.astype(np.float64), ids[None, 1:])
+    return loss / LN2
+
+
+def sample(
+    model: CharLM, prime: Array, length: int, temperature: float, rng: np.random.Generator
+) -> Array:
+    """Inverse transform: the first id whose cumulative probability exceeds a random number."""
+    if prime.ndim != 1 or len(prime) == 0 or length < 0 or not 0 <= temperature < np.inf:
+        raise ValueError(f"bad prime {prime.shape}, length {length} or temperature {temperature}")
+    ids = []
+    logits, state = model.forward(prime[None])
+    while len(ids) < length:
+        scores = logits[0, -1].astype(np.float64)
+        scores -= scores.max()
+        if temperature == 0:
+            new = int(np.flatnonzero(scores == 0)[0])
+        else:
+            sums = np.cumsum(np.exp(scores / temperature))
+            new = int(np.searchsorted(sums, sums[-1] * rng.random(), side="right"))
+        ids.append(new)
+        logits, state = model.forward(np.array([[new]]), state)
+    return np.array(ids, dtype=np.int64)
