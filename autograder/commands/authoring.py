@@ -35,6 +35,9 @@ def answers(assignments: tuple[str, ...]) -> None:
 def figures(assignments: tuple[str, ...]) -> None:
     """Draw the figures of the handouts."""
     for assignment in chosen(assignments):
+        if not (ROOT / "solutions" / assignment.name / "figures.py").is_file():
+            click.echo(f"{assignment.short} has no figures: solutions/{assignment.name}/figures.py")
+            continue
         script = importlib.import_module(f"solutions.{assignment.name}.figures")
         for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
             click.echo(f"written: {file.relative_to(ROOT)}")

@@ -1,24 +1,16 @@
 """The command that proves the graders."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 
 from autograder.commands.authoring import chosen
+from autograder.commands.progress import progress_bar
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, build
 from autograder.proving.case import ONE_SALT, Scope
@@ -48,11 +40,8 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
         raise CourseError("--seeds must be at least 1.")
     scope = ONE_SALT if quick else Scope(seeds, True)
     proofs = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     for assignment in chosen(assignments):
-        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-            bar = progress.add_task(f"proving {assignment.short}", total=None)
-            show = partial(show_progress, progress, bar)
+        with progress_bar(console, f"proving {assignment.short}") as show:
             proof, evidence = verify_assignment(assignment, scope, show)
         if not proof.all_problems and record_public(assignment, evidence):
             console.print(f"written: {public_file(assignment).relative_to(ROOT)}")
@@ -67,11 +56,6 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
         console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
     console.print("Written: dist/proof.html, dist/proof.json")
     sys.exit(1 if problems else 0)
-
-
-def show_progress(progress: Progress, bar: TaskID, done: int, total: int) -> None:
-    """Move the progress bar."""
-    progress.update(bar, completed=done, total=total)
 
 
 def still_valid(fresh: list[Proof], dist: Path) -> list[Proof]:

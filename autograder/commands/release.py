@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.authoring import chosen
+from autograder.commands.progress import status_line
 from autograder.proving.release import Row
 from autograder.proving.release import release as release_assignment
 from common.roster import format_points
@@ -17,8 +18,8 @@ WIDEST = 200
 def release(assignments: tuple[str, ...]) -> None:
     """Generate, build and check everything; what hasn't changed isn't done again."""
     console = Console()
-    with console.status("looking for changes") as status:
-        rows = [release_assignment(entry, status.update) for entry in chosen(assignments)]
+    with status_line(console) as say:
+        rows = [release_assignment(entry, say) for entry in chosen(assignments)]
     lines = table(rows)
     # A log or a narrow window must show whole names and numbers, too.
     needed = console.measure(lines, options=console.options.update_width(WIDEST)).maximum

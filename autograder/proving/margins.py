@@ -42,19 +42,38 @@ def margins(right: Iterable[Verdict], wrong: Iterable[list[Verdict]]) -> list[Ma
             key = (verdict.test, tolerance)
             noise[key] = max(noise.get(key, 0.0), error)
     for version in wrong:
-        caught = {verdict.exercise for verdict in version if not verdict.passed}
+        least = smallest_that_counts(version)
         for verdict in version:
             for error, tolerance in verdict.compared:
                 key = (verdict.test, tolerance)
-                # An error that a tolerance swallows is what this is about, unless the exercise
-                # catches that version by another comparison: what is plain in float64 may be
-                # too small to see in float32.
-                if error <= tolerance and verdict.exercise in caught:
-                    continue
                 above = FACTOR * max(noise.get(key, 0.0), tolerance / NOISE_PART)
-                if error > above and math.isfinite(error):
+                above = max(above, least.get(verdict.exercise, 0.0) * tolerance)
+                if error > 0 and error >= above and math.isfinite(error):
                     nearest[key] = min(nearest.get(key, math.inf), error)
     return [
         Margin(test, tolerance, noise[test, tolerance], nearest.get((test, tolerance)))
         for test, tolerance in noise
     ]
+
+
+def smallest_that_counts(version: list[Verdict]) -> dict[str, float]:
+    """For each exercise, which errors of a wrong version count, as a multiple of the tolerance.
+
+    Inputs are drawn anew each semester, so in one of many comparisons a wrong version may be off
+    by any little. That matters only where nothing else catches it:
+    - an exercise that catches it plainly by one comparison may miss it by others;
+    - an exercise that it costs nothing must be far from noticing it, if another one catches it.
+    """
+    caught = {verdict.exercise for verdict in version if not verdict.passed}
+    plain = {verdict.exercise for verdict in version if is_plain(verdict)}
+    if not plain:
+        return {}
+    others = {verdict.exercise for verdict in version} - caught
+    return dict.fromkeys(others, 1 / FACTOR) | dict.fromkeys(plain, float(FACTOR))
+
+
+def is_plain(verdict: Verdict) -> bool:
+    """Whether a test failed by more than a little: by a large error, or by something else."""
+    wrong = [(error, tolerance) for error, tolerance in verdict.compared if error > tolerance]
+    by_far = any(error >= FACTOR * tolerance for error, tolerance in wrong)
+    return not verdict.passed and (by_far or not wrong)

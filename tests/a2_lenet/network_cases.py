@@ -47,9 +47,13 @@ def draw_quarter_weights(rng, sizes):
     """Weights that make sums of products with such images exact in float32, up to the logits.
 
     The last weights are any small numbers: equal ones would let gradients cancel to mere noise,
-    and large ones would leave nothing of most probabilities.
+    and large ones would leave nothing of most probabilities. Biases lie off the grid of the sums
+    that they are added to, so that no sum is 0: the slope of relu there is for exercise 2.1.
     """
     weights = {name: draw_quarters(rng, shape) for name, shape in sizes.shapes.items()}
+    biases = [name for name in weights if name.endswith(".b")]
+    for layer, name in enumerate(biases):
+        weights[name] += 0.5 ** (5 + 3 * layer)  # sums: in 1/16, then 1/128, then 1/1024
     return weights | {"dense2.w": 0.3 * rng.normal(size=sizes.shapes["dense2.w"])}
 
 

@@ -1,14 +1,17 @@
 """Tests of the front doors: the command line, the Makefile, CI's script and the README."""
 
+import io
 import re
 import shutil
 import sys
 
 import pytest
+from rich.console import Console
 
 from autograder.__main__ import COMMANDS, is_there
 from autograder.__main__ import run as run_command
-from common.assignment import ROOT
+from autograder.commands.progress import progress_bar
+from common.assignment import ROOT, load_all
 from tests.tooling.scratch import copy_repo, give_python, python, run, script
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -78,7 +81,8 @@ def test_what_a_person_can_put_right_is_one_sentence_and_exit_code_2(
 def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
     command = ("-m", "autograder", "grade", "a9", ".")
     result = python(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
-    sentence = "There is no assignment 'a9'. There are: a1.\n"
+    there = ", ".join(entry.short for entry in load_all())
+    sentence = f"There is no assignment 'a9'. There are: {there}.\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
 
 
@@ -226,3 +230,15 @@ def test_the_readme_names_only_targets_that_exist():
     named = set(re.findall(r"(?:`|^    )make ([a-z]+)", text, re.MULTILINE))
     assert {"test", "grade"} <= named
     assert named <= {*TARGETS, "submission"}
+
+
+@pytest.mark.parametrize(("every", "lines"), [(0.0, 3), (60.0, 0)])
+def test_a_log_gets_a_line_now_and_then(every, lines, monkeypatch):
+    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", every)
+    console = Console(file=io.StringIO(), width=80)
+    with progress_bar(console, "proving a1") as show:
+        for done in (1, 2, 3):
+            show(done, 3)
+    said = console.file.getvalue().splitlines()
+    assert len(said) == lines
+    assert all(re.fullmatch(r"proving a1: \d of 3 \(0 s\)", line) for line in said)

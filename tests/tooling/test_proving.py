@@ -274,8 +274,29 @@ def test_a_mistake_that_a_tolerance_swallows_is_a_problem():
     (margin,) = margins(right, [[swallowed]])
     assert margin.nearest == 5e-10
     assert "a mistake is off by only 5.0e-10" in margin.problem
-    elsewhere = verdict(test="test_b", passed=False, compared=((0.5, 1e-9),))
-    assert margins(right, [[swallowed, elsewhere]])[0].nearest is None
+
+
+def test_a_mistake_needs_one_comparison_in_each_exercise_that_catches_it_plainly():
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    little, plain = ((4e-9, 1e-9),), ((0.5, 1e-9),)
+    near = verdict(passed=False, compared=little)
+    assert margins(right, [[near]])[0].nearest == 4e-9
+    same_test = verdict(passed=False, compared=(*little, *plain))
+    assert margins(right, [[same_test]])[0].nearest == 0.5
+    same_exercise = verdict(test="test_b", passed=False, compared=plain)
+    assert margins(right, [[near, same_exercise]])[0].nearest is None
+    by_words = verdict(test="test_b", passed=False, compared=())
+    assert margins(right, [[near, by_words]])[0].nearest is None
+    elsewhere = verdict(test="test_b", exercise="1.9", passed=False, compared=plain)
+    assert margins(right, [[near, elsewhere]])[0].nearest == 4e-9
+
+
+@pytest.mark.parametrize(("error", "nearest"), [(5e-11, None), (5e-10, 5e-10)])
+def test_an_exercise_that_a_mistake_costs_nothing_must_be_far_from_noticing_it(error, nearest):
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    here = verdict(passed=True, compared=((error, 1e-9),))
+    elsewhere = verdict(test="test_b", exercise="1.9", passed=False, compared=((0.5, 1e-9),))
+    assert margins(right, [[here, elsewhere]])[0].nearest == nearest
 
 
 def test_an_exact_comparison_needs_no_margin():

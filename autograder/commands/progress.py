@@ -1,0 +1,48 @@
+"""Shows how far something is: in place on a terminal, by a line now and then in a log."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+LINE_EVERY = 10.0  # seconds
+
+
+class LogLines:
+    """Lines of a log, at most one in a while."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.begin = self.said = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print it, unless another line was printed just now."""
+        now = time.monotonic()
+        if now - self.said >= LINE_EVERY:
+            self.said = now
+            self.console.print(f"{text} ({now - self.begin:.0f} s)")
+
+
+@contextmanager
+def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that is told how much of how much is done."""
+    if not console.is_terminal:
+        log = LogLines(console)
+        yield lambda done, total: log.say(f"{what}: {done} of {total}")
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+@contextmanager
+def status_line(console: Console) -> Iterator[Callable[[str], None]]:
+    """A function that is told what is being done."""
+    if not console.is_terminal:
+        yield LogLines(console).say
+        return
+    with console.status("looking for changes") as status:
+        yield status.update
