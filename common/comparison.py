@@ -196,10 +196,16 @@ def check_values(
     if error <= tolerance:
         return
     wrong = int((difference > tolerance * (scale or 1.0)).sum())
+    sentence, where = f"{what} is wrong.", "It is off"
+    if expected.ndim:
+        sentence = f"{what} has the right shape, but {share(wrong, expected.size)} are wrong."
+        where = (
+            f"{wrong} of {expected.size} values are off. "
+            f"The largest error is at {place(worst, axes)}"
+        )
     failure = Failure(
-        f"{what} has the right shape, but {share(wrong, expected.size)} are wrong.",
-        f"{wrong} of {expected.size} values are off. The largest error is at "
-        f"{place(worst, axes)}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
+        sentence,
+        f"{where}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
         f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
         relation=relation(actual, expected, axes),
         evidence=Evidence(LOG.checks, actual, ""),
@@ -218,11 +224,10 @@ def share(part: int, whole: int) -> str:
 
 
 def place(index: Sequence[Any], axes: Sequence[str] | None) -> str:
-    """An index in words: "image 0, channel 2, row 1, column 1"."""
-    if not index:
-        return "the only value"
-    names = axes or [f"axis {axis}" for axis in range(len(index))]
-    return ", ".join(f"{name} {int(at)}" for name, at in zip(names, index, strict=True))
+    """An index in words: "image 0, channel 2, row 1, column 1"; [0, 2, 1, 1] without names."""
+    if axes is None:
+        return str([int(at) for at in index])
+    return ", ".join(f"{name} {int(at)}" for name, at in zip(axes, index, strict=True))
 
 
 def kind_of(value: Any) -> str:
@@ -243,4 +248,6 @@ def kind_of(value: Any) -> str:
     for kind, words in kinds.items():
         if isinstance(value, kind):
             return words
+    if isinstance(value, np.generic):
+        return f"a NumPy number ({value.dtype})"
     return "some other object"

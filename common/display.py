@@ -160,7 +160,7 @@ class Lines:
             print(text, file=self.stream or sys.stderr, flush=True)
 
     def close(self, status: Status, failed: bool) -> None:
-        self.note(f"{status.title}: {'stopped by an error, ' if failed else ''}{status.summary}")
+        self.note(f"{status.title}: {'stopped early, ' if failed else ''}{status.summary}")
 
 
 class Bar:
@@ -200,7 +200,7 @@ class Bar:
     def close(self, status: Status, failed: bool) -> None:
         words = [*status.figure_words, f"in {clock(status.seconds)}"]
         try:
-            self.draw(status, ", ".join([*words, "stopped by an error"] if failed else words))
+            self.draw(status, ", ".join([*words, "stopped early"] if failed else words))
         finally:
             self.progress.stop()  # gives the cursor back
 

@@ -1,5 +1,6 @@
 """Why a test failed, in words: one record that every page, table and terminal is made from."""
 
+import re
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from common.evidence import Evidence
 
+# What a stub says: "LeNet.forward: exercise 2.3 is yours to write".
+UNWRITTEN = re.compile(r"([\w.]+): exercise [\d.]+ is yours to write")
 TRACEBACK_LIMIT = 4000
 BROKEN_TEST = (
     "The test itself broke here. This is a fault of the course, not yours: please tell the staff."
@@ -113,7 +116,7 @@ def explain(error: BaseException) -> Explanation:
 def explain_students(error: BaseException, call: StudentCall) -> Explanation:
     """Words for an exception that student code raised."""
     if isinstance(error, NotImplementedError):
-        return Explanation(f"{call.function} is not written yet.")
+        return explain_unwritten(error, call)
     kind = builtin_name(error)
     article = "an" if kind[0] in "AEIOU" else "a"
     message = str(error)[:TRACEBACK_LIMIT]
@@ -121,3 +124,11 @@ def explain_students(error: BaseException, call: StudentCall) -> Explanation:
         f"{call.function} raised {article} {kind}.",
         "\n".join(part for part in (f"{kind}: {message}", call.traceback) if part),
     )
+
+
+def explain_unwritten(error: NotImplementedError, call: StudentCall) -> Explanation:
+    """Words for a stub: the function that was called, or another one that it needs."""
+    stub = UNWRITTEN.match(str(error))
+    if stub is None or call.function in stub[1].split("."):
+        return Explanation(f"{call.function} is not written yet.")
+    return Explanation(f"{call.function} needs something that is not written yet.", stub[0])

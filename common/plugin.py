@@ -221,7 +221,14 @@ def words(item: pytest.Item, error: BaseException) -> str:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Points by exercise, and how many are decided by hidden tests."""
     for name, tally in config.stash[POINTS].items():
-        write_points(terminalreporter, load_assignment(name), tally)
+        assignment = load_assignment(name)
+        write_points(terminalreporter, assignment, tally)
+        own = config.getoption("prerequisites") == "own" and config.getoption("impl") != "solutions"
+        if own and assignment.prerequisites and tally.earned != tally.shown:
+            terminalreporter.write_line(
+                f"  They ran on your own {' and '.join(assignment.prerequisites)}; with "
+                "--prerequisites=standin they run on code that is known to be right."
+            )
 
 
 def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:

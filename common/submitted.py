@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from common.assignment import STANDINS
+from common.errors import CourseError
 from common.failures import Failure, ForbiddenCall, builtin_name
 from common.forbidden import Guard
 
@@ -43,7 +44,12 @@ def load_standins(modules: Iterable[str], guard: Guard) -> None:
     """
     for standin in modules:
         *_, name, module = standin.split(".")
-        front = front_of(importlib.import_module(standin), guard)
+        try:
+            front = front_of(importlib.import_module(standin), guard)
+        except ModuleNotFoundError as error:
+            raise CourseError(
+                f"The stand-in for {name} needs {error.name}: `pip install -r requirements.txt`."
+            ) from None
         package = ModuleType(f"assignments.{name}")
         package.__path__ = []
         package = sys.modules.setdefault(package.__name__, package)
@@ -129,7 +135,7 @@ def unimportable(file: str, kind: str, details: str = "") -> Failure:
 def without_prerequisite(file: str, package: str) -> Failure:
     return Failure(
         f"{file} needs your assignments/{package}, which isn't here.",
-        help="Put that folder beside this one, or run pytest with --prerequisites=standin.",
+        help="Put that folder beside this one, or use --prerequisites=standin.",
     )
 
 

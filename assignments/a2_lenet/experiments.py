@@ -267,6 +267,10 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"there is no experiment '{unknown[0]}'; there are {names}")
     if options.seed < 0 or (options.epochs is not None and options.epochs < 1):
         parser.error("--epochs must be at least 1, --seed at least 0")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"can't write to {options.out}: {error.strerror}")
     options.epochs = options.epochs or (2 if options.quick else 5)
     return options
 

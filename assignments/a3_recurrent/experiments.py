@@ -75,7 +75,7 @@ def fresh_cells(inputs: int, hidden: int, seed: int):
 # The memory task: one symbol to keep, then fillers to ignore
 
 SYMBOLS, FILLERS = 8, 8
-HIDDEN = {"rnn": 72, "lstm": 32}  # about 6,500 weights each
+HIDDEN = {"rnn": 72, "lstm": 32}  # 6,992 and 6,536 weights
 RATE, BATCH, GOOD = 0.01, 32, 0.99
 
 CONTESTANTS = {
@@ -271,6 +271,12 @@ def main() -> None:
     unknown = [name for name in options.names if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"there is no experiment {unknown[0]!r}: choose from {', '.join(EXPERIMENTS)}")
+    if options.seed < 0:
+        parser.error("--seed must be at least 0")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"can't write to {options.out}: {error.strerror}")
     try:
         for name in options.names or EXPERIMENTS:
             EXPERIMENTS[name](options.out, options.quick, options.seed)

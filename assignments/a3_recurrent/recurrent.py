@@ -61,12 +61,21 @@ def check_mask(mask: Bool[Array, "n t"] | None) -> None:
         raise ValueError(f"a mask is of bool, not of {mask.dtype}")
 
 
-def check_ids(ids: Int[Array, "..."], vocabulary: int) -> None:
+def check_ids(ids: Int[Array, "..."], vocabulary: float) -> None:
     """Given: raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"ids are integers, not {ids.dtype}")
     if ids.size and (ids.min() < 0 or ids.max() >= vocabulary):
         raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
+
+
+def check_same_shapes(parameters: dict[str, Array], others: dict[str, Array]) -> None:
+    """Given: raise ValueError unless both dicts have the same names, with arrays of one shape."""
+    if parameters.keys() != others.keys():
+        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
+    for name, array in parameters.items():
+        if array.shape != others[name].shape:
+            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
 
 
 # Exercise 3.1
@@ -372,6 +381,7 @@ def make_windows(
     and if the text is too short for one window.
     """
     check_shapes(ids=(ids, "length"))
+    check_ids(ids, np.inf)
     if batch < 1 or window < 1 or len(ids) <= batch * window:
         raise ValueError(f"{len(ids)} ids make no {batch} streams with a window of {window}")
     raise NotImplementedError("make_windows: exercise 3.5 is yours to write")
@@ -499,7 +509,10 @@ class CharLM:
 
 
 class Config:
-    """Given: how to train. Build it with keywords: Config(steps=100, learning_rate=0.01)."""
+    """Given: how to train. Build it with keywords: Config(steps=100, learning_rate=0.01).
+
+    Raises ValueError for settings that make no sense, such as a negative number of steps.
+    """
 
     def __init__(
         self,
@@ -510,6 +523,13 @@ class Config:
         decay: float = 0.9975,
         max_norm: float = 1.0,
     ) -> None:
+        if steps < 0 or batch < 1 or window < 1:
+            raise ValueError(f"{steps} steps of {batch} streams and windows of {window} can't be")
+        if not (learning_rate > 0 and 0 < decay <= 1 and max_norm > 0):
+            raise ValueError(
+                f"learning_rate ({learning_rate}) and max_norm ({max_norm}) must be above 0, "
+                f"decay ({decay}) above 0 and at most 1"
+            )
         self.steps = steps  # weight updates in all, those before a resumed run included
         self.batch = batch  # streams side by side
         self.window = window  # characters of each stream in one step
@@ -561,12 +581,13 @@ def train(
         "bits": the same in bits per character
         "norm": the norm of the gradients before clipping
         "learning_rate"
-    and with "state": plain data (arrays, numbers, and tuples, lists and dicts of them) that train
-    takes as `state` to go on after the last step. With a fresh model of the same sizes, the same
-    text and the same config but for a larger `steps`, it then gives exactly the numbers of a run
-    that was never interrupted. A state is not changed by being used, nor by further training.
+    and with "state": plain data (dicts, lists and tuples of arrays, numbers, strings and None) that
+    train takes as `state` to go on after the last step. With a fresh model of the same sizes, the
+    same text and the same config but for a larger `steps`, it then gives exactly the numbers of a
+    run that was never interrupted. A state is not changed by being used, nor by further training.
 
-    Raises ValueError when the loss is not finite, naming the step.
+    Raises ValueError when the loss is not finite, naming the step k, which counts from 0. Raises it
+    too when the arrays of the state don't fit the model (check_same_shapes).
     """
     raise NotImplementedError("train: exercise 3.7 is yours to write")
 
@@ -599,6 +620,7 @@ def sample(
     length is below 0, and if temperature is below 0 or not finite.
     """
     check_shapes(prime=(prime, "p"))
+    check_ids(prime, len(model.parameters["embedding"]))
     if length < 0:
         raise ValueError(f"length must be at least 0, got {length}")
     if not 0 <= temperature < np.inf:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from common.assignment import ROOT, Assignment
+from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError
 
 HEADING = re.compile(r"# \[(\w+)\]")
@@ -29,10 +29,14 @@ def read_parts(file: Path = ROOT / "requirements.txt") -> dict[str, list[str]]:
 
 
 def student_requirements(assignment: Assignment) -> str:
-    """What a student installs for an assignment: the common part, and the libraries it uses."""
+    """What a student installs: the common part, and the libraries of all assignments so far.
+
+    Of earlier ones too: a handout that is unzipped over another brings its own list.
+    """
     parts = read_parts()
     pinned = {line.partition("==")[0]: line for part in PARTS for line in parts[part]}
-    needed = [*parts["student"], *(pinned[name] for name in assignment.preloaded if name in pinned)]
+    used = [name for one in load_all() if one.name <= assignment.name for name in one.preloaded]
+    needed = [*parts["student"], *(pinned[name] for name in used if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 
 

@@ -444,6 +444,8 @@ def predict(
     model: object, images: Num[Array, "n 1 s s"], batch_size: int = 100
 ) -> Int[Array, " n"]:
     """Given: the label with the largest logit for each image; the first one on a tie."""
+    if len(images) == 0:
+        raise ValueError("there are no images")
     starts = range(0, len(images), batch_size)
     return np.concatenate(
         [model.forward(images[start : start + batch_size]).argmax(axis=1) for start in starts]
@@ -454,6 +456,8 @@ def evaluate(
     model: object, images: Num[Array, "n 1 s s"], labels: Int[Array, " n"], batch_size: int = 100
 ) -> tuple[float, float]:
     """Given: the mean loss over all images, and the share of them that get the right label."""
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(f"there are {len(images)} images and {len(labels)} labels")
     loss, right = 0.0, 0
     for start in range(0, len(images), batch_size):
         batch = slice(start, start + batch_size)
@@ -510,8 +514,8 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
         go on from it more than once.
 
     Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both count
-    from 1, steps within their epoch. Raises it too when the arrays of the state don't fit the model
-    (check_same_shapes).
+    from 1, steps within their epoch; a loss over all images belongs to the last step of its epoch.
+    Raises it too when the arrays of the state don't fit the model (check_same_shapes).
     Shows the loss of each step and a line per epoch while it runs:
     `with TrainingDisplay(total_steps, title="training") as display`, then `display.step(loss=...)`
     after each step and `display.note("...")` after each epoch.

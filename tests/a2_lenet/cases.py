@@ -223,6 +223,7 @@ def check_layers_stay_apart(student, oracle, rng, shape, dense):
     for i, dx in zip(order, call_each(student.flatten_backward, calls), strict=True):
         assert_close(dx, dxs[i], what="dx of flatten (several calls in a row)")
     check_unchanged("flatten_forward", student.flatten_forward, dxs[0])
+    check_unchanged("flatten_backward", student.flatten_backward, *calls[0])
 
 
 def forward_caches(student, name, calls):

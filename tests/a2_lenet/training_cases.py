@@ -358,29 +358,31 @@ def state_of(history):
     return state
 
 
-def check_diverges(student, rng, n, batch_size, step, learning_rate=1e300, poisoned=False):
+def check_diverges(student, rng, n, batch_size, step, learning_rate=1e300, poisoned=None):
     """A loss that is not finite raises ValueError, with the epoch and the step counted from 1.
 
     In float32, a learning rate of 1e300 makes every weight infinite at once, so that the loss of
-    the second step is not finite, whatever the images. Poisoned, the last biases are NaN from the
-    start, and so is the first loss.
+    the second step is not finite, whatever the images. With poisoned weights, the last biases are
+    NaN from the start, and so is the first loss. With a poisoned validation image and small steps,
+    the loss over the validation images is the first that is not finite.
     """
     images, labels = draw_images(rng, n, TINY.image_size), draw_labels(rng, n, TINY.classes)
-    data = make_data(student, images, labels)
+    held_out = np.full_like(images, np.nan) if poisoned == "validation" else images
+    data = make_data(student, images, labels, held_out, labels)
     settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
     config = student.Config(learning_rate=learning_rate, **settings)
     model, _ = build_drawn(student, "LeNet", rng, TINY, "float32")
-    if poisoned:
+    if poisoned == "weights":
         write_into(model, "parameters", {"dense2.b": np.full(TINY.classes, np.nan)})
     try:
         student.train(model, data, config)
     except ValueError as error:
-        told = re.search(rf"epoch\D*1\b.*step\D*{step}\b", str(error), re.IGNORECASE | re.DOTALL)
+        first, then = r"epoch\D*(?<!-)1\b", rf"step\D*(?<!-){step}\b"
         check(
-            told is not None,
+            re.search(f"{first}.*{then}", str(error), re.IGNORECASE | re.DOTALL) is not None,
             "The ValueError of a run that diverges must name the epoch and the step, from 1 on.",
             f"It says: {error}",
-            "check_loss says it; call it with each step's loss, before the weights change.",
+            "check_loss says it; call it with each loss as soon as it is known.",
         )
         return
     check(False, "There should be a ValueError for a loss that is not finite.")

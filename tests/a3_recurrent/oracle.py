@@ -138,6 +138,7 @@ def truncated_bptt(x, dh, h0, w_xh, w_hh, b_h, window):
 
 def rnn_norms(x, h0, w_xh, w_hh, b_h):
     """The spectral norm of the Jacobian of the last state of nn.RNN by each state."""
+    dtype = _float_type(x, h0, w_xh, w_hh, b_h)
     x, h0, *weights = _tensors((x, h0, w_xh, w_hh, b_h))
     states = torch.cat([h0[None], _rnn(x[None], h0[None], *weights, None)[0]])
 
@@ -147,11 +148,12 @@ def rnn_norms(x, h0, w_xh, w_hh, b_h):
 
         return run
 
-    return _jacobian_norms(last_from, states)
+    return _jacobian_norms(last_from, states).astype(dtype)
 
 
 def lstm_norms(x, h0, c0, w_x, w_h, b):
     """The same for nn.LSTM, with c_s held fixed."""
+    dtype = _float_type(x, h0, c0, w_x, w_h, b)
     x, h0, c0, *weights = _tensors((x, h0, c0, w_x, w_h, b))
     states, cells = [h0], [c0]
     for row in x:
@@ -165,7 +167,7 @@ def lstm_norms(x, h0, c0, w_x, w_h, b):
 
         return run
 
-    return _jacobian_norms(last_from, states)
+    return _jacobian_norms(last_from, states).astype(dtype)
 
 
 def char_lm(ids, embedding, w_x, w_h, b, w_out, b_out, h=None, c=None):

@@ -44,6 +44,7 @@ from tests.a3_recurrent.model_cases import (
     check_most_likely,
     check_names_step,
     check_resumed,
+    check_strange_state,
     check_trained_model,
     check_training,
     compare_forward,
@@ -263,7 +264,7 @@ def test_lstm_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, r
 def test_lstm_is_not_much_slower_than_its_matrix_products(student, rng, oracle):
     """Both passes together take at most 7 times as long as the matrix products in them.
 
-    That is a bit more than what 4 times PyTorch's time comes to.
+    That is a bit more than what 5 times PyTorch's time comes to; the docstring asks for 4.
     """
     check_lstm_speed(student, oracle, rng)
 
@@ -525,6 +526,7 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
         ("a text of no ids", (ids[:0], 3, 4)),
         ("a batch of 0", (ids, 0, 4)),
         ("a window of 0", (ids, 3, 0)),
+        ("ids that are floats", (ids.astype(np.float64), 3, 4)),
     ):
         check_refused(situation, student.make_windows, *arguments)
 
@@ -581,10 +583,14 @@ def test_gradient_norms_of_an_lstm_move_h_alone(student, rng, oracle):
 
 @weight(1)
 @number("3.6")
-def test_gradient_norms_leave_inputs_alone_and_refuse_other_cells(student, rng):
-    """Inputs stay; a cell of another name, or with the wrong states or weights: ValueError."""
+def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, rng, oracle):
+    """float32, views, inputs that stay; another cell, wrong states or weights: ValueError."""
     function = student.gradient_norms_through_time
     for kind in ("rnn", "lstm"):
+        single = draw_cell(rng, kind, 3, 2, 4, np.float32)
+        check_norms(student, oracle, kind, *single, "float32")
+        x, state, weights = draw_cell(rng, kind, 4, 3, 2)
+        check_norms(student, oracle, kind, transposed(x), state, weights, "a view")
         x, state, weights = draw_cell(rng, kind, 3, 2, 4)
         results = call_each(function, [(kind, x, state, weights)] * 2)
         again = "norms (the same call again)"
@@ -712,8 +718,8 @@ def test_train_goes_on_exactly_where_it_stopped(student, rng):
 
 @weight(1)
 @number("3.7")
-def test_train_stops_when_the_loss_is_not_finite(student, rng):
-    """A loss of NaN raises ValueError that names the step; a right model trains on."""
+def test_train_stops_when_the_loss_is_not_finite_and_refuses_strange_states(student, rng):
+    """A loss of NaN raises ValueError that names the step; so does a state of another model."""
     parameters = draw_parameters(rng, 5, 2, 3, np.float32)
     text = rng.integers(0, 5, size=60)
     config = {"steps": 4, "batch": 2, "window": 4}
@@ -727,13 +733,14 @@ def test_train_stops_when_the_loss_is_not_finite(student, rng):
     config = student.Config(**config, learning_rate=1e300)
     message = check_refused(situation, student.train, model, text, config)
     check_names_step(message, 1)
+    check_strange_state(student, rng, text)
 
 
 @weight(1)
 @number("3.7")
 def test_bits_per_character_reads_the_text_as_one_stream(student, rng, oracle):
     """PyTorch's mean of -log2 p over all characters but the first; equal logits give log2 of 8."""
-    for length, dtype in ((2, np.int64), (9, np.uint8), (700, np.int64)):
+    for length, dtype in ((2, np.int64), (9, np.uint8), (2001, np.int64)):
         parameters = draw_parameters(rng, 5, 2, 3)
         ids = rng.integers(0, 5, size=length).astype(dtype)
         expected = oracle.bits_per_character(ids, *parameters.values())
@@ -788,6 +795,8 @@ def test_sample_takes_any_length_and_refuses_what_makes_no_sense(student, rng):
     check_unchanged("sample", student.sample, model, prime, 3, 1.0, generator)
     for situation, arguments in (
         ("an empty prime", (prime[:0], 3, 1.0)),
+        ("an id that the model doesn't know", (np.array([2, 4]), 3, 1.0)),
+        ("such an id with a length of 0", (np.array([4]), 0, 1.0)),
         ("a length below 0", (prime, -1, 1.0)),
         ("a temperature below 0", (prime, 3, -0.5)),
         ("a temperature of infinity", (prime, 3, np.inf)),

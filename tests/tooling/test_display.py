@@ -82,7 +82,7 @@ def test_in_a_pipe_an_error_passes_and_the_last_line_names_it():
     result = python("-c", PROGRAM, "fail", cwd=ROOT)
     assert result.returncode == 1
     assert "RuntimeError: on purpose" in result.stderr
-    assert "LeNet [a2]: stopped by an error, 3/4 steps in 0:00" in result.stderr
+    assert "LeNet [a2]: stopped early, 3/4 steps in 0:00" in result.stderr
 
 
 def test_on_a_terminal_there_is_a_bar_and_stdout_stays_clean():
@@ -100,7 +100,7 @@ def test_on_a_terminal_there_is_a_bar_and_stdout_stays_clean():
 def test_on_a_terminal_an_error_passes_and_the_cursor_comes_back():
     _, shown, code = on_a_terminal("fail")
     assert code == 1
-    assert "stopped by an error" in shown
+    assert "stopped early" in shown
     assert "RuntimeError: on purpose" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 

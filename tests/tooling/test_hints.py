@@ -175,3 +175,15 @@ def test_no_relation_is_told_where_none_holds(array):
     assert relation(np.zeros(4), np.zeros(4), None) == ""
     assert relation(np.ones(1), np.full(1, 2.0), None) == ""
     assert relation(array[:1], array, AXES) == ""
+
+
+def test_nothing_is_said_of_relations_that_mislead():
+    array = np.random.default_rng(3).normal(size=(4, 5))
+    assert relation(array * (1 + 1e-8), array, AXES[-2:]) == ""  # "a constant factor of 1"
+    border = array.copy()
+    border[0] += 1
+    assert relation(border, array, ("image", "class")) == ""
+    assert "border" in relation(border, array, ("row", "column"))
+    last = array + 1.5 * np.arange(4)[::-1, None] ** 2
+    assert relation(last, array, None) == ""
+    assert relation(last, array, ("image", "class")) == "It is right for the last image only."

@@ -453,8 +453,9 @@ class Run:
             self.optimize(gradients, learning_rate)
             self.history["step_loss"].append(loss)
             display.step(loss=loss)
-        self.measure("", data.train_images, data.train_labels, len(batches))
-        self.measure("validation_", data.validation_images, data.validation_labels, len(batches))
+        self.measure("", data.train_images, data.train_labels, number, len(batches))
+        held_out = (data.validation_images, data.validation_labels)
+        self.measure("validation_", *held_out, number, len(batches))
         self.history["learning_rate"].append(learning_rate)
 
         accuracies = self.history["validation_accuracy"]
@@ -462,10 +463,10 @@ class Run:
             self.best_epoch, self.best = number, copies(self.model.parameters)
         display.note(f"epoch {number + 1}: validation accuracy {accuracies[-1]:.4f}")
 
-    def measure(self, prefix: str, images: Array, labels: Array, step: int) -> None:
+    def measure(self, prefix: str, images: Array, labels: Array, number: int, step: int) -> None:
         """Add loss and accuracy to the history."""
         loss, accuracy = evaluate(self.model, images, labels)
-        check_loss(loss, self.epochs_done, step)
+        check_loss(loss, number + 1, step)
         self.history[prefix + "loss"].append(loss)
         self.history[prefix + "accuracy"].append(accuracy)
 

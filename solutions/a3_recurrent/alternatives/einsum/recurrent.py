@@ -45,7 +45,16 @@ def check_mask(mask: Array | None) -> None:
         raise ValueError(f"a mask is of bool, not of {mask.dtype}")
 
 
-def check_ids(ids: Array, vocabulary: int) -> None:
+def check_same_shapes(parameters: dict[str, Array], others: dict[str, Array]) -> None:
+    """Raise ValueError unless both dicts have the same names, with arrays of one shape."""
+    if parameters.keys() != others.keys():
+        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
+    for name, array in parameters.items():
+        if array.shape != others[name].shape:
+            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
+
+
+def check_ids(ids: Array, vocabulary: float) -> None:
     """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"ids are integers, not {ids.dtype}")
@@ -327,6 +336,7 @@ def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
     """Pairs of neighbours, cut up together."""
     if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
         raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
+    check_ids(ids, np.inf)
     count = (len(ids) - 1) // (batch * window)
     pairs = np.stack([ids[:-1], ids[1:]])[:, : batch * count * window]
     inputs, targets = pairs.reshape(2, batch, count, window).swapaxes(1, 2)
@@ -453,6 +463,13 @@ class Config:
         decay: float = 0.9975,
         max_norm: float = 1.0,
     ) -> None:
+        if steps < 0 or batch < 1 or window < 1:
+            raise ValueError(f"{steps} steps of {batch} streams and windows of {window} can't be")
+        if not (learning_rate > 0 and 0 < decay <= 1 and max_norm > 0):
+            raise ValueError(
+                f"learning_rate ({learning_rate}) and max_norm ({max_norm}) must be above 0, "
+                f"decay ({decay}) above 0 and at most 1"
+            )
         self.steps = steps  # weight updates in all, those before a resumed run included
         self.batch = batch  # streams side by side
         self.window = window  # characters of each stream in one step
@@ -492,6 +509,7 @@ def train(model: CharLM, text_ids: Array, config: Config, state: object = None) 
     moments = None if state is None else state["moments"]
     carried = None if state is None else state["carried"]
     if state is not None:
+        check_same_shapes(model.parameters, state["parameters"])
         for name in model.parameters:
             model.parameters[name] = np.array(state["parameters"][name])
     jobs = list(range(config.steps))[done:]
@@ -536,6 +554,7 @@ def sample(
     check_shapes(prime=(prime, "p"))
     if length < 0 or not 0 <= temperature < np.inf:
         raise ValueError(f"bad length {length} or temperature {temperature}")
+    check_ids(prime, len(model.parameters["embedding"]))
     ids = np.zeros(length, dtype=np.int64)
     logits, state = model.forward(prime[None])
     for place in range(length):

@@ -45,7 +45,16 @@ def check_mask(mask: Array | None) -> None:
         raise ValueError(f"a mask is of bool, not of {mask.dtype}")
 
 
-def check_ids(ids: Array, vocabulary: int) -> None:
+def check_same_shapes(parameters: dict[str, Array], others: dict[str, Array]) -> None:
+    """Raise ValueError unless both dicts have the same names, with arrays of one shape."""
+    if parameters.keys() != others.keys():
+        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
+    for name, array in parameters.items():
+        if array.shape != others[name].shape:
+            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
+
+
+def check_ids(ids: Array, vocabulary: float) -> None:
     """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"ids are integers, not {ids.dtype}")
@@ -434,6 +443,7 @@ def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
     """By the index that each entry has in the text."""
     if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
         raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
+    check_ids(ids, np.inf)
     count = (len(ids) - 1) // (batch * window)
     k, b, s = np.ogrid[:count, :batch, :window]
     places = (b * count + k) * window + s
@@ -550,6 +560,13 @@ class Config:
         decay: float = 0.9975,
         max_norm: float = 1.0,
     ) -> None:
+        if steps < 0 or batch < 1 or window < 1:
+            raise ValueError(f"{steps} steps of {batch} streams and windows of {window} can't be")
+        if not (learning_rate > 0 and 0 < decay <= 1 and max_norm > 0):
+            raise ValueError(
+                f"learning_rate ({learning_rate}) and max_norm ({max_norm}) must be above 0, "
+                f"decay ({decay}) above 0 and at most 1"
+            )
         self.steps = steps  # weight updates in all, those before a resumed run included
         self.batch = batch  # streams side by side
         self.window = window  # characters of each stream in one step
@@ -592,6 +609,7 @@ class Trainer:
     def load(self, state: list) -> None:
         """Take up a run where it was left."""
         self.done, self.carried, self.moments, parameters = state
+        check_same_shapes(self.model.parameters, parameters)
         self.model.parameters = {name: array.copy() for name, array in parameters.items()}
 
     def save(self) -> list:
@@ -662,6 +680,7 @@ def sample(
     check_shapes(prime=(prime, "p"))
     if length < 0 or not 0 <= temperature < np.inf:
         raise ValueError(f"bad length {length} or temperature {temperature}")
+    check_ids(prime, len(model.parameters["embedding"]))
     ids, state = list(prime), None
     unread = prime
     for _ in range(length):
