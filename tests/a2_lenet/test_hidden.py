@@ -300,10 +300,7 @@ def test_train_stops_other_runs_that_diverge(student, rng):
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
     check_diverges(student, rng, n=9, batch_size=3, step=2)
     check_diverges(student, rng, n=4, batch_size=4, step=1)
-    check_diverges(student, rng, n=5, batch_size=2, step=1, poisoned="weights")
-    check_diverges(
-        student, rng, n=7, batch_size=3, step=3, learning_rate=1e-3, poisoned="validation"
-    )
+    check_diverges(student, rng, n=5, batch_size=2, step=1, poisoned=True)
     check_strange_state(student, rng)
 
 

@@ -433,10 +433,7 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(stu
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
     check_diverges(student, rng, n=6, batch_size=2, step=2)
     check_diverges(student, rng, n=3, batch_size=5, step=1)
-    check_diverges(student, rng, n=4, batch_size=3, step=1, poisoned="weights")
-    check_diverges(
-        student, rng, n=5, batch_size=3, step=2, learning_rate=1e-3, poisoned="validation"
-    )
+    check_diverges(student, rng, n=4, batch_size=3, step=1, poisoned=True)
     check_strange_state(student, rng)
 
 

@@ -358,21 +358,20 @@ def state_of(history):
     return state
 
 
-def check_diverges(student, rng, n, batch_size, step, learning_rate=1e300, poisoned=None):
+def check_diverges(student, rng, n, batch_size, step, poisoned=False):
     """A loss that is not finite raises ValueError, with the epoch and the step counted from 1.
 
     In float32, a learning rate of 1e300 makes every weight infinite at once, so that the loss of
-    the second step is not finite, whatever the images. With poisoned weights, the last biases are
-    NaN from the start, and so is the first loss. With a poisoned validation image and small steps,
-    the loss over the validation images is the first that is not finite.
+    the second step is not finite, whatever the images; where an epoch has one step, the loss over
+    all images after it comes first. Poisoned, the last biases are NaN from the start, and so is the
+    first loss.
     """
     images, labels = draw_images(rng, n, TINY.image_size), draw_labels(rng, n, TINY.classes)
-    held_out = np.full_like(images, np.nan) if poisoned == "validation" else images
-    data = make_data(student, images, labels, held_out, labels)
+    data = make_data(student, images, labels)
     settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
-    config = student.Config(learning_rate=learning_rate, **settings)
+    config = student.Config(learning_rate=1e300, **settings)
     model, _ = build_drawn(student, "LeNet", rng, TINY, "float32")
-    if poisoned == "weights":
+    if poisoned:
         write_into(model, "parameters", {"dense2.b": np.full(TINY.classes, np.nan)})
     try:
         student.train(model, data, config)
