@@ -18,7 +18,11 @@ def hint_file(
     which many mistakes change alike.
     """
     failed = {
-        mistake.name: [v for v in verdicts[mistake.name] if not v.passed and v.hidden == hidden]
+        mistake.name: [
+            verdict
+            for verdict in verdicts[mistake.name]
+            if not verdict.passed and verdict.hidden == hidden and not verdict.training
+        ]
         for mistake in mistakes
     }
     ranked = sorted(mistakes, key=lambda mistake: (len(failed[mistake.name]), mistake.name))
@@ -26,7 +30,7 @@ def hint_file(
         Sighting(verdict.test, verdict.check, mistake.name, verdict.seen)
         for mistake in ranked
         for verdict in failed[mistake.name]
-        if verdict.seen is not None and not verdict.training
+        if verdict.seen is not None
     ]
     sightings = without_doubles(sightings)
     seen = {sighting.mistake for sighting in sightings}

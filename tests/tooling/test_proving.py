@@ -18,10 +18,13 @@ from autograder.proving.mutants import mutants
 from autograder.proving.page import proof_page
 from autograder.proving.pool import Pool
 from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.sightings import hint_file
 from autograder.proving.verify import judge_mistake, judge_right, judge_stub
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
+from common.evidence import Evidence
 from common.failures import BROKEN_TEST
+from common.hints import fingerprint
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
 
 A1 = load_assignment("a1")
@@ -467,3 +470,17 @@ def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path
         ended = outcome(grade("", tests=tests, patient=patient), "test_two")
         assert [compared.error for compared in ended.compared] == errors
         assert "first has the right shape" in ended.explanation.sentence
+
+
+def test_training_has_no_say_in_hints():
+    """So that the proof in `make test`, which trains no mistakes, records the same hints."""
+    seen = fingerprint(Evidence(1, None, "said"))
+    failed = msgspec.structs.replace(verdict(passed=False), check=1, seen=seen)
+    trained = msgspec.structs.replace(failed, test="test_learns", training=True)
+    other = msgspec.structs.replace(failed, test="test_b")
+    both = [mistake(name="a"), mistake(name="b")]
+    quick = hint_file(both, {"a": [failed], "b": [other]}, hidden=False)
+    whole = hint_file(both, {"a": [failed, trained], "b": [other]}, hidden=False)
+    assert [*quick.hints.items()] == [*whole.hints.items()]
+    assert quick.sightings == whole.sightings
+    assert [entry.test for entry in whole.sightings] == ["test_a", "test_b"]
