@@ -27,6 +27,7 @@ class Limits(Record, frozen=True):
     test_seconds: Annotated[float, Meta(gt=0)]
     total_seconds: Annotated[float, Meta(gt=0)]
     memory_mb: Annotated[int, Meta(gt=0)]
+    cpu_seconds: Annotated[float, Meta(gt=0)] | None = None  # of each test; None: test_seconds
 
 
 class Forbidden(Record, frozen=True):
@@ -91,7 +92,13 @@ class Assignment(Record, frozen=True):
 
     @property
     def preloaded(self) -> tuple[str, ...]:
-        """The libraries that grading needs: stand-ins are written on PyTorch."""
+        """The modules that grading loads once for all tests: stand-ins are written on PyTorch.
+
+        PyTorch's first optimiser imports torch._dynamo: a second and a half for each test that
+        trains, if it weren't there already.
+        """
+        if "torch" in self.libraries:
+            return (*self.libraries, "torch._dynamo")
         return (*self.libraries, *(("torch",) if self.prerequisites else ()))
 
     @property

@@ -1,10 +1,12 @@
 """Checks that tests of every assignment need, and views of arrays to call code with."""
 
+import re
 from typing import Any
 
 import numpy as np
 
 from common.comparison import check, kind_of
+from common.failures import Failure, explain, is_students, kind_in_words
 from common.operations import changed_inputs
 from common.values import Handle
 
@@ -15,6 +17,13 @@ def check_refused(situation: str, function: Handle, *args: Any, **kwargs: Any) -
         function(*args, **kwargs)
     except ValueError as error:
         return str(error)
+    except Exception as error:
+        if not is_students(error):
+            raise
+        raise Failure(
+            f"There should be a ValueError for {situation}, but {kind_in_words(error)} was raised.",
+            explain(error).details,
+        ) from error
     check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
     return ""
 
@@ -44,3 +53,14 @@ def sliced(array: np.ndarray) -> np.ndarray:
 def transposed(array: np.ndarray) -> np.ndarray:
     """The same numbers, laid out in memory from the last axis to the first."""
     return np.ascontiguousarray(array.T).T
+
+
+def check_names_step(message: str, *steps: int) -> None:
+    """An error's message says "step N". steps: the numbers that N may be."""
+    numbers = "|".join(map(str, steps))
+    check(
+        re.search(rf"step\D*(?<!-)(?:{numbers})\b", message, re.IGNORECASE) is not None,
+        'The ValueError for a loss that is not finite must name the step, as "step N".',
+        f"It is step {' or '.join(map(str, steps))}, and the message is: {message}",
+        "The docstring says how steps are counted.",
+    )

@@ -158,11 +158,13 @@ def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     bad = ~np.isfinite(actual) & np.isfinite(expected)
     nans = int((np.isnan(actual) & bad).sum())
     infinities = int(bad.sum()) - nans
-    found = ["NaN"] * bool(nans) + ["infinite values"] * bool(infinities)
+    found = {"NaN": nans, "infinite values": infinities}
+    kinds = [kind for kind, count in found.items() if count]
+    counts = " and ".join(f"{found[kind]} {kind}" for kind in kinds)
     check(
-        not found,
-        f"{what} holds {' and '.join(found)} where numbers are expected.",
-        f"{nans} NaN and {infinities} infinite values among {actual.size}.",
+        not kinds,
+        f"{what} holds {' and '.join(kinds)} where numbers are expected.",
+        f"{counts} among {actual.size}." if actual.size > 1 else "",
         value=actual,
     )
 

@@ -118,10 +118,9 @@ def explain_students(error: BaseException, call: StudentCall) -> Explanation:
     if isinstance(error, NotImplementedError):
         return explain_unwritten(error, call)
     kind = builtin_name(error)
-    article = "an" if kind[0] in "AEIOU" else "a"
     message = str(error)[:TRACEBACK_LIMIT]
     return Explanation(
-        f"{call.function} raised {article} {kind}.",
+        f"{call.function} raised {kind_in_words(error)}.",
         "\n".join(part for part in (f"{kind}: {message}", call.traceback) if part),
     )
 
@@ -132,3 +131,14 @@ def explain_unwritten(error: NotImplementedError, call: StudentCall) -> Explanat
     if stub is None or call.function in stub[1].split("."):
         return Explanation(f"{call.function} is not written yet.")
     return Explanation(f"{call.function} needs something that is not written yet.", stub[0])
+
+
+def kind_in_words(error: BaseException) -> str:
+    """Which exception it is, with an article: "a KeyError", "an IndexError"."""
+    kind = builtin_name(error)
+    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+
+def is_students(error: BaseException) -> bool:
+    """Whether student code raised it. A stub's NotImplementedError and verdicts don't count."""
+    return hasattr(error, "student_call") and not isinstance(error, NotImplementedError)

@@ -50,8 +50,10 @@ class Guard:
                 raise ForbiddenCall(refusal_text(entry))
 
     def refusal(self, call: str) -> Callable:
-        """What stands in the place of a forbidden function."""
+        """What stands in the place of a forbidden function or class."""
         original = self.functions[call]
+        if isinstance(original, type):
+            return stand_before(original, lambda: self.refuse(call))
 
         def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
             self.refuse(call)
@@ -113,6 +115,34 @@ class Guard:
 
         call.__name__ = call.__qualname__ = function.__name__
         return call
+
+
+def stand_before(original: type, refuse: Callable[[], None]) -> type:
+    """A class that refuses, or else is as good as the original: called, extended or looked into."""
+
+    class Refusal(type):
+        def __new__(mcs, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> type:
+            if not bases:
+                return super().__new__(mcs, name, bases, content)
+            refuse()
+            real = tuple(original if isinstance(base, Refusal) else base for base in bases)
+            return type(original)(name, real, content)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            refuse()
+            return original(*args, **kwargs)
+
+        def __getattr__(cls, name: str) -> Any:
+            refuse()
+            return getattr(original, name)
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, original)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, original)
+
+    return Refusal(original.__name__, (), {"__doc__": original.__doc__})
 
 
 def parents(name: str) -> Iterator[str]:

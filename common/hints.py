@@ -63,9 +63,9 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
         return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
     flat = value.ravel()
     head = flat[:KEPT_VALUES]
-    if head.dtype.kind == "f":
-        head = head.astype("<f4")
     with np.errstate(all="ignore"):
+        if head.dtype.kind == "f":
+            head = head.astype("<f4")  # what is too large for float32 becomes infinite
         numbers = flat * 1.0
         total, magnitude = float(np.sum(numbers)), float(np.sum(np.abs(numbers)))
         weighted = float(np.sum(numbers * np.linspace(0, 1, flat.size)))

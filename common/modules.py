@@ -1,6 +1,6 @@
 """What tests ask of PyTorch code: its gradients, and its weights by their names."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from common.comparison import check
@@ -31,6 +31,7 @@ def load_parameters(module: Handle, values: dict[str, Any]) -> None:
     """Give a module's parameters these values. Names and shapes must be the ones that it has."""
     present = parameters_of(module)
     what = module._label
+    check_registered(module, present, values)
     for name, value in values.items():
         check(
             name in present,
@@ -47,6 +48,56 @@ def load_parameters(module: Handle, values: dict[str, Any]) -> None:
     extra = [name for name in present if name not in values]
     check(not extra, f"{what} has parameters that the stub doesn't name: {', '.join(extra)}.")
     module._face.operate("load_parameters", what, (module, values), {})
+
+
+def check_registered(module: Handle, present: dict[str, Any], names: Iterable[str]) -> None:
+    """Modules in a Python list or dict are there, but PyTorch doesn't see them."""
+    for container in sorted({name.partition(".")[0] for name in names if name not in present}):
+        kind = module._face.operate("kind_of_attribute", module._label, (module, container), {})
+        proper = {"list": "nn.ModuleList", "dict": "nn.ModuleDict"}.get(kind)
+        check(
+            proper is None,
+            f"{module._label}.{container} is a Python {kind}: PyTorch doesn't see modules in it.",
+            help=f"Use {proper}: only then do its parameters learn.",
+        )
+
+
+def stored_gradients(module: Handle) -> dict[str, Any]:
+    """What lies in the .grad of a module's parameters, by name. Those without one are left out."""
+    return module._face.operate("stored_gradients", module._label, (module,), {})
+
+
+def gradients_left(function: Handle, *inputs: Any) -> list[Any]:
+    """Call the function with inputs that ask for gradients; what lies in the .grad of each then.
+
+    Those of a float type ask. None for an input that has no .grad afterwards.
+    """
+    return function._face.operate("gradients_left", function._label, (function, inputs), {})
+
+
+def seed_torch(student: Handle, seed: int) -> None:
+    """Seed PyTorch's random numbers beside the student's code, whatever that code imports."""
+    student._face.operate("seed_torch", "seed_torch", (seed,), {})
+
+
+def loss_gradients(module: Handle, loss: Handle, *args: Any) -> tuple[Any, dict[str, Any] | None]:
+    """Call loss, and run backward from the number that it returns.
+
+    Returns (that number, the gradients of the module's parameters by name). What the number
+    doesn't depend on has a gradient of zeros. Where there is nothing to run backward from, such as
+    a tensor of another shape or one that needs no gradient, None stands in place of the gradients.
+    """
+    return module._face.operate("loss_gradients", loss._label, (module, loss, args), {})
+
+
+def hooks_of(module: Handle) -> int:
+    """How many hooks are on a module and on the modules in it, of any kind."""
+    return module._face.operate("hooks_of", module._label, (module,), {})
+
+
+def tracked_entries(function: Handle, *args: Any) -> list[str]:
+    """Call a function that returns a dict, and name the tensors in it that have gradients."""
+    return function._face.operate("tracked_entries", function._label, (function, args), {})
 
 
 def _vjp(
@@ -97,6 +148,14 @@ def _parameters_of(module: Any) -> dict[str, Any]:
     return dict(module.named_parameters())
 
 
+def _kind_of_attribute(owner: Any, name: str) -> str:
+    return type(getattr(owner, name, None)).__name__
+
+
+def _stored_gradients(module: Any) -> dict[str, Any]:
+    return {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+
+
 def _load_parameters(module: Any, values: dict[str, Any]) -> None:
     import torch
 
@@ -105,8 +164,58 @@ def _load_parameters(module: Any, values: dict[str, Any]) -> None:
             parameter.copy_(values[name])
 
 
+def _gradients_left(function: Callable, inputs: tuple) -> list[Any]:
+    floats = [is_tensor(value) and value.is_floating_point() for value in inputs]
+    for value, yes in zip(inputs, floats, strict=True):
+        if yes:
+            value.requires_grad_()
+    function(*inputs)
+    return [value.grad if yes else None for value, yes in zip(inputs, floats, strict=True)]
+
+
+def _seed_torch(seed: int) -> None:
+    import torch
+
+    torch.manual_seed(seed)
+
+
+def _hooks_of(module: Any) -> int:
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return sum(len(getattr(part, kind)) for part in module.modules() for kind in kinds)
+
+
+def _tracked_entries(function: Callable, args: tuple) -> list[str]:
+    import torch
+
+    with torch.enable_grad():
+        found = function(*args)
+    entries = found.items() if isinstance(found, dict) else ()
+    return [str(name) for name, value in entries if is_tensor(value) and value.requires_grad]
+
+
+def _loss_gradients(module: Any, loss: Callable, args: tuple) -> tuple[Any, dict[str, Any] | None]:
+    import torch
+
+    value = loss(*args)
+    if not is_tensor(value) or value.ndim > 0 or not value.requires_grad:
+        return value, None
+    named = dict(module.named_parameters())
+    wanted = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+    found = torch.autograd.grad(value, list(wanted.values()), allow_unused=True)
+    gradients = {name: torch.zeros_like(parameter) for name, parameter in named.items()}
+    pairs = zip(wanted, found, strict=True)
+    return value, gradients | {name: part for name, part in pairs if part is not None}
+
+
 MODULE_OPERATIONS: dict[str, Callable] = {
     "vjp": _vjp,
     "parameters_of": _parameters_of,
+    "kind_of_attribute": _kind_of_attribute,
+    "stored_gradients": _stored_gradients,
     "load_parameters": _load_parameters,
+    "gradients_left": _gradients_left,
+    "seed_torch": _seed_torch,
+    "hooks_of": _hooks_of,
+    "tracked_entries": _tracked_entries,
+    "loss_gradients": _loss_gradients,
 }

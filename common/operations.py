@@ -1,8 +1,10 @@
 """What tests ask of student code beyond calling it. Each runs beside that code, in either face."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,9 +50,19 @@ def call_each_held(function: Handle, calls: Sequence[tuple], **kwargs: Any) -> H
     )
 
 
+def vjp_each_held(function: Handle, calls: Sequence[tuple[Handle, Handle]]) -> Handle:
+    """Run vjp for each pair of held inputs and held cotangents, and leave the results there."""
+    return function._face.operate("vjp_each_held", function._label, (function, list(calls)), {})
+
+
 def fetch(held: Handle) -> Any:
     """The value of what was held, or the list of results that call_each_held left."""
     return held._face.operate("fetch", held._label, (held,), {})
+
+
+def warnings_of(function: Handle, *args: Any) -> list[str]:
+    """Call the function, and tell the texts of all warnings that it gave."""
+    return function._face.operate("warnings_of", function._label, (function, args), {})
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,10 @@ def _call_each_held(function: Callable, calls: list[tuple], **kwargs: Any) -> He
     return Held([function(*args, **kwargs) for args in values])
 
 
+def _vjp_each_held(function: Callable, calls: list[tuple]) -> Held:
+    return _call_each_held(partial(MODULE_OPERATIONS["vjp"], function), calls, kwargs={})
+
+
 def _write_into(owner: object, attribute: str, values: dict[str, np.ndarray]) -> None:
     arrays = getattr(owner, attribute)
     for name, value in values.items():
@@ -109,12 +125,46 @@ def _fetch(held: Held) -> Any:
     return held.value
 
 
+def _warnings_of(function: Callable, args: tuple) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*args)
+    return [str(warning.message) for warning in caught]
+
+
+def calls_during(function: Handle, name: str, *args: Any) -> int:
+    """Call a function, and count its calls of another function of its file, by that one's name."""
+    return function._face.operate("calls_during", function._label, (function, name, args), {})
+
+
+def _calls_during(function: Callable, name: str, args: tuple) -> int:
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    if name not in names:
+        return 0
+    other, calls = names[name], 0
+
+    def counted(*inner: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return other(*inner, **kwargs)
+
+    names[name] = counted
+    try:
+        function(*args)
+    finally:
+        names[name] = other
+    return calls
+
+
 OPERATIONS: dict[str, Callable] = {
     "changed_inputs": _changed_inputs,
     "call_each": _call_each,
     "write_into": _write_into,
     "hold": Held,
     "call_each_held": _call_each_held,
+    "vjp_each_held": _vjp_each_held,
     "fetch": _fetch,
+    "warnings_of": _warnings_of,
+    "calls_during": _calls_during,
     **MODULE_OPERATIONS,
 }

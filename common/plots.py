@@ -147,6 +147,25 @@ def frame(
     )
 
 
+def box(
+    axes: Axes, at: Point, width: float, height: float, text: str, colour: str, size: float = 10
+) -> None:
+    """A filled box around a centre, with a word in it."""
+    corner = (at[0] - width / 2, at[1] - height / 2)
+    patch = Rectangle(corner, width, height, facecolor=tint(colour, 0.3), edgecolor=colour)
+    patch.set(linewidth=1.4, zorder=5)
+    axes.add_patch(patch)
+    axes.text(
+        *at, text, color=INK, fontsize=size, fontfamily=FONT, ha="center", va="center", zorder=6
+    )
+
+
+def line(axes: Axes, *points: Point, colour: str = FAINT, width: float = 1.4) -> None:
+    """A line through points."""
+    across, down = zip(*points, strict=True)
+    axes.plot(across, down, color=colour, linewidth=width, zorder=4, solid_capstyle="butt")
+
+
 def arrow(axes: Axes, start: Point, end: Point, colour: str = FAINT) -> None:
     """An arrow from one point to another."""
     axes.add_patch(

@@ -107,11 +107,25 @@ def partly_right(
     for axis in range(right.ndim):
         if right.shape[axis] < 2:
             continue
-        places = range(right.shape[axis])
-        good = [n for n in places if same(wrong.take(n, axis), right.take(n, axis))]
         for position, word in ((0, "first"), (right.shape[axis] - 1, "last")):
-            if good == [position] and np.any(right.take(position, axis)):
+            if right_only_at(position, axis, wrong, right, same):
                 yield f"It is right for the {word} {names[axis]} only."
+
+
+def right_only_at(
+    position: int, axis: int, wrong: np.ndarray, right: np.ndarray, same: Same
+) -> bool:
+    """Right at one position along an axis, and wrong at all others in every row of the first axis.
+
+    If some rows are right elsewhere too, the position is not what matters.
+    """
+    here = right.take(position, axis)
+    if not np.any(here) or not same(wrong.take(position, axis), here):
+        return False
+    rows = zip(wrong, right, strict=True) if axis else [(wrong, right)]
+    along = max(axis - 1, 0)
+    others = [n for n in range(right.shape[axis]) if n != position]
+    return not any(same(w.take(n, along), r.take(n, along)) for w, r in rows for n in others)
 
 
 def zeros(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:

@@ -3,6 +3,10 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from common.evidence import LOG, Evidence
+from common.failures import Failure
 
 
 @dataclass(frozen=True)
@@ -32,3 +36,54 @@ def compare(
             function()
             best[name] = min(best[name], time.perf_counter() - start)
     return Comparison(best["candidate"], best["yardstick"])
+
+
+def check_speed(
+    prepare: Callable[[], tuple[Callable[[], Any], Callable[[], Any]]],
+    *,
+    bar: float,
+    tries: int,
+    patience: float,
+    sentence: str,
+    help: str,
+    runs: int = 1,
+) -> tuple[Any, Any]:
+    """Fail with that sentence unless the candidate takes at most `bar` times the yardstick's time.
+
+    prepare: gives (candidate, yardstick) for each try, outside the clock. What it makes new each
+        time can't have been remembered from the try before.
+    tries: a busy machine can only make code look slower than it is, so one good try is enough.
+    patience: seconds after which no further try begins. Less than a test may take, so that slow
+        code hears why it fails.
+    runs: how many runs of the yardstick a run of the candidate is worth.
+
+    A first try only warms up: what a process does for the first time takes long. It counts if it
+    has used up the patience and was too slow.
+    Returns what candidate and yardstick gave in the try that was good: check that it is right.
+    """
+    deadline, ratios = time.monotonic() + patience, []
+    for attempt in range(tries + 1):
+        candidate, yardstick = prepare()
+        yardstick_seconds, reference = timed(yardstick)
+        candidate_seconds, result = timed(candidate)
+        ratio, late = candidate_seconds / yardstick_seconds / runs, time.monotonic() > deadline
+        if attempt == 0 and not (late and ratio > bar):
+            continue
+        if ratio <= bar:
+            return result, reference
+        ratios.append(ratio)
+        if late:
+            break
+    raise Failure(
+        sentence,
+        f"The best try took {min(ratios):.2g} times as long as the yardstick; {bar:g} is allowed.",
+        help,
+        evidence=Evidence(LOG.checks, None, sentence),  # without the figures, which vary
+    )
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """How many seconds a call took, and what it gave."""
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result

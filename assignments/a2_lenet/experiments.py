@@ -17,14 +17,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from common.assignment import STANDINS
 from common.data import load_mnist
-from common.errors import CourseError
-from common.failures import Failure
+from common.experiments import add_prerequisites, load_code, new_parser, read_options, run
 from common.plots import BLUE, FAINT, FONT, INK, ORANGE, PAPER, save, tint
-from common.submitted import load, mount
 
-HERE = Path(__file__).resolve().parent
 VALIDATION = 500  # of the 4,000 training images
 WORST = 12  # mistakes that are shown
 PIXELS = ("ordinary", "shuffled")
@@ -243,60 +239,31 @@ EXPERIMENTS = {
 }
 
 
-def read_options(arguments: list[str]) -> argparse.Namespace:
+def read_settings(arguments: list[str]) -> argparse.Namespace:
     """What was asked for on the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m assignments.a2_lenet.experiments",
-        description="Train your networks and draw what they have learned.",
-    )
-    names = ", ".join(EXPERIMENTS)
-    parser.add_argument("names", nargs="*", metavar="experiment", help=f"{names}; all if none")
-    parser.add_argument("--quick", action="store_true", help="2 epochs over 1,500 images")
+    about = "Train your networks and draw what they have learned."
+    parser = new_parser("a2_lenet", about, "2 epochs over 1,500 images")
     parser.add_argument("--epochs", type=int, help="how many (5, or 2 with --quick)")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, order and pixels (0)")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="where to (figures)")
-    parser.add_argument(
-        "--prerequisites",
-        choices=("own", "standin"),
-        default="own",
-        help="build on your own assignment 1 (the default), or on the stand-in",
-    )
-    options = parser.parse_args(arguments)
-    unknown = [name for name in options.names if name not in EXPERIMENTS]
-    if unknown:
-        parser.error(f"there is no experiment '{unknown[0]}'; there are {names}")
-    if options.seed < 0 or (options.epochs is not None and options.epochs < 1):
-        parser.error("--epochs must be at least 1, --seed at least 0")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"can't write to {options.out}: {error.strerror}")
+    add_prerequisites(parser, 1)
+    options = read_options(parser, EXPERIMENTS, arguments)
+    if options.epochs is not None and options.epochs < 1:
+        parser.error("--epochs must be at least 1")
     options.epochs = options.epochs or (2 if options.quick else 5)
     return options
 
 
-def load_code(prerequisites: str) -> ModuleType:
-    """Your lenet.py, on your assignment 1 or on the stand-in."""
-    if prerequisites == "standin":
-        mount({"a1_convolution": STANDINS / "a1_convolution", "a2_lenet": HERE})
-    return load("a2_lenet", "lenet")
-
-
 def main(arguments: list[str]) -> int:
     """Run the experiments that are asked for; 2 if something is missing."""
-    options = read_options(arguments)
-    try:
-        lenet = load_code(options.prerequisites)
+    options = read_settings(arguments)
+
+    def work() -> None:
+        standins = ["a1_convolution"] if options.prerequisites == "standin" else []
+        lenet = load_code("lenet", "a2_lenet", standins)
         study = Study(lenet, options.out, options.quick, options.epochs, options.seed)
-        for name in options.names or EXPERIMENTS:
+        for name in options.names:
             EXPERIMENTS[name](study)
-    except NotImplementedError as error:
-        print(f"Not written yet: {error}.", file=sys.stderr)
-    except (CourseError, Failure) as error:
-        print(error, file=sys.stderr)
-    else:
-        return 0
-    return 2
+
+    return run(work)
 
 
 if __name__ == "__main__":

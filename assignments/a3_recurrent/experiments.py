@@ -6,7 +6,6 @@
 Given, and not graded. Needs exercise 3.6 for gradients, 3.1 to 3.5 for memory, 3.7 for samples.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from assignments.a3_recurrent.recurrent import (
 )
 from common.data import Text, load_shakespeare
 from common.display import TrainingDisplay
-from common.errors import CourseError
+from common.experiments import new_parser, report, run_each
 from common.plots import BLUE, FAINT, GREEN, INK, ORANGE, PINK, RED, SKY, chart, save
 
 Weights = dict[str, np.ndarray]
@@ -248,49 +247,14 @@ def bits_chart(bits: list[float], moments: tuple[int, ...], measured: list[float
     return figure
 
 
-def report(file: Path) -> None:
-    """Say what was written."""
-    print(f"  written: {file}")
-
-
 EXPERIMENTS = {"gradients": gradients, "memory": memory, "samples": samples}
 
 
-def main() -> None:
-    """Run what the command line asks for; an error meant for people is one sentence."""
-    parser = argparse.ArgumentParser(
-        prog="python -m assignments.a3_recurrent.experiments", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"of {', '.join(EXPERIMENTS)}; all without"
-    )
-    parser.add_argument("--quick", action="store_true", help="a short version, under a minute")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="the folder to write to")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    unknown = [name for name in options.names if name not in EXPERIMENTS]
-    if unknown:
-        parser.error(f"there is no experiment {unknown[0]!r}: choose from {', '.join(EXPERIMENTS)}")
-    if options.seed < 0:
-        parser.error("--seed must be at least 0")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        parser.error(f"can't write to {options.out}: {error.strerror}")
-    try:
-        for name in options.names or EXPERIMENTS:
-            EXPERIMENTS[name](options.out, options.quick, options.seed)
-    except NotImplementedError as error:
-        fail(f"A function of recurrent.py is not written yet: {error}")
-    except CourseError as error:
-        fail(str(error))
-
-
-def fail(sentence: str) -> None:
-    """End with a sentence."""
-    print(sentence, file=sys.stderr)
-    sys.exit(2)
+def main(arguments: list[str]) -> int:
+    """Run the experiments that are asked for; 2 if something is missing."""
+    parser = new_parser("a3_recurrent", __doc__.splitlines()[0], "a short version, under a minute")
+    return run_each(EXPERIMENTS, parser, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

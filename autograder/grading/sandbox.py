@@ -22,7 +22,7 @@ from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.confinement.probe import FILES, NETWORK, PROGRAMS, RESULTS
 from autograder.grading.conversation import Conversation
 from autograder.grading.slots import free_slot
-from common.assignment import ROOT, Assignment, Forbidden
+from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 from common.threads import ONE_THREAD
@@ -144,8 +144,13 @@ class Sandbox:
         self.wait_until_ready()
 
     @contextmanager
-    def child(self, forbidden: Iterable[Forbidden] = ()) -> Iterator[Conversation]:
-        """A fresh child. When the block is left, it and all that it started are dead."""
+    def child(
+        self, forbidden: Iterable[Forbidden] = (), limits: Limits | None = None
+    ) -> Iterator[Conversation]:
+        """A fresh child. When the block is left, it and all that it started are dead.
+
+        limits: other ones than the assignment's.
+        """
         home = Path(tempfile.mkdtemp(dir=self.folder / "homes"))
         uid = self.slot.uid if self.slot else None
         if uid is not None:
@@ -157,7 +162,7 @@ class Sandbox:
             packages=self.packages,
             standins=list(self.assignment.standins),
             home=str(home),
-            limits=self.assignment.limits,
+            limits=limits or self.assignment.limits,
             forbidden=forbidden,
             uid=uid,
         )
@@ -170,7 +175,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         self.own_tree = bool(started["own_tree"])
-        conversation = Conversation(ours, reading, self.assignment.limits, forbidden)
+        conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
         try:
             yield conversation
         finally:

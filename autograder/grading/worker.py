@@ -28,7 +28,7 @@ class Job(Record, frozen=True):
     salt: str
     only: tuple[str, ...] | None = None  # names of tests, in the order to run them
     stop_at_failure: bool = False
-    test_seconds: float | None = None  # None: what assignment.toml says
+    cpu_seconds: float | None = None  # for each test; None: what assignment.toml says
     patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
 
 
@@ -86,8 +86,8 @@ def as_pair(compared: Compared) -> tuple[float, float]:
 def grade_job(sandbox: Sandbox, job: Job) -> Reply:
     """Grade one job. A fault of the machinery is told, never taken for a failed test."""
     assignment = load_assignment(sandbox.assignment.name)
-    if job.test_seconds is not None:
-        limits = msgspec.structs.replace(assignment.limits, test_seconds=job.test_seconds)
+    if job.cpu_seconds is not None:
+        limits = msgspec.structs.replace(assignment.limits, cpu_seconds=job.cpu_seconds)
         assignment = msgspec.structs.replace(assignment, limits=limits)
     sandbox.assignment = assignment
     settings = Settings(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.packaging.requirements import grader_requirements, student_requirements
-from common.assignment import ROOT, STANDINS, Assignment
+from common.assignment import ROOT, STANDINS, Assignment, load_all
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -24,6 +24,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
     members |= read([*common_files(assignment), "tests/conftest.py"])
+    if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow
+        members |= read([DATA_REQUIREMENTS])
     members |= templates("handout")
     members["requirements.txt"] = student_requirements(assignment).encode()
     return members

@@ -13,10 +13,12 @@ from autograder.proving.mistakes import (
     stub,
 )
 from autograder.proving.mutants import Mutant, mutants
+from autograder.proving.reach import Reach
 from common.assignment import ROOT, Assignment
 from common.roster import TIMING, TRAINING, GradedTest, read_roster
 from common.semester import read_semester
 
+# Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
 MUTANT_SECONDS = 5.0
 
 
@@ -39,6 +41,7 @@ class Case:
     def __init__(self, assignment: Assignment, scope: Scope) -> None:
         self.assignment = assignment
         self.scope = scope
+        self.reach = Reach({})  # nothing is known yet, so every test may notice everything
         self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
@@ -81,12 +84,10 @@ class Case:
         side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
         return {
             f"mistake {mistake.name}: {side}": Job(
-                apply(mistake, self.assignment),
-                salt,
-                self.tests_for(mistake, hidden),
-                patient=True,
+                apply(mistake, self.assignment), salt, tests, patient=True
             )
             for mistake in self.mistakes
+            if (tests := self.tests_for(mistake, hidden))
         }
 
     @property
@@ -99,11 +100,14 @@ class Case:
         return tuple(test.name for test in self.tests if test.hidden == hidden)
 
     def tests_for(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
-        """All tests but the training of exercises that the mistake has nothing to do with."""
+        """The tests that may notice it, but the training of exercises that it doesn't name."""
+        file = mistake.file or self.assignment.files[0]
         return tuple(
             test.name
             for test in self.tests
-            if test.hidden == hidden and (TRAINING not in test.tags or self.trains(mistake, test))
+            if test.hidden == hidden
+            and (TRAINING not in test.tags or self.trains(mistake, test))
+            and self.reach.may_notice(test.name, file, mistake.function)
         )
 
     def trains(self, mistake: Mistake, test: GradedTest) -> bool:
@@ -111,9 +115,14 @@ class Case:
         return self.scope.training and test.exercise in mistake.exercises
 
     def order_for(self, mutant: Mutant) -> tuple[str, ...]:
-        """All tests, those of the changed function's exercise first: one failure is enough."""
+        """The tests that may notice it, those of its own exercise first: one failure is enough."""
         function = mutant.function.partition(".")[0]
         own = {e.number for e in self.assignment.exercises if function in e.functions}
         ordered = sorted(self.tests, key=lambda test: (test.exercise not in own, test.hidden))
         # A busy machine could fail a timing test for no reason, and so kill a mutant.
-        return tuple(test.name for test in ordered if not {TRAINING, TIMING} & {*test.tags})
+        return tuple(
+            test.name
+            for test in ordered
+            if not {TRAINING, TIMING} & {*test.tags}
+            and self.reach.may_notice(test.name, mutant.file, mutant.function)
+        )

@@ -1,7 +1,7 @@
 """Margins: how far each tolerance lies above float noise and below the nearest mistake."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from autograder.grading.worker import Verdict
 from common.assignment import Record
@@ -36,7 +36,7 @@ def margins(right: Iterable[Verdict], wrong: Iterable[list[Verdict]]) -> list[Ma
     wrong: the verdicts of each wrong version.
     """
     noise: dict[tuple[str, float], float] = {}
-    nearest: dict[tuple[str, float], float] = {}
+    errors: dict[tuple[str, float], list[float]] = {}  # of wrong versions
     for verdict in right:
         for error, tolerance in verdict.compared:
             key = (verdict.test, tolerance)
@@ -49,11 +49,24 @@ def margins(right: Iterable[Verdict], wrong: Iterable[list[Verdict]]) -> list[Ma
                 above = FACTOR * max(noise.get(key, 0.0), tolerance / NOISE_PART)
                 above = max(above, least.get(verdict.exercise, 0.0) * tolerance)
                 if error > 0 and error >= above and math.isfinite(error):
-                    nearest[key] = min(nearest.get(key, math.inf), error)
-    return [
-        Margin(test, tolerance, noise[test, tolerance], nearest.get((test, tolerance)))
-        for test, tolerance in noise
-    ]
+                    errors.setdefault(key, []).append(error)
+    return [Margin(*key, noise[key], nearest_error(*key, errors)) for key in noise]
+
+
+def nearest_error(
+    test: str, tolerance: float, errors: Mapping[tuple[str, float], list[float]]
+) -> float | None:
+    """The smallest error at a tolerance, or else at a finer one of the same test.
+
+    A test ends at its first wrong comparison. Where it compares in float64 first and then in
+    float32, no wrong version comes as far as that. It would have been off by as much there, and
+    counts if this tolerance catches that plainly.
+    """
+    if (test, tolerance) in errors:
+        return min(errors[test, tolerance])
+    finer = [found for (name, fine), found in errors.items() if name == test and fine < tolerance]
+    plain = (error for found in finer for error in found if error >= FACTOR * tolerance)
+    return min(plain, default=None)
 
 
 def smallest_that_counts(version: list[Verdict]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, hidden_hints_file
 from autograder.proving.case import ONE_SALT, Case
 from autograder.proving.mistakes import load_mistakes
+from autograder.proving.reach import find_reach
 from autograder.proving.sightings import differences, hint_file
 from autograder.proving.verify import Gradings, Progress, gather, verdicts_of
 from common.assignment import ROOT, Assignment
@@ -39,6 +40,7 @@ def record_public(assignment: Assignment, evidence: Gradings) -> bool:
 def record_hidden(assignment: Assignment, progress: Progress, dist: Path = DIST) -> bool:
     """Grade all mistakes on the hidden tests, and write their hints; whether they changed."""
     case = Case(assignment, ONE_SALT)
+    case.reach = find_reach(assignment, case.salts[0], dist)
     evidence = gather(assignment, case.mistake_jobs(hidden=True), progress, dist)
     fresh = fresh_hints(assignment, evidence, hidden=True)
     return write_if_changed(hidden_hints_file(assignment, dist), hint_bytes(fresh))

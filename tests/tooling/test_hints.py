@@ -54,6 +54,11 @@ def test_another_output_is_not_recognised(array, change):
     assert not same(seen(array), seen(other))
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_for_float32_give_no_warning(array):
+    assert same(seen(1e300 * array), seen(1e300 * array))
+
+
 def test_integers_must_be_equal():
     assert same(seen(np.array([1, 2])), seen(np.array([1, 2])))
     assert not same(seen(np.array([1, 2])), seen(np.array([1, 3])))
@@ -187,3 +192,10 @@ def test_nothing_is_said_of_relations_that_mislead():
     last = array + 1.5 * np.arange(4)[::-1, None] ** 2
     assert relation(last, array, None) == ""
     assert relation(last, array, ("image", "class")) == "It is right for the last image only."
+    some = np.random.default_rng(4).normal(size=(2, 3, 4))
+    other = some.copy()
+    other[0, 1] += 1  # in each sequence another query is wrong
+    other[1, 2] *= 2
+    assert relation(other, some, ("sequence", "query", "feature")) == ""
+    other[:, 1:] += some[:, 1:] ** 2 + 1
+    assert "first query only" in relation(other, some, ("sequence", "query", "feature"))

@@ -44,21 +44,23 @@ def python_files(folder):
 @EACH
 def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     here, tests = f"assignments/{assignment.name}", f"tests/{assignment.name}"
-    shared = {
-        name
-        for name in python_files(tests)
-        if name not in (f"{tests}/test_hidden.py", f"{tests}/oracle.py")
-    }
+    own = [f"{tests}/test_hidden.py"]
+    answers = []
+    if assignment.stores_answers:  # otherwise the oracle itself answers students' tests
+        own, answers = [*own, f"{tests}/oracle.py"], [f"{tests}/answers.npz"]
+    shared = {name for name in python_files(tests) if name not in own}
     expected = {
         *(f"{here}/{name}" for name in ("README.md", "assignment.toml", *assignment.files)),
         *python_files(here) & {f"{here}/experiments.py"},
         *(f"{here}/images/{image.name}" for image in (ROOT / here / "images").iterdir()),
         *shared,
-        f"{tests}/answers.npz",
+        *answers,
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
         "tests/conftest.py",
         *shared_files(assignment),
+        # Whoever begins with a later assignment has it from there, with data or without.
+        *(["common/data/requirements.txt"] if assignment.name > "a2" else []),
         *("Makefile", "README.md", "pytest.ini", "requirements.txt"),
     }
     assert set(handout(assignment)) == expected
@@ -86,7 +88,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *("setup.sh", "run_autograder", "requirements.txt", "semester"),
         f"assignments/{assignment.name}/assignment.toml",
         *python_files(tests),
-        f"{tests}/answers.npz",
+        *([f"{tests}/answers.npz"] if assignment.stores_answers else []),
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
         *shared_files(assignment),

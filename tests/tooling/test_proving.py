@@ -261,8 +261,16 @@ def test_margins_take_the_largest_noise_and_the_nearest_mistake():
     ]
     assert margins(right, [[version] for version in wrong]) == [
         Margin("test_a", 1e-9, 3e-15, 0.2),
-        Margin("test_a", 1e-4, 2e-7, None),
+        Margin("test_a", 1e-4, 2e-7, 0.2),
     ]
+
+
+def test_a_coarse_comparison_behind_a_fine_one_is_judged_by_what_the_fine_one_caught():
+    right = [verdict(compared=((1e-15, 1e-9), (2e-7, 1e-4)))]
+    little = [verdict(passed=False, compared=((5e-4, 1e-9),))]
+    assert [margin.nearest for margin in margins(right, [little])] == [5e-4, None]
+    plainly = [verdict(passed=False, compared=((2e-3, 1e-9),))]
+    assert [margin.nearest for margin in margins(right, [little, plainly])] == [5e-4, 2e-3]
 
 
 @pytest.fixture(scope="module")

