@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import random
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import msgpack
 import msgspec
+import numpy as np
 
 import common
 from autograder.grading.child import Child
@@ -32,6 +34,7 @@ from autograder.grading.confinement.plan import Plan, ServerPlan
 from common.forbidden import Guard
 
 MESSAGE_BYTES = 1 << 16
+SEED = 0
 # Modules of common/ that only tests use, or that are slow to load and rarely wanted.
 NOT_PRELOADED = {"plugin", "answers", "roster", "plots"}
 # Parts of Python's own library that student code may import late, from inside a function.
@@ -167,8 +170,12 @@ def preload(libraries: list[str]) -> None:
     for module in pkgutil.iter_modules(common.__path__, "common."):
         if module.name.removeprefix("common.") not in NOT_PRELOADED:
             importlib.import_module(module.name)
+    # Code that draws without a seed of its own draws the same in every grading.
+    random.seed(SEED)
+    np.random.seed(SEED)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+        sys.modules["torch"].manual_seed(SEED)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from autograder.proving.sightings import differences, hint_file
 from autograder.proving.verify import Gradings, Progress, gather, verdicts_of
 from common.assignment import ROOT, Assignment
 from common.hints import PUBLIC_HINTS, HintFile, hint_bytes, read_hints
+from common.roster import TIMING, read_roster
 
 
 def public_file(assignment: Assignment) -> Path:
@@ -25,7 +26,9 @@ def fresh_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> Hin
         mistake.name: verdicts_of(evidence.replies, f"mistake {mistake.name}:")
         for mistake in mistakes
     }
-    return hint_file(mistakes, verdicts, hidden)
+    roster = read_roster(ROOT / "tests" / assignment.name)
+    timed = {test.name for test in roster if TIMING in test.tags}
+    return hint_file(mistakes, verdicts, hidden, timed)
 
 
 def record_public(assignment: Assignment, evidence: Gradings) -> bool:

@@ -1,6 +1,6 @@
 """Turns what mistakes gave into the hint files that ship with the tests."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from autograder.grading.worker import Verdict
 from autograder.proving.mistakes import Mistake
@@ -8,23 +8,20 @@ from common.hints import Fingerprint, HintFile, Sighting, same
 
 
 def hint_file(
-    mistakes: list[Mistake], verdicts: Mapping[str, list[Verdict]], hidden: bool
+    mistakes: list[Mistake],
+    verdicts: Mapping[str, list[Verdict]],
+    hidden: bool,
+    timed: Collection[str] = (),
 ) -> HintFile:
     """The sightings of all mistakes in the public or in the hidden tests.
 
     Where two mistakes look the same at a check, the sighting says nothing about which one it is,
     and is left out, unless it is all that there is of a mistake. The fewer tests a mistake fails,
     the more specific it is, and the earlier it stands. Training tests see how well code learned,
-    which many mistakes change alike.
+    which many mistakes change alike. Timed tests, which are named, count only for mistakes that
+    fail nothing else: on a busy machine, now this one and now that one is slow.
     """
-    failed = {
-        mistake.name: [
-            verdict
-            for verdict in verdicts[mistake.name]
-            if not verdict.passed and verdict.hidden == hidden and not verdict.training
-        ]
-        for mistake in mistakes
-    }
+    failed = {mistake.name: failures(verdicts[mistake.name], hidden, timed) for mistake in mistakes}
     ranked = sorted(mistakes, key=lambda mistake: (len(failed[mistake.name]), mistake.name))
     sightings = [
         Sighting(verdict.test, verdict.check, mistake.name, verdict.seen)
@@ -36,6 +33,13 @@ def hint_file(
     seen = {sighting.mistake for sighting in sightings}
     hints = {mistake.name: mistake.hint for mistake in ranked if mistake.name in seen}
     return HintFile(hints, sightings)
+
+
+def failures(verdicts: list[Verdict], hidden: bool, timed: Collection[str]) -> list[Verdict]:
+    """The public or the hidden tests that a mistake fails, as far as they tell it by themselves."""
+    failed = [verdict for verdict in verdicts if not verdict.passed and not verdict.training]
+    plain = [verdict for verdict in failed if verdict.test not in timed]
+    return [verdict for verdict in plain or failed if verdict.hidden == hidden]
 
 
 def without_doubles(sightings: list[Sighting]) -> list[Sighting]:

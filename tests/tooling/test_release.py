@@ -49,7 +49,10 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
     (hints,) = (name for name in names if name.endswith(".hints"))
     assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", hints)
     names.remove(hints)
-    assert names == ["a1-autograder.zip", "a1-checked.json", "a1-handout.zip", "a1-memory.bin"]
+    assert names == [
+        *("a1-autograder.zip", "a1-checked.json", "a1-handout.zip", "a1-memory.bin"),
+        "a1-reach.json",
+    ]
     with zipfile.ZipFile(root / "dist" / "a1-autograder.zip") as archive:
         assert "tests/a1_convolution/hidden.hints" in archive.namelist()
     stub_file = "assignments/a1_convolution/convolution.py"
