@@ -91,6 +91,7 @@ from tests.a6_transformer.training_cases import (
     check_orders,
     check_run,
     check_train_leaves_pairs_alone,
+    check_trimmed,
     draw_pairs,
     draw_told_apart,
 )
@@ -592,6 +593,7 @@ def test_train_trims_its_batches_and_stops_at_a_loss_that_is_no_number(student, 
     model = draw_model(rng, **TINY, positions="learned", max_length=5)
     config = {"steps": 3, "batch_size": 3, "warmup": 2, "factor": 0.3, "smoothing": 0.1}
     config["max_norm"] = 0.5
+    check_trimmed(student, model, *pairs, config)
     check_run(student, oracle, model, *pairs, config, "columns of padding", more=3)
     check_not_finite(student, rng)
 

@@ -10,6 +10,7 @@ from common.checks import check_names_step, check_refused, check_unchanged
 from common.comparison import assert_close, check, kind_of
 from common.data import load_numbers
 from common.data.numbers import pad
+from common.failures import is_students, kind_in_words
 from common.modules import load_parameters, parameters_of, seed_torch
 from tests.a6_transformer.cases import new_module, view_of
 from tests.a6_transformer.decoding_cases import check_lists
@@ -116,6 +117,28 @@ def check_run(student, oracle, model, source, target, config, situation, more=0)
     for name, wanted in last.items():
         what = f"{name} at the end ({situation})"
         assert_close(trained[name], wanted, what=what, tolerance=RUN)
+
+
+def check_trimmed(student, model, source, target, config):
+    """Columns of padding past the learned places, on one side at a time, are no hindrance."""
+    train(student, model, source, target, **config)
+    for side, more in (("source", (3, 0)), ("target", (0, 3))):
+        wide = [
+            torch.nn.functional.pad(ids, (0, columns))
+            for ids, columns in zip((source, target), more, strict=True)
+        ]
+        try:
+            train(student, model, *wide, **config)
+        except Exception as error:
+            if not is_students(error):
+                raise
+            check(
+                False,
+                f"train fails if the {side} has columns of nothing but padding at its end.",
+                f"Without these columns it works; with them there is {kind_in_words(error)}:\n"
+                f"{error}",
+                help=f"Cut them off from each batch: trim does it, for the {side} too.",
+            )
 
 
 def draw_told_apart(oracle, rng, lengths, sizes):
