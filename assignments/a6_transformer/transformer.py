@@ -11,6 +11,7 @@ Conventions of the whole file
     A module has the parameters that its docstring lists, under these names, as named_parameters()
     gives them, and no others. Buffers are up to you. "self_attention.*" stands for the eight
     parameters of a MultiHeadAttention of that name, "norm1.*" for the two of a LayerNorm.
+    First values are those that PyTorch's own layers draw, where the docstring names no others.
     A module works in the dtype of its parameters, float32 or float64 (after module.double()).
     Dropout acts in training mode only (module.train()); rate 0 means none.
     No function changes a tensor that it is given. Only train changes something: its model.
