@@ -8,6 +8,7 @@ from common.modules import load_parameters, parameters_of, vjp
 from common.values import Handle
 from tests.a6_transformer.cases import (
     check_gradients,
+    check_same_weights,
     compare,
     draw_block,
     draw_vectors,
@@ -72,7 +73,7 @@ def check_from_linear(student, oracle, rng, d_model, d_ff, dtype=torch.float64):
     for name, values in copied.items():
         check(name in found, f"from_linear's module has no parameter called {name}.")
         assert_close(found[name], values, what=f"{name} of from_linear's module")
-    _, _, gradients = vjp(conv, (x,), [torch.ones_like(x)])
+    _, _, gradients = vjp(conv, (x,), [x])  # any gradient will do: they are only asked to be there
     check(set(gradients) == set(copied), "The parameters of from_linear's module must learn.")
     zeros = {name: torch.zeros_like(values) for name, values in block.parameters.items()}
     load_parameters(linear, zeros)
@@ -81,6 +82,8 @@ def check_from_linear(student, oracle, rng, d_model, d_ff, dtype=torch.float64):
     load_parameters(conv, {name: torch.zeros_like(values) for name, values in copied.items()})
     linear.eval()
     compare(linear(x), expected, "feed_forward, after the weights of from_linear's module changed")
+    student.from_linear(linear)
+    check_same_weights(linear, block, "from_linear")
 
 
 # Exercises 6.3 and 6.4
