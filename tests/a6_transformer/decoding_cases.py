@@ -91,7 +91,7 @@ def grow_trees(oracle, model, source, max_length):
     return trees
 
 
-def check_next(student, oracle, rng, model, source, prefix, situation):
+def check_next(student, oracle, model, source, prefix, situation):
     """The log-probabilities after a prefix are PyTorch's, and -inf for padding and BEGIN."""
     module = model.on(student)
     sees, _ = oracle.visible(source, prefix)

@@ -434,8 +434,8 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
         model = draw_model(rng, **settings)
         for length in (1, 3, 5):
             prefix = draw_ids(rng, 7, [length] * 4, begin=True)
-            check_next(student, oracle, rng, model, source, prefix, "other models")
-    check_next(student, oracle, rng, draw_model(rng, torch.float32), source, prefix, "float32")
+            check_next(student, oracle, model, source, prefix, "other models")
+    check_next(student, oracle, draw_model(rng, torch.float32), source, prefix, "float32")
 
 
 @weight(1)

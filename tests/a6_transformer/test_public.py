@@ -616,9 +616,9 @@ def test_next_log_probabilities_are_those_after_the_last_column(student, rng, or
         for length in (1, 2, 4):
             prefix = draw_ids(rng, 7, [length] * 3, begin=True)
             situation = f"a prefix of {length}"
-            check_next(student, oracle, rng, model, source, prefix, situation)
+            check_next(student, oracle, model, source, prefix, situation)
     single = draw_model(rng, torch.float32)
-    check_next(student, oracle, rng, single, source, prefix, "float32")
+    check_next(student, oracle, single, source, prefix, "float32")
 
 
 @weight(1)
