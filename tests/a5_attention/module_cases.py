@@ -122,6 +122,22 @@ def check_heads(student, oracle, heads, inputs, situation, mask=None):
     check_exactly_zero(results[1], heads_mask)
 
 
+def check_one_head(student, oracle, rng, n, t, d_model, mask=None):
+    """One head whose layers change nothing gives the out of scaled_dot_product_attention.
+
+    The layers are unit matrices, without biases.
+    """
+    eye = torch.eye(d_model, dtype=torch.float64)
+    module = Heads(d_model, 1, {f"{name}.weight": eye for name in LAYERS}).on(student)
+    x = draw_like(rng, (n, t, d_model), eye)
+    arguments = (x, x, x) if mask is None else (x, x, x, mask)
+    expected, _ = oracle.attention(*arguments)
+    attention = student.attention.scaled_dot_product_attention
+    for function, name in ((module, "one head"), (attention, "scaled_dot_product_attention")):
+        out, _ = unpack(function(*arguments), 2, name)
+        assert_close(out, expected, what=f"out (one head is attention, {name})", axes=TIME_AXES)
+
+
 def check_heads_gradients(student, oracle, rng, heads, inputs, situation, mask=None):
     """The gradients of all inputs and parameters are those of nn.MultiheadAttention."""
     module, settings = heads.on(student), (heads.parameters, heads.num_heads)

@@ -23,6 +23,7 @@ from tests.a5_attention.module_cases import (
     check_heads_speed,
     check_heads_stay_apart,
     check_merged,
+    check_one_head,
     check_split,
     draw_heads,
     draw_inputs,
@@ -517,10 +518,12 @@ def test_influence_is_right_for_other_sequences(student, rng, oracle):
 @weight(1)
 @number("5.7")
 def test_permutation_gap_and_influence_take_other_multi_head_attentions(student, rng, oracle):
-    """Both are PyTorch's for a module; no gradient stays behind in its parameters."""
+    """Both are PyTorch's for a module; no gradient stays behind; one head alone is attention."""
     x = torch.from_numpy(rng.normal(size=(3, 3, 8)))
     heads = draw_heads(rng, 8, 4, bias=False)
     check_properties_of_heads(student, oracle, heads, x, draw_order(rng, 3))
+    check_one_head(student, oracle, rng, 3, 2, 5)
+    check_one_head(student, oracle, rng, 2, 5, 4, oracle.causal_mask(5))
 
 
 @weight(1)

@@ -32,6 +32,7 @@ from tests.a5_attention.module_cases import (
     check_heads_speed,
     check_heads_stay_apart,
     check_merged,
+    check_one_head,
     check_split,
     draw_heads,
     draw_inputs,
@@ -693,9 +694,14 @@ def test_influence_tells_which_output_depends_on_which_input(student, rng, oracl
 @weight(1)
 @number("5.7")
 def test_permutation_gap_and_influence_take_a_multi_head_attention(student, rng, oracle):
-    """Both are PyTorch's for a module as well; no gradient stays behind in its parameters."""
+    """Both are PyTorch's for a module as well; no gradient stays behind in its parameters.
+
+    And one head whose layers change nothing gives what scaled_dot_product_attention gives.
+    """
     x = torch.from_numpy(rng.normal(size=(2, 4, 6)))
     check_properties_of_heads(student, oracle, draw_heads(rng, 6, 2), x, draw_order(rng, 4))
+    check_one_head(student, oracle, rng, 2, 4, 3)
+    check_one_head(student, oracle, rng, 3, 4, 5, oracle.causal_mask(4))
 
 
 @weight(1)
