@@ -130,7 +130,7 @@ def _read(weights, x, state=None):
 
 
 def _sentence(named, ids):
-    """States (t, 2 * hidden) and final (2 * hidden,) of one sentence: an GRU for each way."""
+    """States (t, 2 * hidden) and final (2 * hidden,) of one sentence: a GRU for each way."""
     one_way, other_way = (
         [named[f"gru.{name}_l0{ending}"] for name in GRU_WEIGHTS] for ending in ("", "_reverse")
     )
