@@ -18,6 +18,7 @@ from common.direct import DirectFace
 from common.evidence import LOG
 from common.failures import explain
 from common.hints import add_hint, hints_beside
+from common.leaderboard import Leaderboard
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
 from common.values import Handle
 
@@ -25,11 +26,12 @@ ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
 PRACTICE_SALT = "practice"
 
-# How a run may be steered from outside: the grader sets FACE, SALT and ARTIFACTS.
+# How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
 FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
 SALT: pytest.StashKey[str] = pytest.StashKey()
 RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
 ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()
+LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, "Tally"]] = pytest.StashKey()
 
@@ -72,6 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash.setdefault(SALT, config.getoption("--salt"))
     config.stash.setdefault(POINTS, {})
+    config.stash.setdefault(LEADERBOARD, Leaderboard())
     faces: dict[str, DirectFace] = {}
 
     def direct_face(assignment: Assignment) -> DirectFace:
@@ -153,6 +156,12 @@ def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable
         return content
 
     return read
+
+
+@pytest.fixture
+def leaderboard(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Puts a figure on the leaderboard: leaderboard("validation loss", 1.52, order="asc")."""
+    return request.config.stash[LEADERBOARD].add
 
 
 @pytest.fixture
@@ -255,6 +264,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
                 f"  They ran on your own {' and '.join(there)}; with "
                 "--prerequisites=standin they run on code that is known to be right."
             )
+    lines = config.stash[LEADERBOARD].lines
+    if lines:
+        terminalreporter.section("for the leaderboard")
+        for line in lines:
+            terminalreporter.write_line(f"  {line}")
 
 
 def is_there(name: str) -> bool:

@@ -25,7 +25,7 @@ from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
-from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, SALT, run_graded_tests
+from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
 from common.semester import Semester
 
@@ -177,6 +177,7 @@ class Judge:
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
         config.stash[SALT] = self.settings.semester.salt
+        config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
         LOG.patient = self.settings.patient

@@ -18,6 +18,8 @@ def print_result(result: Result, console: Console) -> None:
         for outcome in outcomes:
             console.print(heading(outcome))
         console.print(Padding(escape(reason), (0, 0, 1, 4)))
+    if result.leaderboard.lines:
+        console.print("Leaderboard: " + escape("; ".join(result.leaderboard.lines)) + ".")
     console.print("Graded with: " + escape("; ".join(result.defences)) + ".", style="dim")
     hidden = sum(test.points for test in result.tests if test.hidden)
     maximum = format_points(result.maximum)

@@ -2,13 +2,14 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.assignment import Assignment
 from common.evidence import Compared, Evidence
 from common.failures import Explanation
+from common.leaderboard import Leaderboard
 from common.roster import GradedTest
 
 OUTPUT_LIMIT = 8000
@@ -60,6 +61,7 @@ class Result:
     defences: list[str] = field(default_factory=list)
     seconds: float = 0.0
     finished: bool = False
+    leaderboard: Leaderboard = field(default_factory=Leaderboard)
 
     def outcome(self, test: GradedTest) -> Outcome:
         """How that test ended; not having run is a failure."""
@@ -87,6 +89,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     lines += result.notes
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
         # Whole seconds: finer ones could carry something out of a hidden test.
         "execution_time": round(result.seconds),
@@ -103,6 +106,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
             "finished": result.finished,
         },
         "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
+        **({"leaderboard": entries} if entries else {}),
     }
 
 
