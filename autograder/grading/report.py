@@ -28,6 +28,11 @@ def print_result(result: Result, console: Console) -> None:
         f"{format_points(hidden)} of the {maximum}; students see their outcome once grades are "
         f"published. {result.seconds:.1f} s, salt {result.salt}."
     )
+    if result.not_run:
+        console.print(
+            f"{format_points(result.not_run)} of them were not run here: no GPU. "
+            "With one, --gpu runs them."
+        )
 
 
 def exercise_table(result: Result) -> Table:

@@ -27,6 +27,7 @@ class Outcome:
     seconds: float = 0.0
     evidence: Evidence | None = None  # what a failed check saw, for hints
     compared: tuple[Compared, ...] = ()  # how far off each comparison was, for margins
+    ran: bool = True  # False where this machine can't run it
 
     @property
     def score(self) -> float:
@@ -41,6 +42,18 @@ class Outcome:
         if self.printed and not self.passed and not self.test.hidden:
             parts.append(f"Your code printed:\n{self.printed}")
         return clean("\n\n".join(parts))
+
+
+def without_gpu(test: GradedTest, assignment: Assignment) -> Outcome:
+    """The outcome of a test that needs a GPU, where there is none: no points, and how to get them.
+
+    Not a verdict on the submission, so it says who decides.
+    """
+    told = Explanation(
+        "Not run here: no GPU. A TA runs it with `python -m autograder grade "
+        f"{assignment.short} SUBMISSION --gpu` on a machine with one."
+    )
+    return Outcome(test, False, told, ran=False)
 
 
 def clean(text: str) -> str:
@@ -76,6 +89,11 @@ class Result:
     def score(self) -> float:
         """All points earned."""
         return sum(outcome.score for outcome in self.all_outcomes)
+
+    @property
+    def not_run(self) -> float:
+        """The points of tests that this machine can't run."""
+        return sum(outcome.test.points for outcome in self.all_outcomes if not outcome.ran)
 
     @property
     def maximum(self) -> float:
@@ -122,7 +140,7 @@ def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
         "output": outcome.text(),
         "visibility": test.visibility,
         "tags": list(test.tags),
-        "extra_data": {"test": test.name},
+        "extra_data": {"test": test.name, "ran": outcome.ran},
     }
 
 
