@@ -7,7 +7,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import random
 import signal
 import socket
 import sys
@@ -18,7 +17,6 @@ from typing import Any
 
 import msgpack
 import msgspec
-import numpy as np
 
 import common
 from autograder.grading.child import Child
@@ -33,9 +31,9 @@ from autograder.grading.confinement.namespaces import (
 )
 from autograder.grading.confinement.plan import Plan, ServerPlan
 from common.forbidden import Guard
+from common.seeds import seed_all
 
 MESSAGE_BYTES = 1 << 16
-SEED = 0
 # Modules of common/ that only tests use, or that are slow to load and rarely wanted.
 NOT_PRELOADED = {"plugin", "answers", "roster", "plots"}
 # Parts of Python's own library that student code may import late, from inside a function.
@@ -172,12 +170,9 @@ def preload(libraries: list[str]) -> None:
         if module.name.removeprefix("common.") not in NOT_PRELOADED:
             importlib.import_module(module.name)
     tempfile.tempdir = None  # libraries have asked for it: each child must ask anew
-    # Code that draws without a seed of its own draws the same in every grading.
-    random.seed(SEED)
-    np.random.seed(SEED)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-        sys.modules["torch"].manual_seed(SEED)
+    seed_all()
 
 
 def main() -> None:

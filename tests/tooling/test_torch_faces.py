@@ -373,3 +373,12 @@ def test_a_tensor_is_compared_with_tensors_only():
         assert_close(np.ones(2), torch.ones(2))
     with pytest.raises(Failure, match="must be a NumPy array, but it is a PyTorch tensor"):
         assert_close(torch.ones(2), np.ones(2))
+
+
+def test_code_without_a_seed_of_its_own_draws_the_same_in_both_faces(faces):
+    drawn = []
+    for face in ("direct", "isolated", "direct"):
+        with faces[face].open("1.1") as code:
+            drawn.append(code.layers.draw(3))
+    assert torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[0], drawn[2])
