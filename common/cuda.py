@@ -3,6 +3,7 @@
 import importlib
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -58,8 +59,10 @@ def device_name() -> str:
 
 
 def synchronise() -> None:
-    """Wait until the GPU has done all that it was given."""
-    load_torch().cuda.synchronize()
+    """Wait until the GPU has done all that it was given, if one is in use at all."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def milliseconds(function: Callable[[], object]) -> float:
