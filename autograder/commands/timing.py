@@ -8,8 +8,8 @@ from rich.console import Console
 
 from autograder.commands.grading import OUT, writable
 from autograder.grading.intake import take
-from autograder.grading.speed import Order, measure
-from autograder.grading.speed_report import print_speed
+from autograder.timing.report import print_speed
+from autograder.timing.speed import Order, measure
 from common.assignment import load_assignment
 from common.semester import read_semester
 

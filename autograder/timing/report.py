@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.grading.speed import Measured, Speed
+from autograder.timing.speed import Measured, Speed
 
 
 def print_speed(speed: Speed, console: Console) -> None:

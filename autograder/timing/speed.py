@@ -16,7 +16,7 @@ import torch
 from autograder.grading.intake import Submission
 from autograder.grading.judge import check_floor, is_students, laid_out
 from autograder.grading.sandbox import Sandbox
-from autograder.grading.yardstick import (
+from autograder.timing.yardstick import (
     BETAS,
     CLIP,
     LEARNING_RATE,
