@@ -30,7 +30,7 @@ class Timing:
 
 
 def summarise(times: list[float]) -> Timing:
-    """The median of the times, the 10th percentile (low) and the 90th (high), and how many there are.
+    """The median of the times, the 10th percentile (low), the 90th (high), and how many there are.
 
     Percentiles are interpolated: with the times sorted, the q-th lies at place q / 100 * (n - 1),
     and between two places on the straight line between them. That is what torch.quantile and

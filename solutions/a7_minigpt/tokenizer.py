@@ -15,7 +15,7 @@ from torch import Tensor
 class CharTokenizer:
     """Knows the characters of a text, and gives each an id.
 
-    tokenizer.vocabulary: all known characters as one string, sorted by their code points, each once.
+    tokenizer.vocabulary: all known characters as one string, each once, sorted by code points.
     The id of a character is its place in that string, so ids go from 0 to tokenizer.size - 1.
     """
 
@@ -34,7 +34,7 @@ class CharTokenizer:
 
     @classmethod
     def from_text(cls, text: str) -> "CharTokenizer":
-        """The tokenizer that knows the characters of a text. Raises ValueError for an empty text."""
+        """The tokenizer that knows a text's characters. Raises ValueError for an empty text."""
         # BEGIN SOLUTION
         if not text:
             raise ValueError("an empty text has no characters to learn")

@@ -120,8 +120,8 @@ def train_step(
     would give: their gradient is the mean over the batches. Gradients left over from before don't
     count.
     clip: if the norm of all gradients together is above it, they are scaled down to it.
-    autocast: whether forward and loss run under torch.autocast with bfloat16, on the model's device.
-        The weights stay as they are, and backward runs outside.
+    autocast: whether forward and loss run under torch.autocast with bfloat16, for the model's
+        device. The weights stay as they are, and backward runs outside.
     Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
     empty list.
     """
@@ -381,7 +381,7 @@ def train(
 
 
 def export_model(model: GPT, tokenizer: CharTokenizer, folder: str | Path) -> None:
-    """Given: write what you submit for 7.10 into a folder: checkpoint.safetensors and config.json."""
+    """Given: write what you submit for 7.10: checkpoint.safetensors and config.json in a folder."""
     tensors = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
     save_file(tensors, Path(folder) / "checkpoint.safetensors")
     sizes = {name: getattr(model.config, name) for name in ("context", "layers", "heads", "width")}
