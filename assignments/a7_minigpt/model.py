@@ -79,7 +79,7 @@ def check_vectors(x: Float[Tensor, "n t width"], width: int) -> None:
 
 
 def check_tokens(tokens: Int[Tensor, "n t"], vocabulary: int, room: int) -> None:
-    """Given: raise ValueError unless tokens are ids of the vocabulary, (n, t), and t at most room."""
+    """Given: raise ValueError unless tokens are ids of the vocabulary, (n, t), with t <= room."""
     if not isinstance(tokens, Tensor) or tokens.dtype != torch.int64:
         raise ValueError("tokens must be a tensor of int64")
     if tokens.ndim != 2 or tokens.numel() == 0:
@@ -160,11 +160,11 @@ class MLP(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        raise NotImplementedError("MLP.__init__: MLP.__init__: not written yet")
+        raise NotImplementedError("MLP.__init__: yours to write")
 
     def forward(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t width"]:
         """Raises ValueError unless x is (n, t, width)."""
-        raise NotImplementedError("MLP.forward: MLP.forward: not written yet")
+        raise NotImplementedError("MLP.forward: yours to write")
 
 
 class Block(nn.Module):
@@ -177,11 +177,11 @@ class Block(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        raise NotImplementedError("Block.__init__: Block.__init__: not written yet")
+        raise NotImplementedError("Block.__init__: yours to write")
 
     def forward(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t width"]:
         """Raises ValueError unless x is (n, t, width)."""
-        raise NotImplementedError("Block.forward: Block.forward: not written yet")
+        raise NotImplementedError("Block.forward: yours to write")
 
 
 # Exercise 7.4
@@ -209,7 +209,7 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
-        raise NotImplementedError("GPT.__init__: GPT.__init__: not written yet")
+        raise NotImplementedError("GPT.__init__: yours to write")
 
     def embed(self, tokens: Int[Tensor, "n t"], start: int = 0) -> Float[Tensor, "n t width"]:
         """The vectors of tokens that stand at the places start, start + 1, ...
@@ -217,11 +217,11 @@ class GPT(nn.Module):
         Raises ValueError (check_tokens) for ids that are out of range, and for places past the
         context: only context - start tokens have room.
         """
-        raise NotImplementedError("GPT.embed: GPT.embed: not written yet")
+        raise NotImplementedError("GPT.embed: yours to write")
 
     def scores(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t vocabulary"]:
         """The last norm, and a score for each token as the next one."""
-        raise NotImplementedError("GPT.scores: GPT.scores: not written yet")
+        raise NotImplementedError("GPT.scores: yours to write")
 
     def forward(
         self, tokens: Int[Tensor, "n t"], targets: Int[Tensor, "n t"] | None = None
@@ -232,8 +232,8 @@ class GPT(nn.Module):
         Without targets it is None. Raises ValueError for tokens as embed does, and for targets of
         another shape or with ids that are out of range.
         """
-        raise NotImplementedError("GPT.forward: GPT.forward: not written yet")
+        raise NotImplementedError("GPT.forward: yours to write")
 
     def num_parameters(self) -> int:
         """How many numbers the model learns. The tied output layer counts once."""
-        raise NotImplementedError("GPT.num_parameters: GPT.num_parameters: not written yet")
+        raise NotImplementedError("GPT.num_parameters: yours to write")

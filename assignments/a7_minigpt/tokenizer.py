@@ -46,18 +46,18 @@ class CharTokenizer:
         character as repr does, so that a line break can be read too: '\\n'.
         Texts have millions of characters: looking each one up in the string takes minutes.
         """
-        raise NotImplementedError("CharTokenizer.encode: CharTokenizer.encode: not written yet")
+        raise NotImplementedError("CharTokenizer.encode: yours to write")
 
     def decode(self, ids: Int[Tensor, " length"] | list[int]) -> str:
         """The text that ids stand for: a tensor of one axis, or a list.
 
         Raises ValueError for an id that is not from 0 to size - 1. (Python itself would take -1.)
         """
-        raise NotImplementedError("CharTokenizer.decode: CharTokenizer.decode: not written yet")
+        raise NotImplementedError("CharTokenizer.decode: yours to write")
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary to a file: JSON, {"vocabulary": "..."}, in UTF-8."""
-        raise NotImplementedError("CharTokenizer.save: CharTokenizer.save: not written yet")
+        raise NotImplementedError("CharTokenizer.save: yours to write")
 
     @classmethod
     def load(cls, path: str | Path) -> "CharTokenizer":
@@ -66,4 +66,4 @@ class CharTokenizer:
         Raises ValueError if the file is not JSON, or not an object with a "vocabulary" that
         CharTokenizer takes. A file that isn't there is a FileNotFoundError, as open raises it.
         """
-        raise NotImplementedError("CharTokenizer.load: CharTokenizer.load: not written yet")
+        raise NotImplementedError("CharTokenizer.load: yours to write")

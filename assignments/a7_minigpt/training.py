@@ -45,7 +45,7 @@ def get_batch(
     copy runs while the GPU computes.
     Raises ValueError if the text has no window, and for sizes below 1.
     """
-    raise NotImplementedError("get_batch: get_batch: not written yet")
+    raise NotImplementedError("get_batch: yours to write")
 
 
 # Exercise 7.5
@@ -60,7 +60,7 @@ def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float 
     Raises ValueError for a step below 1, a warmup below 0 or not below total, and unless
     0 <= floor <= peak.
     """
-    raise NotImplementedError("learning_rate: learning_rate: not written yet")
+    raise NotImplementedError("learning_rate: yours to write")
 
 
 def configure_optimizer(
@@ -74,7 +74,7 @@ def configure_optimizer(
     Weight decay is for matrices alone, parameters with two axes or more. Biases and the gains of
     norms have one axis, and are left to the gradient.
     """
-    raise NotImplementedError("configure_optimizer: configure_optimizer: not written yet")
+    raise NotImplementedError("configure_optimizer: yours to write")
 
 
 def train_step(
@@ -96,7 +96,7 @@ def train_step(
     Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
     empty list.
     """
-    raise NotImplementedError("train_step: train_step: not written yet")
+    raise NotImplementedError("train_step: yours to write")
 
 
 # Exercise 7.6
@@ -178,7 +178,7 @@ def estimate_loss(
     """
     if batches < 1:
         raise ValueError(f"at least 1 batch is needed, got {batches}")
-    raise NotImplementedError("estimate_loss: estimate_loss: not written yet")
+    raise NotImplementedError("estimate_loss: yours to write")
 
 
 def save_checkpoint(
@@ -196,7 +196,7 @@ def save_checkpoint(
     short strings fit into that format, and that is its point: unlike a pickle, it runs no code when
     it is read. A file that is there already is replaced.
     """
-    raise NotImplementedError("save_checkpoint: save_checkpoint: not written yet")
+    raise NotImplementedError("save_checkpoint: yours to write")
 
 
 def load_checkpoint(
@@ -208,7 +208,7 @@ def load_checkpoint(
     can't read, or that is not of such a model (names and shapes of the parameters). In that case
     nothing has been changed.
     """
-    raise NotImplementedError("load_checkpoint: load_checkpoint: not written yet")
+    raise NotImplementedError("load_checkpoint: yours to write")
 
 
 def train(
@@ -238,7 +238,7 @@ def train(
     Raises ValueError that names the step if a loss is not finite, and for a text that is too short.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
-    raise NotImplementedError("train: train: not written yet")
+    raise NotImplementedError("train: yours to write")
 
 
 # Exercise 7.10

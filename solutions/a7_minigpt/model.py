@@ -79,7 +79,7 @@ def check_vectors(x: Float[Tensor, "n t width"], width: int) -> None:
 
 
 def check_tokens(tokens: Int[Tensor, "n t"], vocabulary: int, room: int) -> None:
-    """Given: raise ValueError unless tokens are ids of the vocabulary, (n, t), and t at most room."""
+    """Given: raise ValueError unless tokens are ids of the vocabulary, (n, t), with t <= room."""
     if not isinstance(tokens, Tensor) or tokens.dtype != torch.int64:
         raise ValueError("tokens must be a tensor of int64")
     if tokens.ndim != 2 or tokens.numel() == 0:
