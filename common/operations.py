@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from common.modules import MODULE_OPERATIONS
+from common.torch_objects import TORCH_OBJECT_OPERATIONS
 from common.values import Handle, as_numpy, is_tensor
 
 
@@ -167,4 +168,5 @@ OPERATIONS: dict[str, Callable] = {
     "warnings_of": _warnings_of,
     "calls_during": _calls_during,
     **MODULE_OPERATIONS,
+    **TORCH_OBJECT_OPERATIONS,
 }
