@@ -221,8 +221,8 @@ def check_dropout_of_model(student, rng, where, p, shape):
         block, what = block.changed(blocks__0__mlp__down__bias=bias), "what a block's MLP gives"
     logits, _ = unpack(block.on(student, dropout=p)(torch.full(shape, d)), 2, "forward")
     check_tensor(logits, (*shape, d + 1))
-    kept = (logits[..., :d] > 0) / (1 - p)
+    kept = (logits[..., :d] > 0).double() / (1 - p)
     one = torch.ones(d, dtype=torch.float64)
-    check_levels(kept.double(), [(0 * one, p), (one / (1 - p), 1 - p)], what)
-    expected = F.layer_norm(kept.double(), (d,))
+    check_levels(kept, [(0 * one, p), (one / (1 - p), 1 - p)], what)
+    expected = F.layer_norm(kept, (d,))
     compare_logits(logits, F.pad(expected, (0, 1)), f"dropout of {what}")

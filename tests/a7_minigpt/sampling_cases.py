@@ -187,7 +187,7 @@ def check_draws(student, oracle, rng, length, seed, **settings):
     With a context of 1, the next token depends on the last one alone: so every token has its own
     probabilities of what comes next, and a long text shows them.
     """
-    vocabulary = 4
+    vocabulary = 3
     model = draw_model(rng, vocabulary=vocabulary, context=1, layers=1, width=4)
     full = {"temperature": 1.0, "top_k": None, "top_p": None} | settings
     generator = torch_generator(student, seed)

@@ -19,6 +19,14 @@ TEXTS = ("to be,\nor not", 'A "Zebra"\tba', "été, 日本 und \U0001f600!", "z"
 # Exercise 7.1
 
 
+def draw_characters(rng, length):
+    """A text of characters of all kinds, at least three different ones."""
+    alphabet = [*map(chr, range(32, 127)), "\n", "\t", *"äéßøλжא日本", "\U0001f600", "\U0001d11e"]
+    chosen = rng.permutation(len(alphabet))[:15]
+    places = [*chosen[:3], *rng.choice(chosen, size=length)]
+    return "".join(alphabet[place] for place in places)
+
+
 def check_vocabulary(student, text):
     """Each character once, by code points; ids count them."""
     tokenizer = student.tokenizer.CharTokenizer.from_text(text)

@@ -85,11 +85,11 @@ def read_history(history, steps, validations):
     return {name: history[name] for name in (*LISTS, *VALIDATION_LISTS)}
 
 
-def run_train(student, module, data, steps, validations=(), validation=None, **config):
-    """Train a module that is there, and read its history."""
+def run_train(student, module, data, done, validations=(), validation=None, **config):
+    """Train a module that is there, and read its history. done: the steps that this run takes."""
     made = student.training.TrainConfig(**config)
     history = student.training.train(module, data, made, validation)
-    return read_history(history, steps, validations)
+    return read_history(history, done, validations)
 
 
 def check_run(student, oracle, rng, model, config, validations, situation):
