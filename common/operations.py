@@ -14,6 +14,7 @@ from common import cuda
 from common.memory import cpu_peak_memory
 from common.modules import MODULE_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
+from common.torch_objects import TORCH_OBJECT_OPERATIONS
 from common.values import Handle, as_numpy, is_container, is_tensor, map_items
 
 
@@ -227,5 +228,6 @@ OPERATIONS: dict[str, Callable] = {
     "calls_during": _calls_during,
     "paced_function": PacedFunction,
     **MODULE_OPERATIONS,
+    **TORCH_OBJECT_OPERATIONS,
     **SCRATCH_OPERATIONS,
 }
