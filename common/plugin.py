@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from common.answers import RecordingOracle, StoredOracle
+from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifacts
 from common.assignment import ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
@@ -24,10 +25,11 @@ ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
 PRACTICE_SALT = "practice"
 
-# How a run may be steered from outside: the grader sets the first two, recording the last.
+# How a run may be steered from outside: the grader sets FACE, SALT and ARTIFACTS.
 FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
 SALT: pytest.StashKey[str] = pytest.StashKey()
 RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
+ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, "Tally"]] = pytest.StashKey()
 
@@ -84,7 +86,17 @@ def pytest_configure(config: pytest.Config) -> None:
             faces[assignment.name] = DirectFace(assignment, packages, standins)
         return faces[assignment.name]
 
+    def artifact_on_disk(assignment: Assignment, file: str) -> bytes | None:
+        artifact = assignment.artifact(file)
+        reference = config.getoption("--impl") == "solutions"
+        folder = reference_artifacts(assignment) if reference else own_artifacts(assignment)
+        content = read_artifact(folder / file, artifact.limit)
+        if content is None and reference:
+            raise not_there(artifact, reference=True)
+        return content
+
     config.stash.setdefault(FACE, direct_face)
+    config.stash.setdefault(ARTIFACTS, artifact_on_disk)
 
 
 def run_graded_tests(files: Iterable[Path], plugin: object, *options: str) -> pytest.ExitCode:
@@ -128,6 +140,19 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
     face = request.config.stash[FACE](assignment)
     with face.open(decorated(request.node, "__number__", "")) as code:
         yield code
+
+
+@pytest.fixture
+def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable[[str], bytes]:
+    """The content of a submitted file that is not Python, by its name."""
+
+    def read(file: str) -> bytes:
+        content = request.config.stash[ARTIFACTS](assignment, file)
+        if content is None:
+            raise not_there(assignment.artifact(file))
+        return content
+
+    return read
 
 
 @pytest.fixture

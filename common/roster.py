@@ -27,6 +27,7 @@ class GradedTest:
     title: str  # the first line of its docstring
     visibility: str
     tags: tuple[str, ...] = ()
+    reads_artifacts: bool = False  # whether it takes the fixture `artifact`
 
     @property
     def label(self) -> str:
@@ -99,6 +100,7 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
         title=title,
         visibility=given.get("visibility", "after_published" if hidden else "visible"),
         tags=tuple(given.get("tags", ())),
+        reads_artifacts="artifact" in [argument.arg for argument in function.args.args],
     )
 
 

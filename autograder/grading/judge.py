@@ -25,7 +25,7 @@ from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
-from common.plugin import FACE, SALT, run_graded_tests
+from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
 from common.semester import Semester
 
@@ -84,10 +84,10 @@ def grade_in(
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
-    left = run_tests(Judge(result, face, settings, busy))
+    left = run_tests(Judge(result, submission, face, settings, busy))
     if left:  # the machinery failed in these: once more, with a new fork server
         sandbox.restart()
-        left = run_tests(Judge(result, face, settings, busy, left))
+        left = run_tests(Judge(result, submission, face, settings, busy, left))
     if left:
         raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -99,7 +99,7 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     result.defences = [UNPROTECTED]
     with laid_out(submission, result.assignment) as packages:
         face = DirectFace(result.assignment, packages, result.assignment.standins)
-        left = run_tests(Judge(result, face, settings))
+        left = run_tests(Judge(result, submission, face, settings))
         if left:
             raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -153,12 +153,14 @@ class Judge:
     def __init__(
         self,
         result: Result,
+        submission: Submission,
         face: DirectFace | IsolatedFace,
         settings: Settings,
         busy: threading.Thread | None = None,
         only: list[str] | None = None,
     ) -> None:
         self.result = result
+        self.submission = submission
         self.tests = [test for test in result.tests if only is None or test.name in only]
         self.face = face
         self.settings = settings
@@ -175,6 +177,8 @@ class Judge:
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
         config.stash[SALT] = self.settings.semester.salt
+        config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
+        config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
         LOG.patient = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -1,14 +1,18 @@
 """The whole way of every assignment: generate, build, and grade reference and stub by the zip."""
 
 import hashlib
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
+from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.generate import generate
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, Built, build
@@ -44,6 +48,7 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     """Bring one assignment up to date. What hasn't changed isn't done again."""
     for file in generate([assignment]):
         say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
+    made_artifacts(assignment)
     build(assignment, dist)
     record_hidden(assignment, partial(tell, assignment, say), dist)
     built = build(assignment, dist)  # now with those hints
@@ -70,6 +75,8 @@ def fingerprint(assignment: Assignment, built: Built) -> str:
     for side in ("solutions", "assignments"):
         for name in assignment.files:
             digest.update((ROOT / side / assignment.name / name).read_bytes())
+    for content in made_artifacts(assignment).values():
+        digest.update(content)
     return digest.hexdigest()
 
 
@@ -79,6 +86,21 @@ def read_memory(file: Path) -> Checked | None:
         return msgspec.json.decode(file.read_bytes(), type=Checked)
     except (OSError, msgspec.DecodeError):
         return None
+
+
+@contextmanager
+def laid_out(assignment: Assignment, side: str) -> Iterator[Path]:
+    """What a student would hand in who has written the reference, or nothing."""
+    files = {name: ROOT / side / assignment.name / name for name in assignment.files}
+    with TemporaryDirectory(prefix="conv2gpt-release-") as scratch:
+        folder = Path(scratch) / side / assignment.name
+        folder.mkdir(parents=True)
+        for name, file in files.items():
+            shutil.copy(file, folder / name)
+        if side == "solutions":
+            for name, content in made_artifacts(assignment).items():
+                (folder / name).write_bytes(content)
+        yield folder
 
 
 def check(
@@ -94,7 +116,8 @@ def check(
     scores: list[float] = []
     for side, wanted in (("solutions", points), ("assignments", 0.0)):
         say(f"{assignment.short}: grading {side}/{assignment.name} with the built zip")
-        rehearsal = rehearse(built.autograder, ROOT / side / assignment.name)
+        with laid_out(assignment, side) as submission:
+            rehearsal = rehearse(built.autograder, submission)
         scores.append(rehearsal.score)
         if not rehearsal.results["extra_data"]["finished"]:
             raise CourseError(f"{built.autograder.name}: {rehearsal.results['output']}")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autograder.authoring.artifacts import made_artifacts
 from common.assignment import ROOT, load_all
 from common.roster import HIDDEN_FILE, TIMING, TRAINING, read_roster
 from tests.tooling.scratch import python
@@ -71,6 +72,7 @@ def words(tmp_path_factory):
     """What hidden tests say of wrong results, by assignment, kind of fault, salt and test."""
     said = {}
     for assignment in load_all():
+        made_artifacts(assignment)
         file = tmp_path_factory.mktemp("words") / "words.json"
         result = python("-c", SPOIL, assignment.name, HIDDEN_FILE, file, cwd=ROOT)
         assert result.returncode == 0, result.stderr
