@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from common.artifacts import read_artifact, reference_artifacts
-from common.assignment import ROOT, Assignment
+from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError
+from common.submitted import mount
 from common.threads import ONE_THREAD
 
 STAMP = "stamp"
@@ -110,5 +111,14 @@ def locked(file: Path) -> Iterator[None]:
         yield
 
 
+def make_here(name: str, folder: Path) -> None:
+    """Make them in this process. `assignments` means the reference, and what is given beside it."""
+    mount({entry.name: ROOT / "solutions" / entry.name for entry in load_all()})
+    for entry in load_all():
+        given = ROOT / "assignments" / entry.name
+        sys.modules[f"assignments.{entry.name}"].__path__.append(str(given))
+    importlib.import_module(f"solutions.{name}.artifacts").make(folder)
+
+
 if __name__ == "__main__":
-    importlib.import_module(f"solutions.{sys.argv[1]}.artifacts").make(Path(sys.argv[2]))
+    make_here(sys.argv[1], Path(sys.argv[2]))

@@ -18,7 +18,7 @@ from autograder.proving.mistakes import (
 from autograder.proving.mutants import Mutant, mutants
 from autograder.proving.reach import Reach
 from common.assignment import ROOT, Assignment
-from common.roster import TIMING, TRAINING, GradedTest, read_roster
+from common.roster import GPU, TIMING, TRAINING, GradedTest, read_roster
 from common.semester import read_semester
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
@@ -126,6 +126,7 @@ class Case:
             test.name
             for test in self.tests
             if test.hidden == hidden
+            and not test.needs_gpu
             and (TRAINING not in test.tags or self.trains(mistake, test))
             and self.reach.may_notice(test.name, file, mistake.function)
         )
@@ -143,6 +144,6 @@ class Case:
         return tuple(
             test.name
             for test in ordered
-            if not {TRAINING, TIMING} & {*test.tags}
+            if not {TRAINING, TIMING, GPU} & {*test.tags}
             and self.reach.may_notice(test.name, mutant.file, mutant.function)
         )

@@ -20,7 +20,7 @@ from autograder.packaging.rehearsal import rehearse
 from autograder.proving.recording import record_hidden
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
-from common.roster import read_roster
+from common.roster import GradedTest, read_roster
 
 
 class Checked(Record, frozen=True):
@@ -30,6 +30,7 @@ class Checked(Record, frozen=True):
     reference: float
     stub: float
     seconds: float
+    not_run: float = 0.0  # points of tests that need a GPU
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     checked = read_memory(memory)
     unchanged = checked is not None and checked.fingerprint == state
     if checked is None or not unchanged:
-        checked = check(assignment, built, len(roster), points, state, say)
+        checked = check(assignment, built, roster, state, say)
         write_if_changed(memory, msgspec.json.encode(checked))
     return Row(assignment, len(roster), points, built, checked, unchanged)
 
@@ -106,15 +107,19 @@ def laid_out(assignment: Assignment, side: str) -> Iterator[Path]:
 def check(
     assignment: Assignment,
     built: Built,
-    tests: int,
-    points: float,
+    roster: list[GradedTest],
     state: str,
     say: Callable[[str], None],
 ) -> Checked:
-    """Grade the reference, which must get all points, and the stub, which must get none."""
+    """Grade the reference, which must get all points, and the stub, which must get none.
+
+    The zip never runs what needs a GPU, and must say so of exactly those tests.
+    """
     start = time.monotonic()
+    points, left_out = (sum(t.points for t in part) for part in (roster, needing_gpu(roster)))
+    tests, unrun = len(roster), {test.name for test in needing_gpu(roster)}
     scores: list[float] = []
-    for side, wanted in (("solutions", points), ("assignments", 0.0)):
+    for side, wanted in (("solutions", points - left_out), ("assignments", 0.0)):
         say(f"{assignment.short}: grading {side}/{assignment.name} with the built zip")
         with laid_out(assignment, side) as submission:
             rehearsal = rehearse(built.autograder, submission)
@@ -125,14 +130,24 @@ def check(
             raise CourseError(
                 f"{built.autograder.name} ran {rehearsal.tests} tests on {side}, not {tests}."
             )
+        if rehearsal.not_run != unrun:
+            odd = ", ".join(sorted(rehearsal.not_run ^ unrun))
+            raise CourseError(
+                f"{built.autograder.name} must leave out what needs a GPU, and only that: {odd}."
+            )
         if rehearsal.score != wanted or rehearsal.maximum != points:
             wrong = [
                 f"{test['name']}: {test['output']}"
                 for test in rehearsal.results["tests"]
-                if (test["score"] == 0) == (wanted > 0)
+                if (test["score"] == 0) == (wanted > 0) and test["extra_data"]["ran"]
             ]
             raise CourseError(
                 f"{side}/{assignment.name} must get {wanted:g} of {points:g} points, but got "
                 f"{rehearsal.score:g} of {rehearsal.maximum:g}.\n" + "\n".join(wrong)
             )
-    return Checked(state, scores[0], scores[1], round(time.monotonic() - start, 2))
+    return Checked(state, scores[0], scores[1], round(time.monotonic() - start, 2), left_out)
+
+
+def needing_gpu(roster: list[GradedTest]) -> list[GradedTest]:
+    """The tests that need a GPU."""
+    return [test for test in roster if test.needs_gpu]

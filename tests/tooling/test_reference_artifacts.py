@@ -21,12 +21,17 @@ MAKES = """
 import time
 from pathlib import Path
 
+from assignments.a1_convolution.convolution import conv_output_size
+from assignments.a1_convolution.given_too import LENGTH
+
+assert conv_output_size(5, 3) == 3  # the reference, not the stub
+
 
 def make(folder: Path) -> None:
     with Path("made.log").open("a") as log:
         log.write("made\\n")
     time.sleep(1)
-    (folder / "weights.bin").write_bytes(b"weights")
+    (folder / "weights.bin").write_bytes(b"weights"[:LENGTH])
 """
 READS = '''
 
@@ -48,6 +53,7 @@ def course(tmp_path_factory):
     ):
         file.write_text(file.read_text("utf-8") + text, "utf-8")
     (root / "solutions" / "a1_convolution" / "artifacts.py").write_text(MAKES)
+    (root / "assignments" / "a1_convolution" / "given_too.py").write_text("LENGTH = 7\n")
     return root
 
 
@@ -106,14 +112,14 @@ def test_one_that_was_lost_is_made_again(course, made):
     ("spoiled", "sentence"),
     [
         ('"weights.bin"', "made no weights.bin of at most 1 MB"),
-        ('b"weights"', "made no weights.bin of at most 1 MB"),
+        ('b"weights"[:LENGTH]', "made no weights.bin of at most 1 MB"),
         ("time.sleep(1)", "ZeroDivisionError"),
     ],
 )
 def test_what_goes_wrong_is_said_and_the_old_ones_stay(course, spoiled, sentence):
     python("-m", "autograder", "artifacts", cwd=course)
     source = course / "solutions" / "a1_convolution" / "artifacts.py"
-    put = {'"weights.bin"': '"other.bin"', 'b"weights"': "bytes(2**20 + 1)"}
+    put = {'"weights.bin"': '"other.bin"', 'b"weights"[:LENGTH]': "bytes(2**20 + 1)"}
     try:
         source.write_text(MAKES.replace(spoiled, put.get(spoiled, "1 / 0")))
         result = python("-m", "autograder", "artifacts", cwd=course)
