@@ -599,7 +599,7 @@ def test_the_cache_holds_keys_and_values_of_each_layer(student, rng):
 @weight(1)
 @number("7.8")
 def test_forward_cached_in_pieces_is_the_model_at_once(student, rng, oracle):
-    """The scores of each piece are those of all tokens so far; without dropout, in any mode."""
+    """The scores of each piece are those of all tokens so far, in float32 too."""
     for n, pieces in ((2, (3, 1, 2)), (1, (1, 1, 1, 1)), (3, (6,)), (2, (1, 4))):
         check_pieces(student, oracle, rng, draw_model(rng), n, pieces)
     check_pieces(student, oracle, rng, draw_model(rng, torch.float32), 2, (2, 3))
