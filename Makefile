@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers figures build grade gradescope semester verify bench lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope semester verify bench lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -40,6 +40,9 @@ stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and 
 
 answers: $(VENV)/.installed  ## record the oracles' answers that public tests read
 	@$(RUN) -m autograder answers $(A)
+
+artifacts: $(VENV)/.installed  ## train what the references submit beside their code
+	@$(RUN) -m autograder artifacts $(A)
 
 figures: $(VENV)/.installed  ## draw the figures of the handouts
 	@$(RUN) -m autograder figures $(A)

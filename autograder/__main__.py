@@ -16,6 +16,7 @@ COMMANDS = {
     "release": "autograder.commands.release:release",
     "stubs": "autograder.commands.authoring:stubs",
     "answers": "autograder.commands.authoring:answers",
+    "artifacts": "autograder.commands.authoring:artifacts",
     "figures": "autograder.commands.authoring:figures",
     "build": "autograder.commands.packaging:build",
     "semester": "autograder.commands.packaging:semester",

@@ -14,6 +14,8 @@ STANDINS = Path(__file__).resolve().parent / "standins"
 
 Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
+# A plain name without a path, and no Python: that is what `files` is for.
+ArtifactName = Annotated[str, Meta(pattern=r"^(?!.*\.py$)[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 ExerciseNumber = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
 
 
@@ -28,6 +30,7 @@ class Limits(Record, frozen=True):
     total_seconds: Annotated[float, Meta(gt=0)]
     memory_mb: Annotated[int, Meta(gt=0)]
     cpu_seconds: Annotated[float, Meta(gt=0)] | None = None  # of each test; None: test_seconds
+    gpu: bool = False  # whether it may reach the machine's GPUs
 
 
 class Forbidden(Record, frozen=True):
@@ -47,6 +50,19 @@ class Exercise(Record, frozen=True):
     prerequisites: list[ExerciseNumber] = []
 
 
+class Artifact(Record, frozen=True):
+    """A file that students may submit beside their code, such as weights that they trained."""
+
+    file: ArtifactName
+    megabytes: Annotated[float, Meta(gt=0)]  # a larger one isn't taken
+    command: str = ""  # what students run to make it
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that it may have."""
+        return int(self.megabytes * 1024 * 1024)
+
+
 class AssignmentFile(Record, frozen=True):
     """The whole of `assignment.toml`."""
 
@@ -58,6 +74,7 @@ class AssignmentFile(Record, frozen=True):
     prerequisites: list[Name] = []
     forbidden: list[Forbidden] = []
     data: bool = False  # whether its tests or experiments read what common/data offers
+    artifacts: list[Artifact] = []
 
 
 class Assignment(Record, frozen=True):
@@ -72,6 +89,7 @@ class Assignment(Record, frozen=True):
     prerequisites: tuple[str, ...]
     forbidden: tuple[Forbidden, ...]
     data: bool
+    artifacts: tuple[Artifact, ...] = ()
 
     @property
     def short(self) -> str:
@@ -111,6 +129,10 @@ class Assignment(Record, frozen=True):
         """The submitted modules' names: ("convolution",)."""
         return tuple(file.removesuffix(".py") for file in self.files)
 
+    def artifact(self, file: str) -> Artifact:
+        """The artifact of that name."""
+        return next(artifact for artifact in self.artifacts if artifact.file == file)
+
     def exercise(self, number: str) -> Exercise:
         """The exercise of that number."""
         return next(exercise for exercise in self.exercises if exercise.number == number)
@@ -131,6 +153,10 @@ def read_assignment(file: Path) -> Assignment:
     except msgspec.ValidationError as error:
         raise CourseError(f"{file}: {error}") from None
     check_exercise_numbers(file, content)
+    artifacts = [artifact.file for artifact in content.artifacts]
+    for name in artifacts:
+        if artifacts.count(name) > 1:
+            raise CourseError(f"{file}: artifacts has {name} more than once.")
     for name in content.prerequisites:
         if not (STANDINS / name).is_dir():
             raise CourseError(f"{file}: prerequisites names {name}, which has no stand-in.")
@@ -144,6 +170,7 @@ def read_assignment(file: Path) -> Assignment:
         prerequisites=tuple(content.prerequisites),
         forbidden=tuple(content.forbidden),
         data=content.data,
+        artifacts=tuple(content.artifacts),
     )
 
 

@@ -23,6 +23,7 @@ from common.failures import (
 )
 from common.forbidden import Guard
 from common.operations import OPERATIONS
+from common.scratch import FOLDER
 from common.submitted import ended, load_standins, mount, read, read_top, top_label, unreadable
 from common.values import (
     MAX_DEPTH,
@@ -57,7 +58,10 @@ class DirectFace:
         self.guard.forbid(self.assignment.forbidden_in(exercise))
         mount(self.packages)
         load_standins(self.standins, self.guard)
-        yield Handle(self, None, self.assignment.files[0])
+        try:
+            yield Handle(self, None, self.assignment.files[0])
+        finally:
+            FOLDER.remove()
 
     def get(self, target: Handle, name: str) -> Any:
         top = target._reference is None

@@ -90,6 +90,15 @@ def loss_gradients(module: Handle, loss: Handle, *args: Any) -> tuple[Any, dict[
     return module._face.operate("loss_gradients", loss._label, (module, loss, args), {})
 
 
+def step_with_gradients(module: Handle, optimizer: Handle, gradients: dict[str, Any]) -> None:
+    """Set the .grad of a module's parameters by name, and let the optimiser take a step.
+
+    A parameter that isn't named has no gradient.
+    """
+    details = (module, optimizer, gradients)
+    module._face.operate("step_with_gradients", optimizer._label, details, {})
+
+
 def hooks_of(module: Handle) -> int:
     """How many hooks are on a module and on the modules in it, of any kind."""
     return module._face.operate("hooks_of", module._label, (module,), {})
@@ -179,6 +188,13 @@ def _seed_torch(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def _step_with_gradients(module: Any, optimizer: Any, gradients: dict[str, Any]) -> None:
+    for name, parameter in module.named_parameters():
+        value = gradients.get(name)
+        parameter.grad = None if value is None else value.to(parameter.device)
+    optimizer.step()
+
+
 def _hooks_of(module: Any) -> int:
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return sum(len(getattr(part, kind)) for part in module.modules() for kind in kinds)
@@ -215,6 +231,7 @@ MODULE_OPERATIONS: dict[str, Callable] = {
     "load_parameters": _load_parameters,
     "gradients_left": _gradients_left,
     "seed_torch": _seed_torch,
+    "step_with_gradients": _step_with_gradients,
     "hooks_of": _hooks_of,
     "tracked_entries": _tracked_entries,
     "loss_gradients": _loss_gradients,

@@ -1,6 +1,7 @@
 """What tests ask of student code beyond calling it. Each runs beside that code, in either face."""
 
 import inspect
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from common.modules import MODULE_OPERATIONS
+from common.scratch import SCRATCH_OPERATIONS
 from common.values import Handle, as_numpy, is_tensor
 
 
@@ -156,6 +158,28 @@ def _calls_during(function: Callable, name: str, args: tuple) -> int:
     return calls
 
 
+def paced_function(student: Handle, delays_ms: Sequence[float]) -> Handle:
+    """A function that takes so many milliseconds at its first call, its second, and so on.
+
+    The last delay is that of all further calls. What it is called with doesn't matter; `calls`
+    says how often it was called.
+    """
+    return student._face.operate("paced_function", "paced_function", (list(delays_ms),), {})
+
+
+class PacedFunction:
+    """Takes as long as it is told, and counts its calls."""
+
+    def __init__(self, delays_ms: list[float]) -> None:
+        self.delays_ms = delays_ms
+        self.calls = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        delay = self.delays_ms[min(self.calls, len(self.delays_ms) - 1)]
+        self.calls += 1
+        time.sleep(delay / 1000)
+
+
 OPERATIONS: dict[str, Callable] = {
     "changed_inputs": _changed_inputs,
     "call_each": _call_each,
@@ -166,5 +190,7 @@ OPERATIONS: dict[str, Callable] = {
     "fetch": _fetch,
     "warnings_of": _warnings_of,
     "calls_during": _calls_during,
+    "paced_function": PacedFunction,
     **MODULE_OPERATIONS,
+    **SCRATCH_OPERATIONS,
 }

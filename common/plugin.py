@@ -11,23 +11,29 @@ from typing import Any
 import numpy as np
 import pytest
 
+from common import cuda
 from common.answers import RecordingOracle, StoredOracle
+from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifacts
 from common.assignment import ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
 from common.failures import explain
 from common.hints import add_hint, hints_beside
-from common.roster import HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
+from common.leaderboard import Leaderboard
+from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
 from common.values import Handle
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
 PRACTICE_SALT = "practice"
+NO_GPU = "not run here: no GPU"
 
-# How a run may be steered from outside: the grader sets the first two, recording the last.
+# How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
 FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
 SALT: pytest.StashKey[str] = pytest.StashKey()
 RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
+ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()
+LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, "Tally"]] = pytest.StashKey()
 
@@ -39,12 +45,18 @@ class Tally:
         self.earned: dict[str, float] = {}
         self.shown: dict[str, float] = {}
         self.hidden_shown = 0.0
+        self.on_a_gpu = 0.0  # points of tests that couldn't be run, for want of one
 
     def add(self, exercise: str, points: float, passed: bool, hidden: bool) -> None:
         """Count one test."""
         self.hidden_shown += points if hidden else 0
         self.shown[exercise] = self.shown.get(exercise, 0) + points
         self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
+
+    def leave_out(self, points: float, hidden: bool) -> None:
+        """Count a test that needs a GPU, where there is none."""
+        self.hidden_shown += points if hidden else 0
+        self.on_a_gpu += points
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,6 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash.setdefault(SALT, config.getoption("--salt"))
     config.stash.setdefault(POINTS, {})
+    config.stash.setdefault(LEADERBOARD, Leaderboard())
     faces: dict[str, DirectFace] = {}
 
     def direct_face(assignment: Assignment) -> DirectFace:
@@ -84,7 +97,17 @@ def pytest_configure(config: pytest.Config) -> None:
             faces[assignment.name] = DirectFace(assignment, packages, standins)
         return faces[assignment.name]
 
+    def artifact_on_disk(assignment: Assignment, file: str) -> bytes | None:
+        artifact = assignment.artifact(file)
+        reference = config.getoption("--impl") == "solutions"
+        folder = reference_artifacts(assignment) if reference else own_artifacts(assignment)
+        content = read_artifact(folder / file, artifact.limit)
+        if content is None and reference:
+            raise not_there(artifact, reference=True)
+        return content
+
     config.stash.setdefault(FACE, direct_face)
+    config.stash.setdefault(ARTIFACTS, artifact_on_disk)
 
 
 def run_graded_tests(files: Iterable[Path], plugin: object, *options: str) -> pytest.ExitCode:
@@ -131,6 +154,25 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
 
 
 @pytest.fixture
+def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable[[str], bytes]:
+    """The content of a submitted file that is not Python, by its name."""
+
+    def read(file: str) -> bytes:
+        content = request.config.stash[ARTIFACTS](assignment, file)
+        if content is None:
+            raise not_there(assignment.artifact(file))
+        return content
+
+    return read
+
+
+@pytest.fixture
+def leaderboard(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Puts a figure on the leaderboard: leaderboard("validation loss", 1.52, order="asc")."""
+    return request.config.stash[LEADERBOARD].add
+
+
+@pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers: fixed for a public test, drawn from the secret salt for a hidden one."""
     salt = request.config.stash[SALT] if request.path.name == HIDDEN_FILE else PUBLIC_SALT
@@ -167,8 +209,10 @@ def stored_oracle(folder: Path) -> StoredOracle:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Count checks from the start of each test."""
+    """Count checks from the start of each test; leave out what this machine can't run."""
     LOG.clear()
+    if is_graded(item) and GPU in decorated(item, "__tags__", ()) and not cuda.available():
+        pytest.skip(NO_GPU)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -195,16 +239,16 @@ def pytest_runtest_makereport(
     report = yield
     if not is_graded(item):
         return report
+    tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
+    points, hidden = decorated(item, "__weight__", 0), item.path.name == HIDDEN_FILE
+    if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
+        tally.leave_out(points, hidden)
+        return report
     if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
         report.longrepr = words(item, call.excinfo.value)
     if call.when == "call" or (call.when == "setup" and not report.passed):
-        tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
-        tally.add(
-            decorated(item, "__number__", ""),
-            decorated(item, "__weight__", 0),
-            report.passed and call.when == "call",
-            item.path.name == HIDDEN_FILE,
-        )
+        passed = report.passed and call.when == "call"
+        tally.add(decorated(item, "__number__", ""), points, passed, hidden)
     return report
 
 
@@ -230,6 +274,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
                 f"  They ran on your own {' and '.join(there)}; with "
                 "--prerequisites=standin they run on code that is known to be right."
             )
+    lines = config.stash[LEADERBOARD].lines
+    if lines:
+        terminalreporter.section("for the leaderboard")
+        for line in lines:
+            terminalreporter.write_line(f"  {line}")
 
 
 def is_there(name: str) -> bool:
@@ -257,3 +306,7 @@ def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
         f"  {format_points(earned)} of {format_points(shown)} points shown here; "
         f"{format_points(hidden - tally.hidden_shown)} more are decided by hidden tests."
     )
+    if tally.on_a_gpu:
+        points = format_points(tally.on_a_gpu)
+        decided = "point is decided" if points == "1" else "points are decided"
+        terminal.write_line(f"  {points} {decided} on a machine with a GPU; here there is none.")

@@ -14,6 +14,7 @@ PUBLIC_FILE = "test_public.py"
 HIDDEN_FILE = "test_hidden.py"
 HIDDEN_POINTS_FILE = "hidden_points.json"
 TRAINING, TIMING = "training", "timing"  # tags of tests that take long, or hang on a clock
+GPU = "gpu"  # the tag of tests that need one
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class GradedTest:
     title: str  # the first line of its docstring
     visibility: str
     tags: tuple[str, ...] = ()
+    reads_artifacts: bool = False  # whether it takes the fixture `artifact`
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether it can be run on a machine with a GPU only."""
+        return GPU in self.tags
 
     @property
     def label(self) -> str:
@@ -99,6 +106,7 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
         title=title,
         visibility=given.get("visibility", "after_published" if hidden else "visible"),
         tags=tuple(given.get("tags", ())),
+        reads_artifacts="artifact" in [argument.arg for argument in function.args.args],
     )
 
 
@@ -119,6 +127,14 @@ def read_hidden_points(folder: Path) -> dict[str, float]:
     if not file.is_file():
         return {}
     return msgspec.json.decode(file.read_bytes(), type=dict[str, float])
+
+
+def format_score(score: float, points: float, not_run: float) -> str:
+    """A score as "100", or where tests weren't run as "96 of 100; 4 not run here: no GPU"."""
+    if not not_run:
+        return format_points(score)
+    whole, rest = format_points(points), format_points(not_run)
+    return f"{format_points(score)} of {whole}; {rest} not run here: no GPU"
 
 
 def format_points(points: float) -> str:

@@ -22,10 +22,37 @@ def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
             raise CourseError(
                 f"{name} is not valid Python, so it can't be graded: {error}"
             ) from None
+    taken, _ = found_artifacts(assignment, folder)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in assignment.files:
+        for name in (*assignment.files, *taken):
             archive.write(folder / name, name)
     return target
+
+
+def found_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], list[str]]:
+    """The artifacts that are there, and those that aren't; one that is too large is said at once.
+
+    They are optional: without them, only the tests that read them fail.
+    """
+    there = [entry for entry in assignment.artifacts if (folder / entry.file).is_file()]
+    for entry in there:
+        if (folder / entry.file).stat().st_size > entry.limit:
+            raise CourseError(
+                f"{entry.file} is larger than the {entry.megabytes:g} MB that are taken."
+            )
+    missing = [entry.file for entry in assignment.artifacts if entry not in there]
+    return [entry.file for entry in there], missing
+
+
+def without(assignment: Assignment, missing: list[str]) -> str:
+    """What to say of artifacts that aren't there."""
+    commands = {f"`{assignment.artifact(name).command}`" for name in missing} - {"``"}
+    made = f"{' and '.join(sorted(commands))} makes" if commands else "The handout says how to make"
+    them = "it" if len(missing) == 1 else "them"
+    return (
+        f"Without {' and '.join(missing)}: to submit {them} is optional, but some points need "
+        f"{them}. {made} {them}."
+    )
 
 
 def main() -> None:
@@ -40,7 +67,11 @@ def main() -> None:
     except CourseError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    print(f"Written: {file.name} ({', '.join(assignment.files)}). Upload it to Gradescope.")
+    taken, missing = found_artifacts(assignment, ROOT / "assignments" / assignment.name)
+    content = ", ".join([*assignment.files, *taken])
+    print(f"Written: {file.name} ({content}). Upload it to Gradescope.")
+    if missing:
+        print(without(assignment, missing))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ import importlib
 
 import click
 
+from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.generate import generate
 from autograder.authoring.record import record_to_file
+from common.artifacts import reference_artifacts
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
 
@@ -28,6 +30,18 @@ def answers(assignments: tuple[str, ...]) -> None:
     """Record the oracles' answers that public tests read."""
     for assignment in chosen(assignments):
         click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def artifacts(assignments: tuple[str, ...]) -> None:
+    """Make what the references submit beside their code, such as trained weights."""
+    for assignment in chosen(assignments):
+        folder = reference_artifacts(assignment).relative_to(ROOT)
+        for name, content in made_artifacts(assignment, click.echo).items():
+            click.echo(f"{folder}/{name}: {len(content) / 1024:.0f} KB")
+        if assignments and not assignment.artifacts:
+            click.echo(f"{assignment.short} has no artifacts: its assignment.toml names none")
 
 
 @click.command()

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from autograder.grading.intake import take
-from autograder.grading.judge import Settings
+from autograder.grading.judge import Settings, with_gpu
 from autograder.grading.judge import grade as grade_submission
 from autograder.grading.ongradescope import grade_tree
 from autograder.grading.report import print_result
@@ -33,10 +33,15 @@ OUT = click.Path(path_type=Path)
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
 @click.option("--direct", is_flag=True, help="Without isolation, for debugging. Says so.")
+@click.option("--gpu", is_flag=True, help="Run the tests that need a GPU, too.")
 @click.option("--unsafe", is_flag=True, help="Grade even where the machine can't protect us.")
-def grade(assignment: str, path: Path, out: Path | None, direct: bool, unsafe: bool) -> None:
+def grade(
+    assignment: str, path: Path, out: Path | None, direct: bool, gpu: bool, unsafe: bool
+) -> None:
     """Grade one submission: a folder, a zip or a file."""
     chosen = load_assignment(assignment)
+    if gpu:
+        with_gpu(chosen)  # an error here and now, where there is none
     submission = take(path, chosen)
     console = Console()
     count = len(read_roster(ROOT / "tests" / chosen.name))
@@ -48,6 +53,7 @@ def grade(assignment: str, path: Path, out: Path | None, direct: bool, unsafe: b
             out=out,
             direct=direct,
             unsafe=unsafe,
+            gpu=gpu,
             on_test=lambda outcome: progress.advance(bar),
         )
         result = grade_submission(chosen, submission, settings)

@@ -55,6 +55,8 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
         console.print(head + (" [dim](hidden)[/]" if test["visibility"] != "visible" else ""))
         if test["status"] == "failed":
             console.print(escape(test["output"]), style="dim")
+    for entry in rehearsal.results.get("leaderboard", []):
+        console.print(escape(f"{entry['name']}: {entry['value']:g}"))
     console.print(escape(rehearsal.results["output"]), style="dim")
     console.print(f"[bold]{rehearsal.score:g} of {rehearsal.maximum:g} points[/]")
     if out:

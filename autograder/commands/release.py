@@ -8,7 +8,7 @@ from autograder.commands.authoring import chosen
 from autograder.commands.progress import status_line
 from autograder.proving.release import Row
 from autograder.proving.release import release as release_assignment
-from common.roster import format_points
+from common.roster import format_points, format_score
 
 WIDEST = 200
 
@@ -39,7 +39,7 @@ def table(rows: list[Row]) -> Table:
             row.assignment.name,
             str(row.tests),
             format_points(row.points),
-            format_points(row.checked.reference),
+            format_score(row.checked.reference, row.points, row.checked.not_run),
             format_points(row.checked.stub),
             f"{row.built.handout.stat().st_size / 1024:.0f} KB",
             f"{row.built.autograder.stat().st_size / 1024:.0f} KB",

@@ -29,10 +29,11 @@ class Submission:
     notes: list[str] = field(default_factory=list)
 
     def write_to(self, folder: Path) -> Path:
-        """Lay the files out in a folder."""
+        """Lay the code out in a folder. Artifacts stay here: tests read them, the code doesn't."""
         folder.mkdir(parents=True)
         for name, content in self.files.items():
-            (folder / name).write_bytes(content)
+            if name.endswith(".py"):
+                (folder / name).write_bytes(content)
         return folder
 
 
@@ -63,8 +64,14 @@ def take_file(path: Path, assignment: Assignment) -> Submission:
         raise CourseError(f"{path.name} is not a file of {assignment.short}: it takes {wanted}.")
     submission = Submission()
     with path.open("rb") as stream:
-        add(submission, path.name, stream.read(MAX_FILE_BYTES + 1))
+        add(submission, path.name, stream.read(MAX_FILE_BYTES + 1), MAX_FILE_BYTES)
     return submission
+
+
+def limits_of(assignment: Assignment) -> dict[str, int]:
+    """The files that are taken, and how many bytes each may have."""
+    artifacts = {artifact.file: artifact.limit for artifact in assignment.artifacts}
+    return {**dict.fromkeys(assignment.files, MAX_FILE_BYTES), **artifacts}
 
 
 class FolderSource:
@@ -83,9 +90,9 @@ class FolderSource:
         inner = path.relative_to(self.folder).parents
         return any((self.folder / parent).is_symlink() for parent in inner if parent.name)
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, count: int) -> bytes:
         with (self.folder / name).open("rb") as stream:
-            return stream.read(MAX_FILE_BYTES + 1)
+            return stream.read(count)
 
 
 class ZipSource:
@@ -102,14 +109,15 @@ class ZipSource:
             if not member.is_dir() and not stat.S_ISLNK(mode) and not odd:
                 yield member.filename
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, count: int) -> bytes:
         with self.archive.open(name) as stream:
-            return stream.read(MAX_FILE_BYTES + 1)
+            return stream.read(count)
 
 
 def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submission:
     """Find each file of the assignment by its name, the one nearest to the top."""
-    found: dict[str, list[str]] = {name: [] for name in assignment.files}
+    limits = limits_of(assignment)
+    found: dict[str, list[str]] = {name: [] for name in limits}
     submission = Submission()
     for count, name in enumerate(source.names()):
         if count >= MAX_ENTRIES:
@@ -126,25 +134,30 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
                 "which one to grade. Submit one."
             )
         elif nearest:
-            take_member(submission, source, file, nearest[0])
+            take_member(submission, source, file, nearest[0], limits[file])
     return submission
 
 
 def take_member(
-    submission: Submission, source: FolderSource | ZipSource, file: str, place: str
+    submission: Submission,
+    source: FolderSource | ZipSource,
+    file: str,
+    place: str,
+    limit: int,
 ) -> None:
     """Read one file, or note why it can't be read."""
     try:
-        content = source.read(place)
+        content = source.read(place, limit + 1)  # never all of a file that is too large
     except UNREADABLE:
         submission.notes.append(f"{place} can't be read: it is damaged or encrypted.")
         return
-    add(submission, file, content)
+    add(submission, file, content, limit)
 
 
-def add(submission: Submission, file: str, content: bytes) -> None:
-    """Take a file's content, unless it is too large to be source code."""
-    if len(content) > MAX_FILE_BYTES:
-        submission.notes.append(f"{file} is larger than {MAX_FILE_BYTES // 1024} KB: not taken.")
+def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
+    """Take a file's content, unless it is larger than such a file may be."""
+    if len(content) > limit:
+        size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
+        submission.notes.append(f"{file} is larger than {size}: not taken.")
         return
     submission.files[file] = content

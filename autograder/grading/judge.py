@@ -13,19 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from autograder.grading.intake import Submission
 from autograder.grading.isolated import IsolatedFace
-from autograder.grading.results import Outcome, Result, write_results
+from autograder.grading.results import Outcome, Result, without_gpu, write_results
 from autograder.grading.sandbox import Defence, Sandbox
+from common import cuda
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
-from common.plugin import FACE, SALT, run_graded_tests
+from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
 from common.semester import Semester
 
@@ -46,16 +48,27 @@ class Settings:
     only: tuple[str, ...] | None = None  # names of tests to run, in this order; None: all
     stop_at_failure: bool = False
     patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
+    gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
 
 
 def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
     """Grade one submission. If `out` is given, a complete result is there at every moment."""
+    if settings.gpu:
+        assignment = with_gpu(assignment)
     result = new_result(assignment, submission, settings)
     if settings.direct:
         return grade_directly(result, submission, settings)
     oracle = import_meanwhile(f"tests.{assignment.name}.oracle")
     with Sandbox(assignment) as sandbox:
         return grade_in(sandbox, result, submission, settings, oracle)
+
+
+def with_gpu(assignment: Assignment) -> Assignment:
+    """The assignment, with student code that may reach the GPU; an error where there is none."""
+    if not cuda.available():
+        raise CourseError("--gpu: there is no GPU here that PyTorch can use.")
+    limits = msgspec.structs.replace(assignment.limits, gpu=True)
+    return msgspec.structs.replace(assignment, limits=limits)
 
 
 def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
@@ -66,6 +79,9 @@ def new_result(assignment: Assignment, submission: Submission, settings: Setting
         tests = [by_name[name] for name in settings.only]
     fingerprint = settings.semester.fingerprint
     result = Result(assignment, tests, fingerprint, notes=list(submission.notes))
+    if not settings.gpu:
+        left_out = [test for test in tests if test.needs_gpu]
+        result.outcomes = {test.name: without_gpu(test, assignment) for test in left_out}
     save(result, settings)
     return result
 
@@ -84,10 +100,10 @@ def grade_in(
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
-    left = run_tests(Judge(result, face, settings, busy))
+    left = run_tests(Judge(result, submission, face, settings, busy))
     if left:  # the machinery failed in these: once more, with a new fork server
         sandbox.restart()
-        left = run_tests(Judge(result, face, settings, busy, left))
+        left = run_tests(Judge(result, submission, face, settings, busy, left))
     if left:
         raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -99,7 +115,7 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     result.defences = [UNPROTECTED]
     with laid_out(submission, result.assignment) as packages:
         face = DirectFace(result.assignment, packages, result.assignment.standins)
-        left = run_tests(Judge(result, face, settings))
+        left = run_tests(Judge(result, submission, face, settings))
         if left:
             raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -153,13 +169,16 @@ class Judge:
     def __init__(
         self,
         result: Result,
+        submission: Submission,
         face: DirectFace | IsolatedFace,
         settings: Settings,
         busy: threading.Thread | None = None,
         only: list[str] | None = None,
     ) -> None:
         self.result = result
-        self.tests = [test for test in result.tests if only is None or test.name in only]
+        self.submission = submission
+        chosen = [test for test in result.tests if only is None or test.name in only]
+        self.tests = [test for test in chosen if settings.gpu or not test.needs_gpu]
         self.face = face
         self.settings = settings
         self.busy = busy
@@ -175,6 +194,9 @@ class Judge:
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[FACE] = lambda assignment: self.face
         config.stash[SALT] = self.settings.semester.salt
+        config.stash[LEADERBOARD] = self.result.leaderboard
+        config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
+        config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
         LOG.patient = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -250,13 +272,15 @@ def is_students(error: BaseException) -> bool:
 
 def run_tests(judge: Judge) -> list[str]:
     """Run the tests in this process; the names of those in which the machinery failed."""
+    if not judge.tests:  # pytest would call that an error
+        return []
     folder = ROOT / "tests" / judge.result.assignment.name
     files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
-    ran = {name for name in judge.result.outcomes if name not in judge.faults}
+    ran = {test.name for test in judge.tests if test.name in judge.result.outcomes} - judge.faults
     left = [test.name for test in judge.tests if test.name not in ran]
     if judge.settings.stop_at_failure and not judge.faults and ran:
         return []

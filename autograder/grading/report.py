@@ -18,6 +18,8 @@ def print_result(result: Result, console: Console) -> None:
         for outcome in outcomes:
             console.print(heading(outcome))
         console.print(Padding(escape(reason), (0, 0, 1, 4)))
+    if result.leaderboard.lines:
+        console.print("Leaderboard: " + escape("; ".join(result.leaderboard.lines)) + ".")
     console.print("Graded with: " + escape("; ".join(result.defences)) + ".", style="dim")
     hidden = sum(test.points for test in result.tests if test.hidden)
     maximum = format_points(result.maximum)
@@ -26,6 +28,11 @@ def print_result(result: Result, console: Console) -> None:
         f"{format_points(hidden)} of the {maximum}; students see their outcome once grades are "
         f"published. {result.seconds:.1f} s, salt {result.salt}."
     )
+    if result.not_run:
+        console.print(
+            f"{format_points(result.not_run)} of them were not run here: no GPU. "
+            "With one, --gpu runs them."
+        )
 
 
 def exercise_table(result: Result) -> Table:

@@ -2,13 +2,14 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.assignment import Assignment
 from common.evidence import Compared, Evidence
 from common.failures import Explanation
+from common.leaderboard import Leaderboard
 from common.roster import GradedTest
 
 OUTPUT_LIMIT = 8000
@@ -26,6 +27,7 @@ class Outcome:
     seconds: float = 0.0
     evidence: Evidence | None = None  # what a failed check saw, for hints
     compared: tuple[Compared, ...] = ()  # how far off each comparison was, for margins
+    ran: bool = True  # False where this machine can't run it
 
     @property
     def score(self) -> float:
@@ -40,6 +42,18 @@ class Outcome:
         if self.printed and not self.passed and not self.test.hidden:
             parts.append(f"Your code printed:\n{self.printed}")
         return clean("\n\n".join(parts))
+
+
+def without_gpu(test: GradedTest, assignment: Assignment) -> Outcome:
+    """The outcome of a test that needs a GPU, where there is none: no points, and how to get them.
+
+    Not a verdict on the submission, so it says who decides.
+    """
+    told = Explanation(
+        "Not run here: no GPU. A TA runs it with `python -m autograder grade "
+        f"{assignment.short} SUBMISSION --gpu` on a machine with one."
+    )
+    return Outcome(test, False, told, ran=False)
 
 
 def clean(text: str) -> str:
@@ -60,6 +74,7 @@ class Result:
     defences: list[str] = field(default_factory=list)
     seconds: float = 0.0
     finished: bool = False
+    leaderboard: Leaderboard = field(default_factory=Leaderboard)
 
     def outcome(self, test: GradedTest) -> Outcome:
         """How that test ended; not having run is a failure."""
@@ -76,6 +91,11 @@ class Result:
         return sum(outcome.score for outcome in self.all_outcomes)
 
     @property
+    def not_run(self) -> float:
+        """The points of tests that this machine can't run."""
+        return sum(outcome.test.points for outcome in self.all_outcomes if not outcome.ran)
+
+    @property
     def maximum(self) -> float:
         """All points there are."""
         return sum(test.points for test in self.tests)
@@ -87,6 +107,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     lines += result.notes
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
         # Whole seconds: finer ones could carry something out of a hidden test.
         "execution_time": round(result.seconds),
@@ -103,6 +124,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
             "finished": result.finished,
         },
         "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
+        **({"leaderboard": entries} if entries else {}),
     }
 
 
@@ -118,7 +140,7 @@ def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
         "output": outcome.text(),
         "visibility": test.visibility,
         "tags": list(test.tags),
-        "extra_data": {"test": test.name},
+        "extra_data": {"test": test.name, "ran": outcome.ran},
     }
 
 

@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,7 @@ def preload(libraries: list[str]) -> None:
     for module in pkgutil.iter_modules(common.__path__, "common."):
         if module.name.removeprefix("common.") not in NOT_PRELOADED:
             importlib.import_module(module.name)
+    tempfile.tempdir = None  # libraries have asked for it: each child must ask anew
     # Code that draws without a seed of its own draws the same in every grading.
     random.seed(SEED)
     np.random.seed(SEED)

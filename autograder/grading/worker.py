@@ -47,6 +47,7 @@ class Verdict(Record, frozen=True):
     check: int  # the check that failed; 0 where none did
     seen: Fingerprint | None
     compared: tuple[tuple[float, float], ...]  # error and tolerance of each comparison
+    ran: bool = True  # False where this machine can't run it: no verdict at all
 
 
 class Reply(Record, frozen=True):
@@ -74,6 +75,7 @@ def verdict(outcome: Outcome) -> Verdict:
         check=evidence.check if evidence else 0,
         seen=fingerprint(evidence) if evidence else None,
         compared=tuple(map(as_pair, outcome.compared)),
+        ran=outcome.ran,
     )
 
 

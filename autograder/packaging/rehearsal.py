@@ -41,6 +41,15 @@ class Rehearsal:
         return sum(test["max_score"] for test in self.results["tests"])
 
     @property
+    def not_run(self) -> set[str]:
+        """The names of the tests that need what this machine lacks."""
+        return {
+            test["extra_data"]["test"]
+            for test in self.results["tests"]
+            if not test["extra_data"]["ran"]
+        }
+
+    @property
     def tests(self) -> int:
         """The number of tests."""
         return len(self.results["tests"])

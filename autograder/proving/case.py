@@ -1,7 +1,10 @@
 """All that is graded to prove one assignment's grader."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from autograder.authoring.artifacts import made_artifacts
 from autograder.grading.worker import Job
 from autograder.proving.equivalents import read_equivalents
 from autograder.proving.mistakes import (
@@ -15,7 +18,7 @@ from autograder.proving.mistakes import (
 from autograder.proving.mutants import Mutant, mutants
 from autograder.proving.reach import Reach
 from common.assignment import ROOT, Assignment
-from common.roster import TIMING, TRAINING, GradedTest, read_roster
+from common.roster import GPU, TIMING, TRAINING, GradedTest, read_roster
 from common.semester import read_semester
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
@@ -63,27 +66,44 @@ class Case:
         """
         jobs: dict[str, Job] = {}
         for name, files in self.right_versions().items():
-            jobs[f"{name}: public"] = Job(files, "", self.names(hidden=False))
+            jobs[f"{name}: public"] = self.job(files, "", self.names(hidden=False))
             for number, salt in enumerate(self.salts):
-                jobs[f"{name}: hidden {number}"] = Job(files, salt, self.names(hidden=True))
+                jobs[f"{name}: hidden {number}"] = self.job(files, salt, self.names(hidden=True))
                 # Inputs of public tests are fixed, but a clock is not: measure as often.
                 if number and self.timed:
-                    jobs[f"{name}: timing {number}"] = Job(files, f"timing {number}", self.timed)
+                    again = self.job(files, f"timing {number}", self.timed)
+                    jobs[f"{name}: timing {number}"] = again
         jobs["stub: public"] = Job(stub(self.assignment), "", self.names(hidden=False))
         jobs["stub: hidden 0"] = Job(stub(self.assignment), self.salts[0], self.names(hidden=True))
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
         for mutant in self.mutants:
             files = reference(self.assignment) | {mutant.file: mutant.source}
-            jobs[f"mutant {mutant.name}"] = Job(
+            jobs[f"mutant {mutant.name}"] = self.job(
                 files, self.salts[0], self.order_for(mutant), True, MUTANT_SECONDS
             )
         return jobs
+
+    def job(
+        self, files: dict[str, bytes], salt: str, tests: tuple[str, ...], *rest: Any, **more: Any
+    ) -> Job:
+        """A grading of code with the reference's artifacts, where one of the tests reads them.
+
+        Other tests don't need megabytes sent, hashed and remembered.
+        """
+        if any(test.reads_artifacts for test in self.tests if test.name in tests):
+            files = files | self.artifacts
+        return Job(files, salt, tests, *rest, **more)
+
+    @cached_property
+    def artifacts(self) -> dict[str, bytes]:
+        """The reference's artifacts. The stub has none."""
+        return made_artifacts(self.assignment)
 
     def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
         """Each mistake, on the public or on the hidden tests."""
         side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
         return {
-            f"mistake {mistake.name}: {side}": Job(
+            f"mistake {mistake.name}: {side}": self.job(
                 apply(mistake, self.assignment), salt, tests, patient=True
             )
             for mistake in self.mistakes
@@ -106,6 +126,7 @@ class Case:
             test.name
             for test in self.tests
             if test.hidden == hidden
+            and not test.needs_gpu
             and (TRAINING not in test.tags or self.trains(mistake, test))
             and self.reach.may_notice(test.name, file, mistake.function)
         )
@@ -123,6 +144,6 @@ class Case:
         return tuple(
             test.name
             for test in ordered
-            if not {TRAINING, TIMING} & {*test.tags}
+            if not {TRAINING, TIMING, GPU} & {*test.tags}
             and self.reach.may_notice(test.name, mutant.file, mutant.function)
         )

@@ -64,8 +64,9 @@ def facts(proof: Proof) -> str:
     """The figures worth seeing first."""
     caught = sum(not row.problems for row in proof.mistakes)
     mutants = f"{proof.killed:.1%}" if proof.mutants else "not run"
+    unrun = f", {proof.not_run:g} of them not run here: no GPU" if proof.not_run else ""
     entries = [
-        (f"{proof.tests}", f"tests, {proof.points:g} points"),
+        (f"{proof.tests}", f"tests, {proof.points:g} points{unrun}"),
         (f"{proof.scored[0].salts}", "salts: sets of hidden inputs, tried on all right code"),
         (f"{caught} of {len(proof.mistakes)}", "mistakes cost what they must"),
         (

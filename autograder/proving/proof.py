@@ -68,6 +68,7 @@ class Proof(Record, frozen=True):
     gradings: int
     remembered: int
     seconds: float
+    not_run: float = 0.0  # points of tests that need a GPU
 
     @property
     def whole(self) -> bool:

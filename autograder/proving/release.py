@@ -1,14 +1,18 @@
 """The whole way of every assignment: generate, build, and grade reference and stub by the zip."""
 
 import hashlib
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
+from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.generate import generate
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, Built, build
@@ -16,7 +20,7 @@ from autograder.packaging.rehearsal import rehearse
 from autograder.proving.recording import record_hidden
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
-from common.roster import read_roster
+from common.roster import GradedTest, read_roster
 
 
 class Checked(Record, frozen=True):
@@ -26,6 +30,7 @@ class Checked(Record, frozen=True):
     reference: float
     stub: float
     seconds: float
+    not_run: float = 0.0  # points of tests that need a GPU
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     """Bring one assignment up to date. What hasn't changed isn't done again."""
     for file in generate([assignment]):
         say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
+    made_artifacts(assignment)
     build(assignment, dist)
     record_hidden(assignment, partial(tell, assignment, say), dist)
     built = build(assignment, dist)  # now with those hints
@@ -54,7 +60,7 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     checked = read_memory(memory)
     unchanged = checked is not None and checked.fingerprint == state
     if checked is None or not unchanged:
-        checked = check(assignment, built, len(roster), points, state, say)
+        checked = check(assignment, built, roster, state, say)
         write_if_changed(memory, msgspec.json.encode(checked))
     return Row(assignment, len(roster), points, built, checked, unchanged)
 
@@ -70,6 +76,8 @@ def fingerprint(assignment: Assignment, built: Built) -> str:
     for side in ("solutions", "assignments"):
         for name in assignment.files:
             digest.update((ROOT / side / assignment.name / name).read_bytes())
+    for content in made_artifacts(assignment).values():
+        digest.update(content)
     return digest.hexdigest()
 
 
@@ -81,20 +89,40 @@ def read_memory(file: Path) -> Checked | None:
         return None
 
 
+@contextmanager
+def laid_out(assignment: Assignment, side: str) -> Iterator[Path]:
+    """What a student would hand in who has written the reference, or nothing."""
+    files = {name: ROOT / side / assignment.name / name for name in assignment.files}
+    with TemporaryDirectory(prefix="conv2gpt-release-") as scratch:
+        folder = Path(scratch) / side / assignment.name
+        folder.mkdir(parents=True)
+        for name, file in files.items():
+            shutil.copy(file, folder / name)
+        if side == "solutions":
+            for name, content in made_artifacts(assignment).items():
+                (folder / name).write_bytes(content)
+        yield folder
+
+
 def check(
     assignment: Assignment,
     built: Built,
-    tests: int,
-    points: float,
+    roster: list[GradedTest],
     state: str,
     say: Callable[[str], None],
 ) -> Checked:
-    """Grade the reference, which must get all points, and the stub, which must get none."""
+    """Grade the reference, which must get all points, and the stub, which must get none.
+
+    The zip never runs what needs a GPU, and must say so of exactly those tests.
+    """
     start = time.monotonic()
+    points, left_out = (sum(t.points for t in part) for part in (roster, needing_gpu(roster)))
+    tests, unrun = len(roster), {test.name for test in needing_gpu(roster)}
     scores: list[float] = []
-    for side, wanted in (("solutions", points), ("assignments", 0.0)):
+    for side, wanted in (("solutions", points - left_out), ("assignments", 0.0)):
         say(f"{assignment.short}: grading {side}/{assignment.name} with the built zip")
-        rehearsal = rehearse(built.autograder, ROOT / side / assignment.name)
+        with laid_out(assignment, side) as submission:
+            rehearsal = rehearse(built.autograder, submission)
         scores.append(rehearsal.score)
         if not rehearsal.results["extra_data"]["finished"]:
             raise CourseError(f"{built.autograder.name}: {rehearsal.results['output']}")
@@ -102,14 +130,24 @@ def check(
             raise CourseError(
                 f"{built.autograder.name} ran {rehearsal.tests} tests on {side}, not {tests}."
             )
+        if rehearsal.not_run != unrun:
+            odd = ", ".join(sorted(rehearsal.not_run ^ unrun))
+            raise CourseError(
+                f"{built.autograder.name} must leave out what needs a GPU, and only that: {odd}."
+            )
         if rehearsal.score != wanted or rehearsal.maximum != points:
             wrong = [
                 f"{test['name']}: {test['output']}"
                 for test in rehearsal.results["tests"]
-                if (test["score"] == 0) == (wanted > 0)
+                if (test["score"] == 0) == (wanted > 0) and test["extra_data"]["ran"]
             ]
             raise CourseError(
                 f"{side}/{assignment.name} must get {wanted:g} of {points:g} points, but got "
                 f"{rehearsal.score:g} of {rehearsal.maximum:g}.\n" + "\n".join(wrong)
             )
-    return Checked(state, scores[0], scores[1], round(time.monotonic() - start, 2))
+    return Checked(state, scores[0], scores[1], round(time.monotonic() - start, 2), left_out)
+
+
+def needing_gpu(roster: list[GradedTest]) -> list[GradedTest]:
+    """The tests that need a GPU."""
+    return [test for test in roster if test.needs_gpu]

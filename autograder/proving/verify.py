@@ -59,7 +59,7 @@ def gather(
     def done(name: str, reply: Reply) -> None:
         replies[name] = reply
         # A failure of right code is to be looked into, not remembered.
-        if not name.startswith(RIGHT) or all(verdict.passed for verdict in reply.verdicts):
+        if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
             memory.keep(jobs[name], reply)
         progress(len(replies), len(jobs))
 
@@ -116,6 +116,7 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
         gradings=len(replies),
         remembered=evidence.remembered,
         seconds=round(evidence.seconds, 1),
+        not_run=sum(test.points for test in case.tests if test.needs_gpu),
     )
 
 
@@ -162,8 +163,9 @@ def points(verdicts: Iterable[Verdict]) -> float:
 
 
 def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
-    """Right code must pass every test under every salt."""
-    everything = sum(test.points for test in case.tests)
+    """Right code must pass every test under every salt, but those that need a GPU."""
+    everything = sum(test.points for test in case.tests if not test.needs_gpu)
+    on_a_gpu = {test.name for test in case.tests if test.needs_gpu}
     problems: list[str] = []
     scores: list[float] = []
     for number in range(len(case.salts)):
@@ -174,13 +176,15 @@ def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
         problems += [
             f"fails {verdict.test} under salt {number}: {verdict.text}"
             for verdict in verdicts
-            if not verdict.passed
+            if not verdict.passed and verdict.ran
         ]
+        left_out = {verdict.test for verdict in verdicts if not verdict.ran}
+        problems += [f"{test} was wrongly left out" for test in sorted(left_out - on_a_gpu)]
         again = replies.get(f"{name}: timing {number}")
         problems += [
             f"fails {verdict.test} when measured again: {verdict.text}"
             for verdict in (again.verdicts if again else [])
-            if not verdict.passed
+            if not verdict.passed and verdict.ran
         ]
         scores.append(points(verdicts))
         if not problems and scores[-1] != everything:

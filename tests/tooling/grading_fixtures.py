@@ -73,10 +73,13 @@ def grade(
     tests: Path | None = None,
     on_test=lambda outcome: None,
     patient: bool = False,
+    gpu: bool = False,
 ) -> Result:
     """Grade in this process, against the tests of assignment 1 or against those in a folder."""
     taken = source if isinstance(source, Submission) else submission(source)
-    settings = judge.Settings(SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient)
+    settings = judge.Settings(
+        SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient, gpu=gpu
+    )
     path = list(sys.path)
     with pytest.MonkeyPatch.context() as patch:
         if tests is not None:
@@ -95,7 +98,7 @@ def write_tests(folder: Path, public: str, hidden: str = "") -> Path:
     place.mkdir(parents=True)
     head = """
         import numpy as np
-        from gradescope_utils.autograder_utils.decorators import number, weight
+        from gradescope_utils.autograder_utils.decorators import number, tags, weight
         from common.comparison import assert_close, assert_equal, unpack
         """
     for name, body in (("test_public.py", public), ("test_hidden.py", hidden)):

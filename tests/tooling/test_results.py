@@ -40,6 +40,20 @@ SCHEMA = {
         "visibility": VISIBILITIES,
         "stdout_visibility": VISIBILITIES,
         "extra_data": {"type": "object"},
+        "leaderboard": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name", "value", "order"],
+                "properties": {
+                    "name": {"type": "string", "minLength": 1, "maxLength": 200},
+                    "value": {"type": "number"},
+                    "order": {"enum": ["asc", "desc"]},
+                },
+            },
+        },
         "tests": {
             "type": "array",
             "minItems": 1,

@@ -1,5 +1,8 @@
 """PyTorch code and assignments of several files, behind both faces of `student`."""
 
+import time
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -18,13 +21,25 @@ from common.modules import (
     loss_gradients,
     parameters_of,
     seed_torch,
+    step_with_gradients,
     stored_gradients,
     tracked_entries,
     vjp,
 )
-from common.operations import calls_during, changed_inputs, fetch, hold, vjp_each_held
+from common.operations import (
+    calls_during,
+    changed_inputs,
+    fetch,
+    hold,
+    paced_function,
+    vjp_each_held,
+)
+from common.scratch import scratch_bytes, scratch_path, write_scratch
 
 LAYERS = """
+import os
+import tempfile
+
 import torch
 from torch import nn
 
@@ -96,6 +111,34 @@ def twice(x):
 
 def twice_by_itself(x):
     return x
+
+
+def save(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def load(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def make_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        return os.path.isdir(folder)
+
+
+def remove(path):
+    os.remove(path)
+
+
+def descend(module, rate):
+    return torch.optim.SGD(module.parameters(), lr=rate)
+
+
+def call(function, times):
+    for _ in range(times):
+        function()
 """
 WRONG = "def broken(:\n"
 CODE = {"layers.py": LAYERS, "wrong.py": WRONG}
@@ -240,6 +283,63 @@ def test_the_gradients_of_a_loss_come_by_name(student):
     assert gradients is None
     _, gradients = loss_gradients(module, student.layers.same, x)
     assert gradients is None
+
+
+def test_a_step_with_given_gradients_changes_the_parameters(student):
+    module = student.layers.Scale(3)
+    optimizer = student.layers.descend(module, 0.5)
+    student.layers.learn(module, torch.rand(4, 3))  # leaves gradients that must not count
+    for _ in range(2):
+        step_with_gradients(module, optimizer, {"weight": torch.tensor([1.0, 2.0, -4.0])})
+    assert_close(parameters_of(module)["weight"], torch.tensor([0.0, -1.0, 5.0]))
+    assert_close(parameters_of(module)["unused"], torch.ones(2))
+    step_with_gradients(module, optimizer, {"unused": torch.ones(2)})
+    assert_close(parameters_of(module)["weight"], torch.tensor([0.0, -1.0, 5.0]))
+    assert_close(parameters_of(module)["unused"], torch.full((2,), 0.5))
+
+
+def test_a_paced_function_takes_its_time_and_counts_its_calls(student):
+    function = paced_function(student, [150, 0, 30])
+    assert function.calls == 0
+    start = time.perf_counter()
+    student.layers.call(function, 2)
+    seconds = time.perf_counter() - start
+    assert function.calls == 2
+    assert seconds >= 0.15
+    start = time.perf_counter()
+    student.layers.call(function, 5)
+    assert function.calls == 7
+    assert time.perf_counter() - start >= 5 * 0.03
+
+
+def test_what_the_code_saves_can_be_read_and_what_it_loads_written(student):
+    path = scratch_path(student, "saved.bin")
+    assert scratch_path(student, "saved.bin") == path != scratch_path(student, "other.bin")
+    student.layers.save(path, b"abc")
+    assert scratch_bytes(student, path, 3) == b"abc"
+    with pytest.raises(Failure, match="larger than the 2 bytes"):
+        scratch_bytes(student, path, 2)
+    write_scratch(student, path, bytes(range(256)))
+    assert student.layers.load(path) == bytes(range(256))
+    student.layers.remove(path)
+    with pytest.raises(Failure, match=r"saved\.bin was not written"):
+        scratch_bytes(student, path, 3)
+
+
+def test_code_may_make_temporary_folders_of_its_own(student):
+    assert student.layers.make_folder() is True
+
+
+@pytest.mark.parametrize("kind", ["direct", "isolated"])
+def test_the_scratch_folder_is_private_to_one_test_and_gone_after_it(faces, kind):
+    paths = []
+    for _ in range(2):
+        with faces[kind].open("1.1") as code:
+            paths.append(scratch_path(code, "saved.bin"))
+            code.layers.save(paths[-1], b"abc")
+            assert Path(paths[-1]).is_file()
+        assert not Path(paths[-1]).parent.exists()
+    assert paths[0] != paths[1]
 
 
 def test_weights_with_other_names_or_shapes_are_told(student):

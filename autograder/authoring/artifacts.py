@@ -1,0 +1,124 @@
+"""Makes the artifacts of a reference, once: `python -m autograder.authoring.artifacts aN FOLDER`.
+
+They are what students train, such as weights. `solutions/aN/artifacts.py` has `make(folder)`.
+"""
+
+import fcntl
+import hashlib
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.artifacts import read_artifact, reference_artifacts
+from common.assignment import ROOT, Assignment, load_all
+from common.errors import CourseError
+from common.submitted import mount
+from common.threads import ONE_THREAD
+
+STAMP = "stamp"
+
+
+def say_aside(sentence: str) -> None:
+    """Tell whoever watches, without disturbing what the command prints."""
+    print(sentence, file=sys.stderr)
+
+
+def made_artifacts(
+    assignment: Assignment, say: Callable[[str], None] = say_aside, root: Path = ROOT
+) -> dict[str, bytes]:
+    """The reference's artifacts, made now if they aren't there or what makes them has changed."""
+    if not assignment.artifacts:
+        return {}
+    folder = reference_artifacts(assignment, root)
+    folder.parent.mkdir(exist_ok=True)
+    with locked(folder.with_suffix(".lock")):  # whoever comes second waits, and finds them made
+        state = fingerprint(assignment, root)
+        if read_stamp(folder) != state or None in contents(assignment, folder).values():
+            say(f"{assignment.short}: making the reference's artifacts, for a minute or two")
+            make_anew(assignment, folder, state, root)
+        made = contents(assignment, folder)
+    return {name: content for name, content in made.items() if content is not None}
+
+
+def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
+    """A hash of what makes the artifacts: the reference, what is given beside it, the data."""
+    given = root / "assignments" / assignment.name
+    files = [
+        *sorted((root / "solutions" / assignment.name).glob("*.py")),
+        *(file for file in sorted(given.glob("*.py")) if file.name not in assignment.files),
+        *sorted((root / "common" / "data").glob("*.py") if assignment.data else ()),
+    ]
+    digest = hashlib.sha256(repr(assignment.artifacts).encode())
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def make_anew(assignment: Assignment, folder: Path, state: str, root: Path) -> None:
+    """Make them beside their place, and put them there in one step."""
+    source = root / "solutions" / assignment.name / "artifacts.py"
+    if not source.is_file():
+        raise CourseError(f"{source} is missing: it makes the artifacts of {assignment.short}.")
+    beside = folder.with_suffix(".part")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(beside)],
+        cwd=root,
+        env={**os.environ, **ONE_THREAD},  # so that they don't depend on the number of cores
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CourseError(f"{source} failed:\n{done.stderr[-2000:]}")
+    for name, content in contents(assignment, beside).items():
+        if content is None:
+            limit = assignment.artifact(name).megabytes
+            raise CourseError(f"{source} made no {name} of at most {limit:g} MB.")
+    (beside / STAMP).write_text(state)
+    shutil.rmtree(folder, ignore_errors=True)
+    beside.rename(folder)
+
+
+def contents(assignment: Assignment, folder: Path) -> dict[str, bytes | None]:
+    """Each artifact in a folder; None for one that isn't there or is too large."""
+    return {
+        entry.file: read_artifact(folder / entry.file, entry.limit)
+        for entry in assignment.artifacts
+    }
+
+
+def read_stamp(folder: Path) -> str:
+    """What the artifacts in a folder were made from."""
+    try:
+        return (folder / STAMP).read_text()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Let one process at a time through. The lock ends with the process that holds it."""
+    with file.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def make_here(name: str, folder: Path) -> None:
+    """Make them in this process. `assignments` means the reference, and what is given beside it."""
+    mount({entry.name: ROOT / "solutions" / entry.name for entry in load_all()})
+    for entry in load_all():
+        given = ROOT / "assignments" / entry.name
+        sys.modules[f"assignments.{entry.name}"].__path__.append(str(given))
+    importlib.import_module(f"solutions.{name}.artifacts").make(folder)
+
+
+if __name__ == "__main__":
+    make_here(sys.argv[1], Path(sys.argv[2]))

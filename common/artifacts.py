@@ -1,0 +1,37 @@
+"""Artifacts: submitted files that are not Python. Where they lie, and how they are read."""
+
+from pathlib import Path
+
+from common.assignment import ROOT, Artifact, Assignment
+from common.failures import Failure
+
+
+def own_artifacts(assignment: Assignment) -> Path:
+    """Where a student's own lie: beside the code."""
+    return ROOT / "assignments" / assignment.name
+
+
+def reference_artifacts(assignment: Assignment, root: Path = ROOT) -> Path:
+    """Where the reference's lie: they are made, not committed."""
+    return root / "dist" / f"{assignment.short}-artifacts"
+
+
+def read_artifact(file: Path, limit: int) -> bytes | None:
+    """The content of a file; None if there is none, or more than is taken."""
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(limit + 1)
+    except OSError:
+        return None
+    return content if len(content) <= limit else None
+
+
+def not_there(artifact: Artifact, reference: bool = False) -> Failure:
+    """What a test says that needs an artifact which isn't there."""
+    if reference:
+        return Failure(f"{artifact.file} of the reference isn't there: `make artifacts` makes it.")
+    made = f"`{artifact.command}` makes it" if artifact.command else "The handout says how"
+    return Failure(
+        f"{artifact.file} isn't there, or is larger than {artifact.megabytes:g} MB.",
+        help=f"{made}; `make submission` takes it along.",
+    )
