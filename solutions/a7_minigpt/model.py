@@ -259,8 +259,8 @@ class GPT(nn.Module):
     def embed(self, tokens: Int[Tensor, "n t"], start: int = 0) -> Float[Tensor, "n t width"]:
         """The vectors of tokens that stand at the places start, start + 1, ...
 
-        Raises ValueError (check_tokens) for ids that are out of range, and for places past the
-        context: only context - start tokens have room.
+        start is 0 or more. Raises ValueError (check_tokens) for ids that are out of range, and for
+        places past the context: only context - start tokens have room.
         """
         # BEGIN SOLUTION
         check_tokens(tokens, self.config.vocabulary, self.config.context - start)

@@ -65,7 +65,7 @@ def next_probabilities(
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
     # BEGIN SOLUTION
-    if temperature < 0:
+    if not temperature >= 0:  # NaN too
         raise ValueError(f"a temperature is at least 0, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, got {top_k}")
@@ -129,8 +129,8 @@ def generate(
     next_window). The scores of the window's last place are those of the next token; from
     next_probabilities of them, draw takes it. At temperature 0 it is the likeliest one.
     Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
-    length, ids that are out of range, and settings that next_probabilities refuses; a length of 0
-    returns the prompt.
+    length, and, if length is at least 1, for ids of the window that are out of range and settings
+    that next_probabilities refuses. A length of 0 returns the prompt.
     """
     check_prompt(prompt, length)
     # BEGIN SOLUTION
