@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from common.modules import MODULE_OPERATIONS
+from common.torch_objects import TORCH_OBJECT_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
 from common.values import Handle, as_numpy, is_tensor
 
@@ -192,5 +193,6 @@ OPERATIONS: dict[str, Callable] = {
     "calls_during": _calls_during,
     "paced_function": PacedFunction,
     **MODULE_OPERATIONS,
+    **TORCH_OBJECT_OPERATIONS,
     **SCRATCH_OPERATIONS,
 }

@@ -2,8 +2,9 @@
 
 Conventions
     A prompt is an int64 tensor of one axis, with at least one id. So is what comes out.
-    Everything runs in evaluation mode and without gradients, and leaves the model in the mode in
-    which it was. All random numbers come from the generator; None means PyTorch's own.
+    generate and generate_cached run the model in evaluation mode and without gradients
+    (Evaluation), and leave it in the mode in which it was. forward_cached takes it as it is.
+    All random numbers come from the generator; None means PyTorch's own.
     Bad input raises ValueError.
 """
 

@@ -61,7 +61,7 @@ def time_ms(
     for _ in range(warmup):
         function()
     if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
         events = []
         for _ in range(repeats):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -69,7 +69,7 @@ def time_ms(
             function()
             end.record()
             events.append((start, end))
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
         return summarise([start.elapsed_time(end) for start, end in events])
     times = []
     for _ in range(repeats):
@@ -134,12 +134,12 @@ def peak_memory(function: Callable[[], object], device: str = "cpu") -> int:
     # BEGIN SOLUTION
     if torch.device(device).type == "cpu":
         return cpu_peak_memory(function)
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
     function()
-    torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
     # END SOLUTION
 
 
