@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from common.modules import MODULE_OPERATIONS
-from common.torch_objects import TORCH_OBJECT_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
+from common.torch_objects import TORCH_OBJECT_OPERATIONS
 from common.values import Handle, as_numpy, is_tensor
 
 

@@ -227,13 +227,15 @@ def check_train_refuses(student, rng):
     check_unchanged("train", training.train, module, data, usual)
 
 
-# A small model on the plays. Right code, run with eight seeds, came to between LOW and HIGH.
-# Knowing only how often each character comes gives 3.3, and knowing which one follows which, 2.5.
+# A small model on the plays. Right code with eight seeds came to between 2.30 and 2.35. To know
+# which character follows which, and nothing else, gives 2.49; how often each one comes, 3.32.
 PLAYS = {"context": 32, "layers": 2, "heads": 4, "width": 64}
-PLAYS_RUN = {"steps": 300, "batch_size": 16, "warmup": 20, "peak": 3e-3, "floor": 3e-4}
-PLAYS_BAND = 2.4
+PLAYS_RUN = {"steps": 250, "batch_size": 32, "warmup": 20, "peak": 6e-3, "floor": 6e-4}
+PLAYS_BAND = 2.45
 READ = 600_000  # characters of the plays
-FIRST_BAND = 0.3
+# Of the loss of the first batch: as for new models in 7.4, but for the text's own letters, which
+# are fewer and come again and again, and for its 1024 places.
+FIRST_BAND = 0.2
 
 
 def encoded(text, vocabulary):
