@@ -158,6 +158,11 @@ def indented(text: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
 
 
+def visible(text: str) -> list[str]:
+    """Its characters; spaces and line breaks as signs that can be seen."""
+    return [{" ": "␣", "\n": "¶"}.get(character, character) for character in text]
+
+
 # What it writes while it learns
 
 
@@ -239,7 +244,7 @@ def attention_weights(model: nn.Module, tokens: Tensor) -> Tensor:
 def heads_figure(weights: Tensor, text: str) -> Figure:
     """A map for each layer and head: weights (layers, heads, t, t)."""
     layers, heads = weights.shape[:2]
-    letters = [{" ": "␣", "\n": "¶"}.get(letter, letter) for letter in text]
+    letters = visible(text)
     figure = figure_of(0.8 + 2.5 * heads, 0.8 + 2.6 * layers)
     grid = figure.subplots(layers, heads, squeeze=False)
     for layer, row in enumerate(grid):
@@ -283,7 +288,7 @@ def sampling(study: Study) -> None:
     with torch.no_grad():
         logits = model(study.known.encode(BEFORE)[None].to(study.device))[0][0, -1].cpu()
     likeliest = logits.argsort(descending=True)[:SHOWN]
-    letters = [repr(letter)[1:-1] for letter in study.known.decode(likeliest)]
+    letters = visible(study.known.decode(likeliest))
     figure = figure_of(9.4, 4.4, f"what follows {BEFORE!r}")
     for axes, (name, settings) in zip(
         figure.subplots(2, 3, sharey=True).flat, SETTINGS.items(), strict=True
@@ -381,7 +386,8 @@ def ablation(study: Study) -> None:
     plain(axes, f"validation loss after {steps} steps")
     axes.set_yticks(range(len(losses)), losses)
     axes.invert_yaxis()
-    axes.set_xlim(left=0.9 * min(losses.values()))
+    # A bar that is far too long just leaves the picture.
+    axes.set_xlim(0.9 * min(losses.values()), 1.5 * losses["as it is"])
     study.save(figure, "ablation")
 
 
