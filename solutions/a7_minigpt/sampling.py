@@ -9,7 +9,6 @@ Conventions
 """
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -73,7 +72,7 @@ def next_probabilities(
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p lies above 0 and is at most 1, got {top_p}")
     if temperature == 0:
-        return F.one_hot(logits.argmax(), len(logits)).to(logits.dtype)
+        return torch.zeros_like(logits).index_fill(0, logits.argmax(), 1)
     p, order = torch.softmax(logits / temperature, dim=0).sort(descending=True)
     if top_k is not None:
         p = torch.where(torch.arange(len(p), device=p.device) < top_k, p, 0)

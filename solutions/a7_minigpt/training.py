@@ -78,7 +78,7 @@ def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float 
     if not 0 <= floor <= peak:
         raise ValueError(f"the floor lies between 0 and the peak, got {floor} and {peak}")
     if step < warmup:
-        return peak * step / warmup
+        return step / warmup * peak
     done = min((step - warmup) / (total - warmup), 1.0)  # 0 at the peak, 1 at the end
     return floor + (peak - floor) * (1 + math.cos(math.pi * done)) / 2
     # END SOLUTION
@@ -96,11 +96,11 @@ def configure_optimizer(
     norms have one axis, and are left to the gradient.
     """
     # BEGIN SOLUTION
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    others = [p for p in model.parameters() if p.ndim < 2]
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    free = [p for p in model.parameters() if p.ndim < 2]
     groups = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": free, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True)
     # END SOLUTION

@@ -237,6 +237,9 @@ def check_saves(student, rng, seed):
             assert_equal(run.load(path), 1, what="the step of the checkpoint of a broken run")
         else:
             run.refuses("a checkpoint that is to be written later", path)
+    missing = scratch_path(student, "missing.safetensors")
+    config = training.TrainConfig(**broken, checkpoint=missing, resume=True)
+    check_refused("a missing checkpoint", training.train, model.on(student), data, config)
     path = scratch_path(student, "last.safetensors")
     config = broken | {"peak": 1e-3, "checkpoint": path, "save_every": 3}
     module = model.on(student)

@@ -103,6 +103,7 @@ from tests.a7_minigpt.timing_cases import (
 from tests.a7_minigpt.timing_cases import check_rates as check_speeds
 from tests.a7_minigpt.training_cases import (
     TINY,
+    check_autocast_of_train,
     check_estimate,
     check_estimate_refuses,
     check_modes,
@@ -394,6 +395,7 @@ def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
     seed = int(rng.integers(1000))
     check_modes(student, oracle, rng, 4, seed)
     check_validation_apart(student, rng, 3, seed)
+    check_autocast_of_train(student, rng, seed)
     check_train_refuses(student, rng)
 
 

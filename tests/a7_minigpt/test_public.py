@@ -111,6 +111,7 @@ from tests.a7_minigpt.timing_cases import (
 from tests.a7_minigpt.timing_cases import check_rates as check_speeds
 from tests.a7_minigpt.training_cases import (
     TINY,
+    check_autocast_of_train,
     check_estimate,
     check_estimate_refuses,
     check_modes,
@@ -485,6 +486,7 @@ def test_train_starts_from_its_seed_drops_out_and_is_not_disturbed_by_validation
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
     check_modes(student, oracle, rng, 3, 5)
     check_validation_apart(student, rng, 4, 3)
+    check_autocast_of_train(student, rng, 4)
     check_train_refuses(student, rng)
 
 

@@ -10,7 +10,13 @@ from common.comparison import assert_close, assert_equal, check, kind_of
 from common.data import load_shakespeare
 from common.modules import load_parameters, parameters_of, seed_torch, stored_gradients
 from common.torch_objects import torch_generator
-from tests.a7_minigpt.cases import check_same_weights, draw_model, draw_tokens, new_module
+from tests.a7_minigpt.cases import (
+    check_same_weights,
+    draw_model,
+    draw_tokens,
+    new_module,
+    other_weights,
+)
 from tests.a7_minigpt.optimizer_cases import rate_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
@@ -177,6 +183,20 @@ def check_modes(student, oracle, rng, steps, seed):
         student, model.on(student), data, range(1, steps + 1), **config | {"seed": seed + 1}
     )
     check(other["loss"] != dry["loss"], "Another seed must give another run.")
+
+
+def check_autocast_of_train(student, rng, seed):
+    """With autocast, a run is rounded on the way: other weights, but about the same losses."""
+    model = draw_model(rng, torch.float32, **TINY)
+    data = draw_tokens(rng, TINY["vocabulary"], 30)
+    config = {"steps": 2, "batch_size": 3, "warmup": 0, "seed": seed}
+    plain, rounded = (model.on(student) for _ in "12")
+    right = run_train(student, plain, data, (1, 2), **config)["loss"]
+    found = run_train(student, rounded, data, (1, 2), **config, autocast=True)["loss"]
+    off = max(abs(a - b) / b for a, b in zip(found, right, strict=True))
+    check(off < 0.05, "With autocast, the losses of train are far from those without.")
+    different = other_weights(rounded, parameters_of(plain))
+    check(bool(different), "train doesn't hand autocast on: it changes nothing.")
 
 
 def check_validation_apart(student, rng, steps, seed):

@@ -37,20 +37,20 @@ def summarise(times: list[float]) -> Timing:
 
 def timed_on_cpu(function: Callable[[], object]) -> float:
     """Milliseconds of one call by the CPU's clock."""
-    start = time.perf_counter()
+    before = time.perf_counter()
     function()
-    return 1000 * (time.perf_counter() - start)
+    return (time.perf_counter() - before) * 1000.0
 
 
 def timed_on_gpu(function: Callable[[], object]) -> float:
     """Milliseconds of one call by the GPU's clock."""
     torch.cuda.synchronize()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
+    first, second = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    first.record()
     function()
-    end.record()
+    second.record()
     torch.cuda.synchronize()
-    return start.elapsed_time(end)
+    return first.elapsed_time(second)
 
 
 def time_ms(
