@@ -14,12 +14,8 @@ from common import cuda
 from common.memory import cpu_peak_memory
 from common.modules import MODULE_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
-<<<<<<< HEAD
 from common.torch_objects import TORCH_OBJECT_OPERATIONS
-from common.values import Handle, as_numpy, is_tensor
-=======
 from common.values import Handle, as_numpy, is_container, is_tensor, map_items
->>>>>>> 08515111ab4f1d4ae39e465fb9e2b0f8691e1629
 
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
