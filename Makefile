@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope semester verify bench lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope semester verify bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -67,6 +67,9 @@ verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutant
 
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench
+
+shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT for three minutes, print what it writes
+	@$(RUN) -m assignments.a7_minigpt.shakespeare --impl solutions --out dist/shakespeare --overwrite
 
 lint: $(VENV)/.installed  ## format, lint and check types
 	@$(RUN) -m ruff format .

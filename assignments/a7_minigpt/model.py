@@ -106,9 +106,7 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        raise NotImplementedError(
-            "CausalSelfAttention.__init__: CausalSelfAttention.__init__: not written yet"
-        )
+        raise NotImplementedError("CausalSelfAttention.__init__: exercise 7.3 is yours to write")
 
     def project(
         self, x: Float[Tensor, "n t width"]
@@ -121,9 +119,7 @@ class CausalSelfAttention(nn.Module):
 
         Exercise 7.8 keeps the keys and values, so they get a method of their own.
         """
-        raise NotImplementedError(
-            "CausalSelfAttention.project: CausalSelfAttention.project: not written yet"
-        )
+        raise NotImplementedError("CausalSelfAttention.project: exercise 7.3 is yours to write")
 
     def attend(
         self,
@@ -137,15 +133,11 @@ class CausalSelfAttention(nn.Module):
         Query i looks at the keys 0 ... t_k - t_q + i. With as many of both this is the usual
         triangle; a single query looks at all keys.
         """
-        raise NotImplementedError(
-            "CausalSelfAttention.attend: CausalSelfAttention.attend: not written yet"
-        )
+        raise NotImplementedError("CausalSelfAttention.attend: exercise 7.3 is yours to write")
 
     def forward(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t width"]:
         """Raises ValueError unless x is (n, t, width)."""
-        raise NotImplementedError(
-            "CausalSelfAttention.forward: CausalSelfAttention.forward: not written yet"
-        )
+        raise NotImplementedError("CausalSelfAttention.forward: exercise 7.3 is yours to write")
 
 
 class MLP(nn.Module):
@@ -160,11 +152,11 @@ class MLP(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        raise NotImplementedError("MLP.__init__: yours to write")
+        raise NotImplementedError("MLP.__init__: exercise 7.3 is yours to write")
 
     def forward(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t width"]:
         """Raises ValueError unless x is (n, t, width)."""
-        raise NotImplementedError("MLP.forward: yours to write")
+        raise NotImplementedError("MLP.forward: exercise 7.3 is yours to write")
 
 
 class Block(nn.Module):
@@ -177,11 +169,11 @@ class Block(nn.Module):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        raise NotImplementedError("Block.__init__: yours to write")
+        raise NotImplementedError("Block.__init__: exercise 7.3 is yours to write")
 
     def forward(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t width"]:
         """Raises ValueError unless x is (n, t, width)."""
-        raise NotImplementedError("Block.forward: yours to write")
+        raise NotImplementedError("Block.forward: exercise 7.3 is yours to write")
 
 
 # Exercise 7.4
@@ -209,19 +201,19 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
-        raise NotImplementedError("GPT.__init__: yours to write")
+        raise NotImplementedError("GPT.__init__: exercise 7.4 is yours to write")
 
     def embed(self, tokens: Int[Tensor, "n t"], start: int = 0) -> Float[Tensor, "n t width"]:
         """The vectors of tokens that stand at the places start, start + 1, ...
 
-        Raises ValueError (check_tokens) for ids that are out of range, and for places past the
-        context: only context - start tokens have room.
+        start is 0 or more. Raises ValueError (check_tokens) for ids that are out of range, and for
+        places past the context: only context - start tokens have room.
         """
-        raise NotImplementedError("GPT.embed: yours to write")
+        raise NotImplementedError("GPT.embed: exercise 7.4 is yours to write")
 
     def scores(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t vocabulary"]:
         """The last norm, and a score for each token as the next one."""
-        raise NotImplementedError("GPT.scores: yours to write")
+        raise NotImplementedError("GPT.scores: exercise 7.4 is yours to write")
 
     def forward(
         self, tokens: Int[Tensor, "n t"], targets: Int[Tensor, "n t"] | None = None
@@ -232,8 +224,8 @@ class GPT(nn.Module):
         Without targets it is None. Raises ValueError for tokens as embed does, and for targets of
         another shape or with ids that are out of range.
         """
-        raise NotImplementedError("GPT.forward: yours to write")
+        raise NotImplementedError("GPT.forward: exercise 7.4 is yours to write")
 
     def num_parameters(self) -> int:
         """How many numbers the model learns. The tied output layer counts once."""
-        raise NotImplementedError("GPT.num_parameters: yours to write")
+        raise NotImplementedError("GPT.num_parameters: exercise 7.4 is yours to write")

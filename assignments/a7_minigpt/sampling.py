@@ -2,14 +2,13 @@
 
 Conventions
     A prompt is an int64 tensor of one axis, with at least one id. So is what comes out.
-    generate and generate_cached run in evaluation mode and without gradients, and leave the model
-    in the mode in which it was. All random numbers come from the generator; None means PyTorch's
-    own.
+    generate and generate_cached run the model in evaluation mode and without gradients
+    (Evaluation), and leave it in the mode in which it was. forward_cached takes it as it is.
+    All random numbers come from the generator; None means PyTorch's own.
     Bad input raises ValueError.
 """
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -65,7 +64,7 @@ def next_probabilities(
     Of equally likely tokens any may win.
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
-    raise NotImplementedError("next_probabilities: yours to write")
+    raise NotImplementedError("next_probabilities: exercise 7.7 is yours to write")
 
 
 def next_window(window: list[int], token: int, context: int) -> list[int]:
@@ -77,7 +76,7 @@ def next_window(window: list[int], token: int, context: int) -> list[int]:
     Dropping one token at a time would move all others to other places each time. Dropping half
     does so once in a while: that is what makes a cache possible in 7.8.
     """
-    raise NotImplementedError("next_window: yours to write")
+    raise NotImplementedError("next_window: exercise 7.7 is yours to write")
 
 
 def first_window(prompt: Int[Tensor, " t"], context: int) -> list[int]:
@@ -108,11 +107,11 @@ def generate(
     next_window). The scores of the window's last place are those of the next token; from
     next_probabilities of them, draw takes it. At temperature 0 it is the likeliest one.
     Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
-    length, ids that are out of range, and settings that next_probabilities refuses; a length of 0
-    returns the prompt.
+    length, and, if length is at least 1, for ids of the window that are out of range and settings
+    that next_probabilities refuses. A length of 0 returns the prompt.
     """
     check_prompt(prompt, length)
-    raise NotImplementedError("generate: yours to write")
+    raise NotImplementedError("generate: exercise 7.7 is yours to write")
 
 
 # Exercise 7.8
@@ -126,12 +125,12 @@ class KVCache:
 
     def __init__(self, config: GPTConfig) -> None:
         self.config = config
-        raise NotImplementedError("KVCache.__init__: yours to write")
+        raise NotImplementedError("KVCache.__init__: exercise 7.8 is yours to write")
 
     @property
     def length(self) -> int:
         """How many tokens the last layer holds keys and values of."""
-        raise NotImplementedError("KVCache.length: yours to write")
+        raise NotImplementedError("KVCache.length: exercise 7.8 is yours to write")
 
     def extend(
         self, layer: int, k: Float[Tensor, "n heads t size"], v: Float[Tensor, "n heads t size"]
@@ -141,7 +140,7 @@ class KVCache:
         What was returned before stays as it is. Raises ValueError if the layer would hold more than
         config.context tokens.
         """
-        raise NotImplementedError("KVCache.extend: yours to write")
+        raise NotImplementedError("KVCache.extend: exercise 7.8 is yours to write")
 
 
 def forward_cached(
@@ -155,7 +154,7 @@ def forward_cached(
     values; the cache gives all keys and values; attention.attend does the rest.
     Raises ValueError, as model.embed does, for more tokens than the context has room for.
     """
-    raise NotImplementedError("forward_cached: yours to write")
+    raise NotImplementedError("forward_cached: exercise 7.8 is yours to write")
 
 
 def generate_cached(
@@ -173,4 +172,4 @@ def generate_cached(
     is filled anew, with the whole window. Raises what generate raises.
     """
     check_prompt(prompt, length)
-    raise NotImplementedError("generate_cached: yours to write")
+    raise NotImplementedError("generate_cached: exercise 7.8 is yours to write")

@@ -36,7 +36,7 @@ def summarise(times: list[float]) -> Timing:
     and between two places on the straight line between them. That is what torch.quantile and
     numpy.quantile do. Raises ValueError for an empty list.
     """
-    raise NotImplementedError("summarise: yours to write")
+    raise NotImplementedError("summarise: exercise 7.9 is yours to write")
 
 
 def time_ms(
@@ -49,7 +49,7 @@ def time_ms(
     GPU is also synchronised after the warm-up, so that none of it is measured.
     Raises ValueError for a warmup below 0 or repeats below 1.
     """
-    raise NotImplementedError("time_ms: yours to write")
+    raise NotImplementedError("time_ms: exercise 7.9 is yours to write")
 
 
 def tokens_per_second(tokens: int, milliseconds: float) -> float:
@@ -57,7 +57,7 @@ def tokens_per_second(tokens: int, milliseconds: float) -> float:
 
     Raises ValueError unless the time is above 0.
     """
-    raise NotImplementedError("tokens_per_second: yours to write")
+    raise NotImplementedError("tokens_per_second: exercise 7.9 is yours to write")
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
@@ -70,7 +70,7 @@ def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     training: a step computes two further products for each of these, the gradients of both
     factors: three times as much. Else the forward pass alone.
     """
-    raise NotImplementedError("flops_per_token: yours to write")
+    raise NotImplementedError("flops_per_token: exercise 7.9 is yours to write")
 
 
 def mfu(tokens_per_second: float, flops_per_token: float, peak_flops: float) -> float:
@@ -79,7 +79,7 @@ def mfu(tokens_per_second: float, flops_per_token: float, peak_flops: float) -> 
     peak_flops: FLOPs per second, as the hardware's data sheet has it. Raises ValueError unless it
     is above 0.
     """
-    raise NotImplementedError("mfu: yours to write")
+    raise NotImplementedError("mfu: exercise 7.9 is yours to write")
 
 
 def peak_memory(function: Callable[[], object], device: str = "cpu") -> int:
@@ -89,7 +89,7 @@ def peak_memory(function: Callable[[], object], device: str = "cpu") -> int:
     torch.cuda.memory_allocated(), call torch.cuda.reset_peak_memory_stats(), run the function,
     synchronise, and see how far torch.cuda.max_memory_allocated() lies above.
     """
-    raise NotImplementedError("peak_memory: yours to write")
+    raise NotImplementedError("peak_memory: exercise 7.9 is yours to write")
 
 
 def attention_by_hand(
@@ -101,7 +101,7 @@ def attention_by_hand(
 
     Without F.scaled_dot_product_attention: this is what it is compared with.
     """
-    raise NotImplementedError("attention_by_hand: yours to write")
+    raise NotImplementedError("attention_by_hand: exercise 7.9 is yours to write")
 
 
 def scaling_table(
@@ -115,4 +115,4 @@ def scaling_table(
     "by_hand_bytes" and "fused_bytes" (peak_memory).
     Raises ValueError for lengths below 1, and for none at all.
     """
-    raise NotImplementedError("scaling_table: yours to write")
+    raise NotImplementedError("scaling_table: exercise 7.9 is yours to write")

@@ -35,9 +35,7 @@ class CharTokenizer:
     @classmethod
     def from_text(cls, text: str) -> "CharTokenizer":
         """The tokenizer that knows a text's characters. Raises ValueError for an empty text."""
-        raise NotImplementedError(
-            "CharTokenizer.from_text: CharTokenizer.from_text: not written yet"
-        )
+        raise NotImplementedError("CharTokenizer.from_text: exercise 7.1 is yours to write")
 
     def encode(self, text: str) -> Int[Tensor, " length"]:
         """The id of each character, as an int64 tensor. An empty text gives an empty tensor.
@@ -46,18 +44,18 @@ class CharTokenizer:
         character as repr does, so that a line break can be read too: '\\n'.
         Texts have millions of characters: looking each one up in the string takes minutes.
         """
-        raise NotImplementedError("CharTokenizer.encode: yours to write")
+        raise NotImplementedError("CharTokenizer.encode: exercise 7.1 is yours to write")
 
     def decode(self, ids: Int[Tensor, " length"] | list[int]) -> str:
         """The text that ids stand for: a tensor of one axis, or a list.
 
         Raises ValueError for an id that is not from 0 to size - 1. (Python itself would take -1.)
         """
-        raise NotImplementedError("CharTokenizer.decode: yours to write")
+        raise NotImplementedError("CharTokenizer.decode: exercise 7.1 is yours to write")
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary to a file: JSON, {"vocabulary": "..."}, in UTF-8."""
-        raise NotImplementedError("CharTokenizer.save: yours to write")
+        raise NotImplementedError("CharTokenizer.save: exercise 7.1 is yours to write")
 
     @classmethod
     def load(cls, path: str | Path) -> "CharTokenizer":
@@ -66,4 +64,4 @@ class CharTokenizer:
         Raises ValueError if the file is not JSON, or not an object with a "vocabulary" that
         CharTokenizer takes. A file that isn't there is a FileNotFoundError, as open raises it.
         """
-        raise NotImplementedError("CharTokenizer.load: yours to write")
+        raise NotImplementedError("CharTokenizer.load: exercise 7.1 is yours to write")

@@ -45,7 +45,7 @@ def get_batch(
     copy runs while the GPU computes.
     Raises ValueError if the text has no window, and for sizes below 1.
     """
-    raise NotImplementedError("get_batch: yours to write")
+    raise NotImplementedError("get_batch: exercise 7.2 is yours to write")
 
 
 # Exercise 7.5
@@ -60,7 +60,7 @@ def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float 
     Raises ValueError for a step below 1, a warmup below 0 or not below total, and unless
     0 <= floor <= peak.
     """
-    raise NotImplementedError("learning_rate: yours to write")
+    raise NotImplementedError("learning_rate: exercise 7.5 is yours to write")
 
 
 def configure_optimizer(
@@ -74,7 +74,7 @@ def configure_optimizer(
     Weight decay is for matrices alone, parameters with two axes or more. Biases and the gains of
     norms have one axis, and are left to the gradient.
     """
-    raise NotImplementedError("configure_optimizer: yours to write")
+    raise NotImplementedError("configure_optimizer: exercise 7.5 is yours to write")
 
 
 def train_step(
@@ -90,13 +90,15 @@ def train_step(
     doesn't fit into memory can be cut into pieces. The update is the one that all rows as one batch
     would give: their gradient is the mean over the batches. Gradients left over from before don't
     count.
-    clip: if the norm of all gradients together is above it, they are scaled down to it.
+    clip: if the norm of all gradients together is above it, they are scaled down to it. This is
+        done once, before the update.
     autocast: whether forward and loss run under torch.autocast with bfloat16, for the model's
         device. The weights stay as they are, and backward runs outside.
+    The model stays in the mode in which it is: training, or evaluation without dropout.
     Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
     empty list.
     """
-    raise NotImplementedError("train_step: yours to write")
+    raise NotImplementedError("train_step: exercise 7.5 is yours to write")
 
 
 # Exercise 7.6
@@ -178,7 +180,7 @@ def estimate_loss(
     """
     if batches < 1:
         raise ValueError(f"at least 1 batch is needed, got {batches}")
-    raise NotImplementedError("estimate_loss: yours to write")
+    raise NotImplementedError("estimate_loss: exercise 7.6 is yours to write")
 
 
 def save_checkpoint(
@@ -190,13 +192,14 @@ def save_checkpoint(
 ) -> None:
     """Write all that a training needs to go on after that step, in the format of safetensors.
 
-    That is: the model's parameters, what the optimizer remembers of each (optimizer.state), the
-    step, and the states of the generator and of PyTorch's own random numbers (torch.get_rng_state,
-    from which dropout draws). Which names they have in the file is up to you. Only tensors and
+    That is: the model's parameters, what the optimizer remembers of each (optimizer.state; nothing
+    before its first step), the step, and the states of the generator and of PyTorch's own random
+    numbers, from which dropout draws (torch.get_rng_state; for a model on a GPU also
+    torch.cuda.get_rng_state). Which names they have in the file is up to you. Only tensors and
     short strings fit into that format, and that is its point: unlike a pickle, it runs no code when
     it is read. A file that is there already is replaced.
     """
-    raise NotImplementedError("save_checkpoint: yours to write")
+    raise NotImplementedError("save_checkpoint: exercise 7.6 is yours to write")
 
 
 def load_checkpoint(
@@ -205,10 +208,10 @@ def load_checkpoint(
     """Put everything back that save_checkpoint wrote, and return the step.
 
     Raises ValueError, with the path in its message, for a file that is missing, that safetensors
-    can't read, or that is not of such a model (names and shapes of the parameters). In that case
-    nothing has been changed.
+    can't read, that save_checkpoint didn't write, or that is of another model (names or shapes of
+    the parameters differ). In that case nothing has been changed.
     """
-    raise NotImplementedError("load_checkpoint: yours to write")
+    raise NotImplementedError("load_checkpoint: exercise 7.6 is yours to write")
 
 
 def train(
@@ -235,10 +238,11 @@ def train(
 
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
     "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
-    Raises ValueError that names the step if a loss is not finite, and for a text that is too short.
+    Raises ValueError if a loss is not finite, with a message that names its step, as in "step 12",
+    and for a text, data or validation, that is too short for one window.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
-    raise NotImplementedError("train: yours to write")
+    raise NotImplementedError("train: exercise 7.6 is yours to write")
 
 
 # Exercise 7.10

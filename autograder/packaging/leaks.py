@@ -29,6 +29,16 @@ COMMONPLACE = {
     "losses.append(loss.item())",
     ") -> tuple[Tensor, Tensor]:",
     "mask: Tensor | None = None,",
+    "optimizer: torch.optim.Optimizer,",
+    "optimizer.step()",
+    'group["lr"] = learning_rate',
+    "with torch.inference_mode():",
+    "start = time.perf_counter()",
+    "for _ in range(repeats):",
+    "for _ in range(batches):",
+    "for _ in range(length):",
+    "for layer in range(layers):",
+    "if temperature == 0:",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24

@@ -259,13 +259,13 @@ class GPT(nn.Module):
     def embed(self, tokens: Int[Tensor, "n t"], start: int = 0) -> Float[Tensor, "n t width"]:
         """The vectors of tokens that stand at the places start, start + 1, ...
 
-        Raises ValueError (check_tokens) for ids that are out of range, and for places past the
-        context: only context - start tokens have room.
+        start is 0 or more. Raises ValueError (check_tokens) for ids that are out of range, and for
+        places past the context: only context - start tokens have room.
         """
         # BEGIN SOLUTION
         check_tokens(tokens, self.config.vocabulary, self.config.context - start)
-        places = torch.arange(start, start + tokens.shape[1], device=tokens.device)  # (t,)
-        return self.dropout(self.token_embedding(tokens) + self.position_embedding(places))
+        places = self.position_embedding.weight[start : start + tokens.shape[1]]  # (t, width)
+        return self.dropout(self.token_embedding(tokens) + places)
         # END SOLUTION
 
     def scores(self, x: Float[Tensor, "n t width"]) -> Float[Tensor, "n t vocabulary"]:

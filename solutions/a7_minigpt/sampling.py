@@ -2,14 +2,13 @@
 
 Conventions
     A prompt is an int64 tensor of one axis, with at least one id. So is what comes out.
-    generate and generate_cached run in evaluation mode and without gradients, and leave the model
-    in the mode in which it was. All random numbers come from the generator; None means PyTorch's
-    own.
+    generate and generate_cached run the model in evaluation mode and without gradients
+    (Evaluation), and leave it in the mode in which it was. forward_cached takes it as it is.
+    All random numbers come from the generator; None means PyTorch's own.
     Bad input raises ValueError.
 """
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -66,14 +65,14 @@ def next_probabilities(
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
     # BEGIN SOLUTION
-    if temperature < 0:
+    if not temperature >= 0:  # NaN too
         raise ValueError(f"a temperature is at least 0, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, got {top_k}")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p lies above 0 and is at most 1, got {top_p}")
     if temperature == 0:
-        return F.one_hot(logits.argmax(), len(logits)).to(logits.dtype)
+        return torch.zeros_like(logits).index_fill(0, logits.argmax(), 1)
     p, order = torch.softmax(logits / temperature, dim=0).sort(descending=True)
     if top_k is not None:
         p = torch.where(torch.arange(len(p), device=p.device) < top_k, p, 0)
@@ -130,8 +129,8 @@ def generate(
     next_window). The scores of the window's last place are those of the next token; from
     next_probabilities of them, draw takes it. At temperature 0 it is the likeliest one.
     Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
-    length, ids that are out of range, and settings that next_probabilities refuses; a length of 0
-    returns the prompt.
+    length, and, if length is at least 1, for ids of the window that are out of range and settings
+    that next_probabilities refuses. A length of 0 returns the prompt.
     """
     check_prompt(prompt, length)
     # BEGIN SOLUTION

@@ -61,21 +61,21 @@ def time_ms(
     for _ in range(warmup):
         function()
     if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
         events = []
         for _ in range(repeats):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
+            before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            before.record()
             function()
-            end.record()
-            events.append((start, end))
-        torch.cuda.synchronize()
-        return summarise([start.elapsed_time(end) for start, end in events])
+            after.record()
+            events.append((before, after))
+        torch.cuda.synchronize(device)
+        return summarise([before.elapsed_time(after) for before, after in events])
     times = []
     for _ in range(repeats):
-        start_time = time.perf_counter()
+        start = time.perf_counter()
         function()
-        times.append(1000 * (time.perf_counter() - start_time))
+        times.append(1000 * (time.perf_counter() - start))
     return summarise(times)
     # END SOLUTION
 
@@ -132,14 +132,14 @@ def peak_memory(function: Callable[[], object], device: str = "cpu") -> int:
     synchronise, and see how far torch.cuda.max_memory_allocated() lies above.
     """
     # BEGIN SOLUTION
-    if torch.device(device).type == "cpu":
+    if torch.device(device).type != "cuda":
         return cpu_peak_memory(function)
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
     function()
-    torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
     # END SOLUTION
 
 

@@ -78,7 +78,7 @@ def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float 
     if not 0 <= floor <= peak:
         raise ValueError(f"the floor lies between 0 and the peak, got {floor} and {peak}")
     if step < warmup:
-        return peak * step / warmup
+        return step / warmup * peak
     done = min((step - warmup) / (total - warmup), 1.0)  # 0 at the peak, 1 at the end
     return floor + (peak - floor) * (1 + math.cos(math.pi * done)) / 2
     # END SOLUTION
@@ -96,11 +96,11 @@ def configure_optimizer(
     norms have one axis, and are left to the gradient.
     """
     # BEGIN SOLUTION
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    others = [p for p in model.parameters() if p.ndim < 2]
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    free = [p for p in model.parameters() if p.ndim < 2]
     groups = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": free, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True)
     # END SOLUTION
@@ -119,9 +119,11 @@ def train_step(
     doesn't fit into memory can be cut into pieces. The update is the one that all rows as one batch
     would give: their gradient is the mean over the batches. Gradients left over from before don't
     count.
-    clip: if the norm of all gradients together is above it, they are scaled down to it.
+    clip: if the norm of all gradients together is above it, they are scaled down to it. This is
+        done once, before the update.
     autocast: whether forward and loss run under torch.autocast with bfloat16, for the model's
         device. The weights stay as they are, and backward runs outside.
+    The model stays in the mode in which it is: training, or evaluation without dropout.
     Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
     empty list.
     """
@@ -247,17 +249,21 @@ def save_checkpoint(
 ) -> None:
     """Write all that a training needs to go on after that step, in the format of safetensors.
 
-    That is: the model's parameters, what the optimizer remembers of each (optimizer.state), the
-    step, and the states of the generator and of PyTorch's own random numbers (torch.get_rng_state,
-    from which dropout draws). Which names they have in the file is up to you. Only tensors and
+    That is: the model's parameters, what the optimizer remembers of each (optimizer.state; nothing
+    before its first step), the step, and the states of the generator and of PyTorch's own random
+    numbers, from which dropout draws (torch.get_rng_state; for a model on a GPU also
+    torch.cuda.get_rng_state). Which names they have in the file is up to you. Only tensors and
     short strings fit into that format, and that is its point: unlike a pickle, it runs no code when
     it is read. A file that is there already is replaced.
     """
     # BEGIN SOLUTION
+    device = next(model.parameters()).device
     tensors = {"generator": generator.get_state(), "torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        tensors["cuda"] = torch.cuda.get_rng_state(device)
     for name, parameter in model.named_parameters():
-        tensors[f"model.{name}"] = parameter.detach()
-        for key, value in optimizer.state[parameter].items():
+        tensors[f"model.{name}"] = parameter
+        for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"optimizer.{key}.{name}"] = value
     part = Path(f"{path}.part")
     # Copies: safetensors refuses tensors that share memory.
@@ -273,17 +279,18 @@ def load_checkpoint(
     """Put everything back that save_checkpoint wrote, and return the step.
 
     Raises ValueError, with the path in its message, for a file that is missing, that safetensors
-    can't read, or that is not of such a model (names and shapes of the parameters). In that case
-    nothing has been changed.
+    can't read, that save_checkpoint didn't write, or that is of another model (names or shapes of
+    the parameters differ). In that case nothing has been changed.
     """
     # BEGIN SOLUTION
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             step = int((file.metadata() or {})["step"])
+        windows, numbers = tensors["generator"], tensors["torch"]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint that can be read: {error}") from None
-    parameters = dict(model.named_parameters())
+    device, parameters = next(model.parameters()).device, dict(model.named_parameters())
     stored = {name: value for name, value in tensors.items() if name.startswith("model.")}
     wanted = {f"model.{name}": parameter.shape for name, parameter in parameters.items()}
     if {name: value.shape for name, value in stored.items()} != wanted:
@@ -293,14 +300,16 @@ def load_checkpoint(
         kind, _, rest = name.partition(".")
         if kind == "optimizer":
             key, _, owner = rest.partition(".")
-            state.setdefault(parameters[owner], {})[key] = value.to(parameters[owner].device)
+            state.setdefault(parameters[owner], {})[key] = value.to(device)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(tensors[f"model.{name}"])
     optimizer.state.clear()
     optimizer.state.update(state)
-    generator.set_state(tensors["generator"])
-    torch.set_rng_state(tensors["torch"])
+    generator.set_state(windows)
+    torch.set_rng_state(numbers)
+    if device.type == "cuda" and "cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["cuda"], device)
     return step
     # END SOLUTION
 
@@ -329,7 +338,8 @@ def train(
 
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
     "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
-    Raises ValueError that names the step if a loss is not finite, and for a text that is too short.
+    Raises ValueError if a loss is not finite, with a message that names its step, as in "step 12",
+    and for a text, data or validation, that is too short for one window.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
     # BEGIN SOLUTION
