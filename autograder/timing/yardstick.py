@@ -5,6 +5,7 @@ same losses and the same tokens.
 """
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,16 @@ class Yardstick(nn.Module):
         for values in self.parameters():
             if values.ndim == 2:
                 nn.init.normal_(values, std=0.02)
+
+    def scatter(self) -> None:
+        """Draw weights that are so large that each token hangs on all tokens before it.
+
+        What a trained model says next may hang on the last token alone, and then reading no more
+        than that would give the same text.
+        """
+        for values in self.parameters():
+            if values.ndim == 2:
+                nn.init.normal_(values, std=2 / math.sqrt(self.sizes.width))
 
     def forward(self, x: Any) -> Any:
         """The scores of the next token, (n, t, vocabulary)."""

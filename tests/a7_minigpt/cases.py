@@ -14,6 +14,7 @@ from common.values import Handle
 VECTOR_AXES = ("sequence", "place", "feature")
 LOGIT_AXES = ("sequence", "place", "id")
 SMALL = {"vocabulary": 7, "context": 6, "layers": 2, "heads": 2, "width": 8}
+SMALL_BLOCK = SMALL | {"context": 16}  # no test of a block has more places
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def shapes_of(kind, settings):
 
 def draw_block(rng, kind, dtype=torch.float64, **settings):
     """Random weights, and biases and gains that are far from 0 and from 1."""
-    settings, parameters = SMALL | settings, {}
+    settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
     for name, shape in shapes_of(kind, settings).items():
         if len(shape) == 1:
             values = rng.uniform(0.4, 0.9, size=shape) * rng.choice([-1, 1], size=shape)
@@ -103,7 +104,7 @@ def draw_model(rng, dtype=torch.float64, **settings):
 
 def silent_block(kind, **settings):
     """Parameters of zero and gains of one: nothing is added to what runs past the parts."""
-    settings, parameters = SMALL | settings, {}
+    settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
     for name, shape in shapes_of(kind, settings).items():
         *_, owner, kind_of_values = f".{name}".split(".")
         gain = kind_of_values == "weight" and owner.startswith("norm")

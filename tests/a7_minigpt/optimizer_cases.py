@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 
 from common.checks import check_float, check_refused
@@ -30,15 +31,19 @@ def rate_of(step, peak, warmup, total, floor):
 
 
 def check_rates(student, peak, warmup, total, floor, steps):
-    """The learning rate of each of these steps."""
+    """The learning rate of each of these steps, to a billionth of the peak."""
     for step in steps:
         rate = student.training.learning_rate(step, peak, warmup, total, floor)
-        check_float(rate, "learning_rate")
+        check_float(rate, "what learning_rate returns")
         expected = rate_of(step, peak, warmup, total, floor)
-        situation = f"step {step}, peak {peak}, warmup {warmup}, total {total}, floor {floor}"
-        beside = torch.tensor([rate, peak], dtype=torch.float64)
-        wanted = torch.tensor([expected, peak], dtype=torch.float64)
-        assert_close(beside, wanted, what=f"the learning rate, beside its peak, ({situation})")
+        where = "in the warm-up" if step <= warmup else "after the warm-up"
+        check(
+            abs(rate - expected) <= 1e-9 * peak,
+            f"A learning rate {where if step < total else 'at the end'} is wrong.",
+            f"learning_rate({step}, {peak}, {warmup}, {total}, {floor}) is {rate:.9g}, and "
+            f"{expected:.9g} is right.",
+            value=np.array(rate),
+        )
 
 
 def check_rates_refuse(student):

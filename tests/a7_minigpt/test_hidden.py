@@ -24,6 +24,7 @@ from tests.a7_minigpt.cache_cases import (
 )
 from tests.a7_minigpt.cases import (
     SMALL,
+    SMALL_BLOCK,
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
@@ -171,7 +172,7 @@ def test_windows_of_other_texts_come_equally_often(student, rng):
 def test_attention_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; large numbers; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 2), (1, 6, 6, 3), (2, 1, 5, 5), (4, 3, 4, 1)):
-        settings = SMALL | {"width": width, "heads": heads}
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
         check_names(student, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
@@ -196,7 +197,7 @@ def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width in ((3, 2, 5), (1, 1, 7), (2, 5, 2)):
-        check_names(student, "MLP", SMALL | {"width": width, "heads": 1})
+        check_names(student, "MLP", SMALL_BLOCK | {"width": width, "heads": 1})
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 3 * draw_vectors(rng, n, t, width)
         check_gradients(student, oracle, rng, block, (x,), "other sizes")
@@ -209,7 +210,7 @@ def test_mlp_is_right_for_other_sizes(student, rng, oracle):
 def test_block_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 4), (1, 5, 6, 1), (2, 1, 9, 3)):
-        settings = SMALL | {"width": width, "heads": heads}
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
         check_names(student, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 3 * draw_vectors(rng, n, t, width) - 1

@@ -26,6 +26,7 @@ from tests.a7_minigpt.cache_cases import (
 )
 from tests.a7_minigpt.cases import (
     SMALL,
+    SMALL_BLOCK,
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
@@ -216,7 +217,7 @@ def test_get_batch_on_a_gpu_gives_what_it_gives_on_a_cpu(student, rng):
 def test_attention_is_pytorchs_with_copied_weights(student, rng, oracle):
     """Names, outputs and all gradients are nn.MultiheadAttention's with a causal mask."""
     for n, t, width, heads in ((2, 3, 6, 2), (1, 5, 8, 4), (3, 1, 4, 1), (2, 4, 3, 3)):
-        settings = SMALL | {"width": width, "heads": heads}
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
         check_names(student, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
@@ -246,7 +247,7 @@ def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
 @number("7.3")
 def test_mlp_is_two_dense_layers_with_an_exact_gelu_between(student, rng, oracle):
     """Four times as wide inside; names, outputs and gradients are nn.Linear's and nn.GELU's."""
-    check_names(student, "MLP", SMALL)
+    check_names(student, "MLP", SMALL_BLOCK)
     for n, t, width in ((2, 3, 4), (1, 4, 5), (3, 1, 1)):
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 2 * draw_vectors(rng, n, t, width)
@@ -259,7 +260,7 @@ def test_mlp_is_two_dense_layers_with_an_exact_gelu_between(student, rng, oracle
 def test_block_is_pytorchs_layer_with_its_norms_first(student, rng, oracle):
     """Names, outputs and all gradients are those of nn.TransformerEncoderLayer."""
     for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 4, 1)):
-        settings = SMALL | {"width": width, "heads": heads}
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
         check_names(student, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 2 * draw_vectors(rng, n, t, width) + 1
