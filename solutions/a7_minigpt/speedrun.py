@@ -24,8 +24,8 @@ from solutions.a7_minigpt.speedrun_model import Switches
 from solutions.a7_minigpt.speedrun_training import BAR, Clock, Corpus, Recipe, Run
 
 CONTEXT = 64
-ROUNDS = 40  # slices of each training
-QUICK_ROUNDS, QUICK_STEPS, QUICK_SECONDS, QUICK_VALIDATION = 2, 4, 0.5, 2000
+ROUNDS, ABLATION_ROUNDS = 40, 5  # slices of each training
+QUICK_ROUNDS, QUICK_VALIDATION = 2, 1000
 
 PUBLIC = Recipe("public recipe")
 OURS = Recipe(
@@ -120,6 +120,13 @@ def ablations() -> list[Recipe]:
     ]
 
 
+def new_runs(recipes: Sequence[Recipe], corpus: Corpus, options: Options) -> list[Run]:
+    """A training by each recipe, not begun yet."""
+    if options.quick:
+        recipes = [replace(recipe, steps=2, batch=2, seconds=0.0) for recipe in recipes]
+    return [Run(recipe, corpus, new_clock(options), options.seed) for recipe in recipes]
+
+
 def train_in_turns(runs: Sequence[Run], rounds: int) -> None:
     """Train all to their ends, a slice of each in every round."""
     with TrainingDisplay(total_steps=rounds * len(runs), title="speedrun") as display:
@@ -136,11 +143,7 @@ def train_in_turns(runs: Sequence[Run], rounds: int) -> None:
 def race(corpus: Corpus, options: Options) -> None:
     """The public recipe against ours, and ours with more time."""
     longer = replace(OURS, name="ours, longer", seconds=options.seconds)
-    recipes = [PUBLIC, OURS, longer]
-    if options.quick:
-        recipes = [replace(recipe, steps=QUICK_STEPS) for recipe in recipes[:2]]
-        recipes.append(replace(longer, seconds=QUICK_SECONDS))
-    runs = [Run(recipe, corpus, new_clock(options), options.seed) for recipe in recipes]
+    runs = new_runs([PUBLIC, OURS, longer], corpus, options)
     train_in_turns(runs, QUICK_ROUNDS if options.quick else ROUNDS)
     print(f"\n{'':24}parameters   steps  seconds  validation loss  seconds to {BAR}")
     for each in runs:
@@ -161,12 +164,9 @@ def race(corpus: Corpus, options: Options) -> None:
 
 def ablate(corpus: Corpus, options: Options) -> None:
     """What each switch is worth after equally many steps on equally many characters."""
-    recipes = ablations()
-    if options.quick:
-        recipes = [replace(recipe, steps=QUICK_STEPS) for recipe in recipes]
-    runs = [Run(recipe, corpus, new_clock(options), options.seed) for recipe in recipes]
-    train_in_turns(runs, QUICK_ROUNDS)
-    print(f"\nAfter {recipes[0].steps} steps of {OURS.batch} x {CONTEXT} characters:\n")
+    runs = new_runs(ablations(), corpus, options)
+    train_in_turns(runs, QUICK_ROUNDS if options.quick else ABLATION_ROUNDS)
+    print(f"\nAfter {runs[0].step} steps of {runs[0].recipe.batch} x {CONTEXT} characters:\n")
     print("| | parameters | seconds | validation loss | worse by |")
     print("|---|---:|---:|---:|---:|")
     losses = [corpus.loss(each.model) for each in runs]

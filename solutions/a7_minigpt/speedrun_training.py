@@ -62,14 +62,15 @@ class Corpus:
         for name, part in (("training", text.train), ("validation", text.validation)):
             if len(part) <= context * EVERY_NTH:
                 raise CourseError(
-                    f"The {name} text has {len(part)} characters, too few for a context of {context}."
+                    f"The {name} text has only {len(part)} characters; "
+                    f"a context of {context} needs {context * EVERY_NTH + 1}."
                 )
         self.vocabulary, self.context = len(text.vocabulary), context
         self.train = torch.from_numpy(text.encode(text.train))
-        validation = torch.from_numpy(text.encode(text.validation))
-        windows = (len(validation) - 1) // context
-        self.inputs = validation[: windows * context].view(windows, context)
-        self.targets = validation[1 : windows * context + 1].view(windows, context)
+        self.validation = torch.from_numpy(text.encode(text.validation))
+        windows = (len(self.validation) - 1) // context
+        self.inputs = self.validation[: windows * context].view(windows, context)
+        self.targets = self.validation[1 : windows * context + 1].view(windows, context)
         self.window = torch.arange(context + 1)
 
     def draw(self, batch: int, rng: torch.Generator) -> Int64[Tensor, "batch places"]:
