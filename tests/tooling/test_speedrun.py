@@ -20,7 +20,7 @@ from solutions.a7_minigpt.speedrun_model import (
     rotate,
     squared_relu,
 )
-from solutions.a7_minigpt.speedrun_training import Corpus, Run, rate_factor
+from solutions.a7_minigpt.speedrun_training import PLAIN, Corpus, Run, rate_factor
 
 SMALL = Shape(vocabulary=11, context=16, layers=2, heads=2, width=32)
 
@@ -151,16 +151,25 @@ def test_the_learning_rates_follow_both_schedules():
 
 
 def test_validation_reads_every_character_of_the_split_once():
-    corpus = Corpus(synthetic(), context=16)
-    read = torch.cat([corpus.inputs.flatten(), corpus.targets[-1, -1:]])
+    corpus = Corpus(synthetic())
+    inputs, targets = corpus.windows(16)
+    read = torch.cat([inputs.flatten(), targets[-1, -1:]])
     assert len(read) > len(corpus.validation) - 16
     assert torch.equal(read, corpus.validation[: len(read)])
-    assert torch.equal(corpus.inputs.flatten()[1:], corpus.targets.flatten()[:-1])
+    assert torch.equal(inputs.flatten()[1:], targets.flatten()[:-1])
+
+
+def test_the_validation_loss_is_that_of_all_windows_at_once():
+    corpus = Corpus(synthetic())
+    model = awake(GPT(replace(SMALL, vocabulary=corpus.vocabulary, context=64), PLAIN))
+    inputs, targets = corpus.windows(64)
+    expected = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()
+    assert corpus.loss(model) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_run_that_pauses_ends_where_one_in_one_go_does():
     recipe = replace(speedrun.OURS, steps=6, batch=2)
-    corpus = Corpus(synthetic(), context=16)
+    corpus = Corpus(synthetic())
     ticks = iter(range(1000))
     at_once, in_slices = (Run(recipe, corpus, lambda: float(next(ticks)), seed=3) for _ in range(2))
     at_once.advance(1.0)
