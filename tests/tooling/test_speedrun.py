@@ -199,7 +199,7 @@ def test_the_quick_ablation_has_a_row_for_every_switch(capsys):
 
 
 def test_a_text_shorter_than_the_context_is_one_sentence(capsys):
-    assert speedrun.main(["--quick", "--threads=1"], Text("to be" * 100, "or not")) == 2
+    assert speedrun.main(["--quick", "--threads=1"], Text("to be" * 200, "or not")) == 2
     assert "validation text has only 6 characters" in capsys.readouterr().err
 
 
