@@ -22,6 +22,8 @@ from solutions.a7_minigpt.speedrun_model import (
 )
 from solutions.a7_minigpt.speedrun_training import PLAIN, Corpus, Run, rate_factor
 
+# Matrices of 4 blocks, characters, positions, and the gains of 9 norms.
+BASELINE_PARAMETERS = 4 * 12 * 128 * 128 + 65 * 128 + 64 * 128 + 9 * 128
 SMALL = Shape(vocabulary=11, context=16, layers=2, heads=2, width=32)
 
 
@@ -133,13 +135,25 @@ def test_a_later_character_never_changes_an_earlier_score(recipe):
 
 @pytest.mark.parametrize("recipe", speedrun.ablations(), ids=lambda recipe: recipe.name)
 def test_every_variant_is_about_as_large_as_the_baseline_and_knows_nothing_at_first(recipe):
-    shape = Shape(vocabulary=65)
-    baseline = GPT(shape, speedrun.PUBLIC.switches)
-    model = GPT(shape, recipe.switches)
-    assert abs(model.num_parameters() / baseline.num_parameters() - 1) < 0.1
+    model = GPT(Shape(vocabulary=65), recipe.switches)
+    assert abs(model.num_parameters() / BASELINE_PARAMETERS - 1) < 0.1
     tokens = torch.randint(65, (4, 65))
     loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).item()
     assert abs(loss - math.log(65)) < 0.3
+
+
+def test_the_public_recipes_model_has_the_parameters_that_its_shape_gives():
+    model = GPT(Shape(vocabulary=65), speedrun.PUBLIC.switches)
+    assert model.num_parameters() == BASELINE_PARAMETERS
+
+
+def test_a_place_is_embedded_with_the_three_characters_before_it():
+    model = awake(GPT(SMALL, speedrun.OURS.switches))
+    tokens = torch.randint(SMALL.vocabulary, (1, SMALL.context))
+    other = tokens.clone()
+    other[0, 5] = (other[0, 5] + 1) % SMALL.vocabulary
+    moved = (model.embed(tokens) - model.embed(other)).abs().amax(dim=-1)[0] > 1e-6
+    assert moved.nonzero().flatten().tolist() == [5, 6, 7, 8]
 
 
 def test_the_learning_rates_follow_both_schedules():
