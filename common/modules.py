@@ -27,10 +27,13 @@ def parameters_of(module: Handle) -> dict[str, Any]:
     return module._face.operate("parameters_of", module._label, (module,), {})
 
 
-def load_parameters(module: Handle, values: dict[str, Any]) -> None:
-    """Give a module's parameters these values. Names and shapes must be the ones that it has."""
+def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> None:
+    """Give a module's parameters these values. Names and shapes must be the ones that it has.
+
+    what: how failures name the module, where the name of its class doesn't say enough.
+    """
     present = parameters_of(module)
-    what = module._label
+    what = what or module._label
     check_registered(module, present, values)
     for name, value in values.items():
         check(
@@ -46,8 +49,8 @@ def load_parameters(module: Handle, values: dict[str, Any]) -> None:
             "The stub's docstring gives the shape of every parameter.",
         )
     extra = [name for name in present if name not in values]
-    check(not extra, f"{what} has parameters that the stub doesn't name: {', '.join(extra)}.")
-    module._face.operate("load_parameters", what, (module, values), {})
+    check(not extra, f"{what} has parameters that don't belong there: {', '.join(extra)}.")
+    module._face.operate("load_parameters", module._label, (module, values), {})
 
 
 def check_registered(module: Handle, present: dict[str, Any], names: Iterable[str]) -> None:

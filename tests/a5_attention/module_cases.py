@@ -41,8 +41,12 @@ class Heads:
         module = new_module(student, *sizes)
         if self.parameters["out.weight"].dtype == torch.float64:
             module.double()
-        load_parameters(module, self.parameters)
+        load_parameters(module, self.parameters, what=named(biased))
         return module
+
+
+def named(bias):
+    return "MultiHeadAttention" if bias else "MultiHeadAttention (bias=False)"
 
 
 def new_module(student, *sizes):
@@ -93,7 +97,7 @@ def check_split(student, rng, n, t, num_heads, d_head, view=np.asarray):
     """split_heads gives each head its features, and sends their gradients back to them."""
     split, axes = student.attention.split_heads, ("sequence", "head", "time", "feature")
     x = torch.from_numpy(view(rng.normal(size=(n, t, num_heads * d_head))))
-    assert_close(split(x, num_heads), cut(x, num_heads), what="the heads", axes=axes)
+    assert_close(split(x, num_heads), cut(x, num_heads), what="out of split_heads", axes=axes)
     upstream = draw_like(rng, (n, num_heads, t, d_head), x)
     _, gradients, _ = vjp(split, (x, num_heads), [upstream])
     assert_close(gradients[0], paste(upstream), what="the gradient of x", axes=TIME_AXES)
@@ -104,7 +108,7 @@ def check_merged(student, rng, n, t, num_heads, d_head, view=np.asarray):
     """merge_heads lays features side by side, and sends their gradients back to their heads."""
     merge = student.attention.merge_heads
     x = torch.from_numpy(view(rng.normal(size=(n, num_heads, t, d_head))))
-    assert_close(merge(x), paste(x), what="the merged heads", axes=TIME_AXES)
+    assert_close(merge(x), paste(x), what="out of merge_heads", axes=TIME_AXES)
     upstream = draw_like(rng, (n, t, num_heads * d_head), x)
     _, gradients, _ = vjp(merge, (x,), [upstream])
     assert_close(gradients[0], cut(upstream, num_heads), what="the gradient of the heads")
@@ -167,7 +171,7 @@ def check_first_parameters(student, d_model, num_heads, bias):
     module = new_module(student, d_model, num_heads, bias)
     first = parameters_of(module)
     zeros = {name: torch.zeros(shape) for name, shape in parameter_shapes(d_model, bias).items()}
-    load_parameters(module, zeros)
+    load_parameters(module, zeros, what=named(bias))
     try:
         module.load_state_dict(zeros)
     except RuntimeError as error:
