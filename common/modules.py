@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from common.comparison import check
+from common.comparison import check, kind_of
 from common.values import Handle, is_tensor
 
 
@@ -25,6 +25,23 @@ def vjp(
 def parameters_of(module: Handle) -> dict[str, Any]:
     """The values of a module's parameters, by name."""
     return module._face.operate("parameters_of", module._label, (module,), {})
+
+
+def new_module(student: Handle, kind: str, *sizes: Any, **settings: Any) -> Handle:
+    """A new module of the student's class of that name."""
+    module = getattr(student, kind)(*sizes, **settings)
+    check(
+        isinstance(module, Handle),
+        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+    )
+    return module
+
+
+def check_same_weights(module: Handle, values: dict[str, Any], what: str) -> None:
+    """The module still has the weights that it was given."""
+    for name, value in parameters_of(module).items():
+        same = value.equal(values[name])
+        check(same, f"{what} changes the weights: {name} is another one afterwards.")
 
 
 def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> None:

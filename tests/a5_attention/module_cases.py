@@ -7,11 +7,10 @@ import numpy as np
 import torch
 
 from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
-from common.modules import load_parameters, parameters_of, vjp
+from common.comparison import assert_close, check, unpack
+from common.modules import load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each, fetch, hold, vjp_each_held
 from common.timing import check_speed
-from common.values import Handle
 from tests.a5_attention.cases import (
     check_exactly_zero,
     compare_outputs,
@@ -38,7 +37,7 @@ class Heads:
         """The student's module with these parameters."""
         biased = "out.bias" in self.parameters
         sizes = (self.d_model, self.num_heads) if biased else (self.d_model, self.num_heads, False)
-        module = new_module(student, *sizes)
+        module = new_module(student.attention, "MultiHeadAttention", *sizes)
         if self.parameters["out.weight"].dtype == torch.float64:
             module.double()
         load_parameters(module, self.parameters, what=named(biased))
@@ -47,15 +46,6 @@ class Heads:
 
 def named(bias):
     return "MultiHeadAttention" if bias else "MultiHeadAttention (bias=False)"
-
-
-def new_module(student, *sizes):
-    module = student.attention.MultiHeadAttention(*sizes)
-    check(
-        isinstance(module, Handle),
-        f"MultiHeadAttention must be a class of modules, but it gives {kind_of(module)}.",
-    )
-    return module
 
 
 def draw_heads(rng, d_model, num_heads, bias=True, dtype=torch.float64):
@@ -168,7 +158,7 @@ def check_first_parameters(student, d_model, num_heads, bias):
     of d_model squared such numbers, d_model 32 or more, is off by 15 percent only at 10 standard
     errors or more.
     """
-    module = new_module(student, d_model, num_heads, bias)
+    module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
     first = parameters_of(module)
     zeros = {name: torch.zeros(shape) for name, shape in parameter_shapes(d_model, bias).items()}
     load_parameters(module, zeros, what=named(bias))
