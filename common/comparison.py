@@ -109,7 +109,7 @@ def assert_close(
     check(
         actual.dtype == expected.dtype,
         f"{what} must have dtype {expected.dtype}, but it has {actual.dtype}.",
-        help="float32 in gives float32 out; see the conventions at the top of the file.",
+        help="The docstring and the conventions at the top of the file say which dtype is due.",
         value=actual,
     )
     check_finite(actual, expected, what)
@@ -205,9 +205,10 @@ def check_values(
             f"{wrong} of {expected.size} values are off. "
             f"The largest error is at {place(worst, axes)}"
         )
+    got, due = told_apart(actual[worst], expected[worst])
     failure = Failure(
         sentence,
-        f"{where}: got {actual[worst]:.6g}, expected {expected[worst]:.6g} "
+        f"{where}: got {got}, expected {due} "
         f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
         relation=relation(actual, expected, axes),
         evidence=Evidence(LOG.checks, actual, ""),
@@ -215,6 +216,15 @@ def check_values(
     if not LOG.patient:
         raise failure
     LOG.wrong.append(failure)
+
+
+def told_apart(first: Any, second: Any) -> tuple[str, str]:
+    """Two numbers in six digits each, or in as many as it takes to tell them apart."""
+    for digits in (6, 9, 12, 17):
+        pair = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if pair[0] != pair[1]:
+            return pair
+    return str(first), str(second)  # integers that no float can tell apart
 
 
 def share(part: int, whole: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from common.comparison import assert_close, check
+from common.comparison import assert_close, check, kind_of
 from common.values import Handle, is_tensor
 
 
@@ -43,10 +43,30 @@ def parameters_of(module: Handle) -> dict[str, Any]:
     return module._face.operate("parameters_of", module._label, (module,), {})
 
 
-def load_parameters(module: Handle, values: dict[str, Any]) -> None:
-    """Give a module's parameters these values. Names and shapes must be the ones that it has."""
+def new_module(student: Handle, kind: str, *sizes: Any, **settings: Any) -> Handle:
+    """A new module of the student's class of that name."""
+    module = getattr(student, kind)(*sizes, **settings)
+    check(
+        isinstance(module, Handle),
+        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+    )
+    return module
+
+
+def check_same_weights(module: Handle, values: dict[str, Any], what: str) -> None:
+    """The module still has the weights that it was given."""
+    for name, value in parameters_of(module).items():
+        same = value.equal(values[name])
+        check(same, f"{what} changes the weights: {name} is another one afterwards.")
+
+
+def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> None:
+    """Give a module's parameters these values. Names and shapes must be the ones that it has.
+
+    what: how failures name the module, where the name of its class doesn't say enough.
+    """
     present = parameters_of(module)
-    what = module._label
+    what = what or module._label
     check_registered(module, present, values)
     for name, value in values.items():
         check(
@@ -62,8 +82,8 @@ def load_parameters(module: Handle, values: dict[str, Any]) -> None:
             "The stub's docstring gives the shape of every parameter.",
         )
     extra = [name for name in present if name not in values]
-    check(not extra, f"{what} has parameters that the stub doesn't name: {', '.join(extra)}.")
-    module._face.operate("load_parameters", what, (module, values), {})
+    check(not extra, f"{what} has parameters that don't belong there: {', '.join(extra)}.")
+    module._face.operate("load_parameters", module._label, (module, values), {})
 
 
 def check_registered(module: Handle, present: dict[str, Any], names: Iterable[str]) -> None:

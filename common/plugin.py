@@ -20,7 +20,14 @@ from common.evidence import LOG
 from common.failures import explain
 from common.hints import add_hint, hints_beside
 from common.leaderboard import Leaderboard
-from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, format_points, read_hidden_points
+from common.roster import (
+    GPU,
+    HIDDEN_FILE,
+    PUBLIC_FILE,
+    format_points,
+    read_hidden_points,
+    read_tests,
+)
 from common.values import Handle
 
 ANSWERS_FILE = "answers.npz"
@@ -45,18 +52,24 @@ class Tally:
         self.earned: dict[str, float] = {}
         self.shown: dict[str, float] = {}
         self.hidden_shown = 0.0
+        self.public_shown = 0.0
         self.on_a_gpu = 0.0  # points of tests that couldn't be run, for want of one
 
     def add(self, exercise: str, points: float, passed: bool, hidden: bool) -> None:
         """Count one test."""
-        self.hidden_shown += points if hidden else 0
+        self.see(points, hidden)
         self.shown[exercise] = self.shown.get(exercise, 0) + points
         self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
 
     def leave_out(self, points: float, hidden: bool) -> None:
         """Count a test that needs a GPU, where there is none."""
-        self.hidden_shown += points if hidden else 0
+        self.see(points, hidden)
         self.on_a_gpu += points
+
+    def see(self, points: float, hidden: bool) -> None:
+        """Note that a test was among those that were asked for."""
+        self.hidden_shown += points if hidden else 0
+        self.public_shown += 0 if hidden else points
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -306,6 +319,11 @@ def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
         f"  {format_points(earned)} of {format_points(shown)} points shown here; "
         f"{format_points(hidden - tally.hidden_shown)} more are decided by hidden tests."
     )
+    public = sum(test.points for test in read_tests(ROOT / "tests" / assignment.name / PUBLIC_FILE))
+    if public > tally.public_shown:
+        points = format_points(public - tally.public_shown)
+        decided = "is decided by a public test" if points == "1" else "are decided by public tests"
+        terminal.write_line(f"  {points} more {decided} that you have not run.")
     if tally.on_a_gpu:
         points = format_points(tally.on_a_gpu)
         decided = "point is decided" if points == "1" else "points are decided"

@@ -41,6 +41,14 @@ from common.display import TrainingDisplay
 PADDING, BEGIN, END = 0, 1, 2  # as in common/data/numbers.py
 
 
+def check_scores(scores: Float[Tensor, "..."]) -> None:
+    """Given: raise ValueError unless scores are a tensor with at least one axis."""
+    if not isinstance(scores, Tensor):
+        raise ValueError(f"scores are a tensor, not a {type(scores).__name__}")
+    if scores.ndim == 0:
+        raise ValueError("scores have at least one axis")
+
+
 def check_mask(mask: Bool[Tensor, "..."] | None, shape: tuple[int, ...]) -> None:
     """Given: raise ValueError unless the mask is None, or of bool and broadcasts to this shape."""
     if mask is None:
@@ -101,6 +109,12 @@ def check_batch(*tensors: Tensor) -> None:
         )
 
 
+def check_logits(logits: Float[Tensor, "..."]) -> None:
+    """Given: raise ValueError if a logit is not finite: then no id is the likeliest."""
+    if not logits.isfinite().all():
+        raise ValueError("the model gives logits that are not finite: has training diverged?")
+
+
 # Exercise 4.1
 
 
@@ -114,6 +128,7 @@ def masked_softmax(
     difference. The other places of a row sum to 1. A row without any place gets zeros, and its
     scores get a gradient of zero. Scores as large as 1e4 or as small as -1e4 are no problem.
     """
+    check_scores(scores)
     check_mask(mask, scores.shape)
     raise NotImplementedError("masked_softmax: exercise 4.1 is yours to write")
 
@@ -384,8 +399,7 @@ class Seq2Seq(nn.Module):
         Raises ValueError if a logit is not finite: then no id is the likeliest.
         """
         logits, state, *_ = self.decoder.step(token, state, *memory)
-        if not logits.isfinite().all():
-            raise ValueError("the model gives logits that are not finite: has training diverged?")
+        check_logits(logits)
         return logits, state
 
     def loss(self, source: Int64[Tensor, "n t"], target: Int64[Tensor, "n u"]) -> Float[Tensor, ""]:
@@ -534,7 +548,8 @@ def alignment(
     END that it stopped at (there is none if it stopped after max_length steps), and the attention
     weights of these steps. matrix[k, j] is how much weight source[j] had when tokens[k] was
     written, so every row sums to 1. It carries no gradient.
-    Raises ValueError if the model has no attention, or max_length is below 1.
+    Raises ValueError if the model has no attention, if max_length is below 1, and if a logit is
+    not finite: check_logits does.
     """
     if not model.has_attention:
         raise ValueError("this model has no attention")

@@ -10,7 +10,8 @@ Conventions of this file
     Outputs have the dtype of the inputs, float32 or float64; the float tensors of a call have one
     type.
     No function changes its inputs, and none remembers anything between two calls.
-    Nothing is random here but in score_variance, which draws from the generator handed in.
+    Nothing is random here but the first weights of MultiHeadAttention, which nn.Linear draws, and
+    score_variance, which draws from the generator handed in.
     Bad input raises ValueError: shapes that don't fit together, an axis of length 0, a mask that
     is no tensor of bool or doesn't fit. The given checks see to that; where a function has more to
     refuse, its docstring says so.
@@ -141,9 +142,11 @@ def padding_mask(lengths: Int[Tensor, " batch"], n: int) -> Bool[Tensor, "batch 
     lengths: how many of the n positions of each sequence are real; they come first. A length of 0
         gives a row that is all False.
     The axis of length 1 stands for the queries: they all may look at the same keys.
-    Raises ValueError if n is below 1, and unless lengths are such integers on one axis, at least
-    one of them, from 0 to n.
+    Raises ValueError if n is below 1, and unless lengths are a tensor of such integers on one axis,
+    at least one of them, from 0 to n.
     """
+    if not isinstance(lengths, Tensor):
+        raise ValueError(f"lengths must be a tensor, not a {type(lengths).__name__}")
     if lengths.ndim != 1 or len(lengths) == 0 or lengths.dtype not in (torch.int32, torch.int64):
         shape = tuple(lengths.shape)
         raise ValueError(f"lengths must be (batch,) integers, got {shape} of {lengths.dtype}")

@@ -122,9 +122,10 @@ def attention_forward(
     v: Float[Array, "... t_k d_v"],
     mask: Bool[Array, "..."] | None = None,
 ) -> tuple[Float[Array, "... t_q d_v"], Float[Array, "... t_q t_k"], object]:
-    """The same without loops, with a mask, and for many sequences at once.
+    """The same with a mask, and for many sequences at once, without a loop over queries or keys.
 
-    q, k, v: any number of axes in front, the same in all three; none is fine.
+    q, k, v: any number of axes in front, the same in all three; none is fine. They need no loop
+        either, but one over them is accepted.
     mask: broadcasts to (..., t_q, t_k) by NumPy's rules, so (t_q, t_k) holds for all sequences.
         Where it is False, the weight is exactly 0; the others still sum to 1 over the keys. A query
         whose row is all False gets weights and an output of zeros.

@@ -224,7 +224,7 @@ def beam() -> Figure:
             words(axes, (x, y), text, FAINT, size=9.5)
         else:
             box(axes, (x, y), width, 1.15, text, colour)
-    for x, text in ((8.4, "step 1"), (16.2, "step 2"), (24.6, "step 3")):
+    for x, text in ((8.4, "step 0"), (16.2, "step 1"), (24.6, "step 2")):
         words(axes, (x, 0.5), text, size=10, bold=True)
     words(axes, (21.2, 8.0), "blue: kept, goes on", BLUE, size=9.5, align="left")
     words(axes, (21.2, 9.0), "green: kept, finished", GREEN, size=9.5, align="left")

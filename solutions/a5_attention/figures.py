@@ -117,7 +117,7 @@ def masks() -> Figure:
     padding = np.arange(5)[None] < 3
     blocks = (
         (2.2, 2.4, causal, "causal_mask(5): (5, 5)"),
-        (10.2, 4.4, padding, "padding_mask([3], 5): (1, 1, 5)"),
+        (10.2, 4.4, padding, "padding_mask(tensor([3]), 5): (1, 1, 5)"),
         (17.8, 2.4, causal & padding, "combined: (1, 5, 5)"),
     )
     for left, top, mask, title in blocks:

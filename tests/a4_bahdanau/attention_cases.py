@@ -72,6 +72,12 @@ def check_masks_refused(function, front, mask):
         check_refused(situation, function, *front, bad)
 
 
+def check_scores_refused(student, scores):
+    """Scores that are no tensor, or have no axis, raise ValueError."""
+    check_refused("scores that are a list", student.masked_softmax, scores.tolist())
+    check_refused("scores without an axis", student.masked_softmax, scores.sum())
+
+
 # Exercise 4.2
 
 

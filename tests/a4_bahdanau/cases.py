@@ -7,11 +7,16 @@ import numpy as np
 import torch
 
 from common.checks import check_refused, check_unchanged, sliced, transposed
-from common.comparison import TOLERANCES, assert_close, check, kind_of, unpack
+from common.comparison import TOLERANCES, assert_close, check, unpack
 from common.data.numbers import BEGIN, END, PADDING
-from common.modules import load_parameters, parameters_of, vjp
+from common.modules import (
+    check_same_weights,
+    load_parameters,
+    new_module,
+    parameters_of,
+    vjp,
+)
 from common.operations import call_each
-from common.values import Handle
 
 FIRST_WORD = 1 + max(PADDING, BEGIN, END)
 UNSEEN = 1e12  # what keys hold where no query may look
@@ -95,15 +100,6 @@ class Drawn:
             module.double()
         load_parameters(module, self.parameters)
         return module
-
-
-def new_module(student, kind, *sizes):
-    module = getattr(student, kind)(*sizes)
-    check(
-        isinstance(module, Handle),
-        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
-    )
-    return module
 
 
 def draw_module(rng, kind, *sizes, dtype=torch.float64):
@@ -248,14 +244,7 @@ def check_stays_apart(student, oracle, drawn, first, second, method=None):
         expected = oracle.answer(name, drawn.parameters, inputs)
         compare_results(name, as_list(name, result), expected, "several calls in a row")
     check_unchanged(name, function, *first)
-    check_same_weights(module, drawn, name)
-
-
-def check_same_weights(module, drawn, what):
-    """The module still has the weights that it was given."""
-    for name, value in parameters_of(module).items():
-        same = torch.equal(value, drawn.parameters[name])
-        check(same, f"{what} changes the weights: {name} is another one afterwards.")
+    check_same_weights(module, drawn.parameters, name)
 
 
 def check_exactly_zero(weights, mask):

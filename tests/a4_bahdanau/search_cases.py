@@ -5,9 +5,8 @@ import torch
 from common.checks import check_float, check_unchanged
 from common.comparison import assert_close, check, kind_of, unpack
 from common.data.numbers import BEGIN, END, PADDING
-from common.modules import loss_gradients
+from common.modules import check_same_weights, loss_gradients
 from tests.a4_bahdanau.cases import (
-    check_same_weights,
     compare_results,
     draw_module,
     draw_source,
@@ -197,7 +196,7 @@ def check_searches_stay_apart(student, drawn, source, target):
     check_unchanged("greedy_decode", model.greedy_decode, source, 3)
     check_unchanged("beam_decode", model.beam_decode, source, 2, 1.0, 3)
     check_unchanged("loss", model.loss, source, target)
-    check_same_weights(model, drawn, "Decoding")
+    check_same_weights(model, drawn.parameters, "Decoding")
 
 
 def draw_translator(rng, attention, sizes=(7, 5, 4, 3), dtype=torch.float64):

@@ -13,6 +13,7 @@ from tests.a4_bahdanau.attention_cases import (
     check_attention,
     check_attention_views,
     check_masks_refused,
+    check_scores_refused,
     check_softmax,
     check_softmax_gradient,
     check_softmax_stays_apart,
@@ -129,7 +130,7 @@ def test_masked_softmax_has_the_gradient_of_softmax(student, rng, oracle):
 def test_masked_softmax_takes_huge_scores_views_and_float32_and_leaves_them_alone(
     student, rng, oracle
 ):
-    """Scores near 1e4 and -1e4, any number at hidden places, types, views; odd masks: refused."""
+    """Scores near 1e4 and -1e4, any number at hidden places, types, views; odd input is refused."""
     scores, mask = draw_floats(rng, 3, 4), draw_mask(rng, 3, 4)
     other = (draw_floats(rng, 3, 4), draw_mask(rng, 4))
     check_softmax_stays_apart(student, oracle, (scores, mask), other)
@@ -144,6 +145,7 @@ def test_masked_softmax_takes_huge_scores_views_and_float32_and_leaves_them_alon
     check_softmax_gradient(student, oracle, rng, scores.float(), mask, "float32")
     check_softmax(student, oracle, *as_views(scores, mask), "views")
     check_masks_refused(student.masked_softmax, (scores,), mask)
+    check_scores_refused(student, scores)
 
 
 # Exercise 4.2
@@ -709,6 +711,8 @@ def test_alignment_gives_the_tokens_of_greedy_decoding_with_their_end(student):
     for situation, bad in bad_ids(source, 6):
         check_refused(situation, student.alignment, model, bad)
     check_refused("padding between ids", student.alignment, model, torch.tensor([3, 0, 4]))
+    model = broken(drawn, "decoder.output.bias", 0, math.nan).on(student)
+    check_refused("logits that are not finite", student.alignment, model, source)
     plain = flat_model(6, (0.0, 0.0, 1.0, 0.0), attention=False).on(student)
     check_refused("a model without attention", student.alignment, plain, source)
 

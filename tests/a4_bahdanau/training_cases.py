@@ -9,14 +9,13 @@ from common.checks import check_float, check_names_step, check_refused, check_un
 from common.comparison import assert_close, check, kind_of, unpack
 from common.data import load_numbers
 from common.data.numbers import BEGIN, END, PADDING, pad
-from common.modules import parameters_of, seed_torch, vjp
+from common.modules import new_module, parameters_of, seed_torch, vjp
 from tests.a4_bahdanau.cases import (
     FIRST_WORD,
     as_views,
     draw_module,
     draw_source,
     draw_target,
-    new_module,
 )
 from tests.a4_bahdanau.search_cases import check_highest, read_translations
 from tests.a4_bahdanau.story_cases import ids_of, story_model, story_source, told

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 
 from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
-from common.modules import load_parameters, parameters_of, vjp
+from common.comparison import assert_close, check, unpack
+from common.modules import load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each, fetch, hold, vjp_each_held
 from common.timing import check_speed
-from common.values import Handle
 from tests.a5_attention.cases import (
     check_exactly_zero,
     compare_outputs,
@@ -38,20 +37,15 @@ class Heads:
         """The student's module with these parameters."""
         biased = "out.bias" in self.parameters
         sizes = (self.d_model, self.num_heads) if biased else (self.d_model, self.num_heads, False)
-        module = new_module(student, *sizes)
+        module = new_module(student.attention, "MultiHeadAttention", *sizes)
         if self.parameters["out.weight"].dtype == torch.float64:
             module.double()
-        load_parameters(module, self.parameters)
+        load_parameters(module, self.parameters, what=named(biased))
         return module
 
 
-def new_module(student, *sizes):
-    module = student.attention.MultiHeadAttention(*sizes)
-    check(
-        isinstance(module, Handle),
-        f"MultiHeadAttention must be a class of modules, but it gives {kind_of(module)}.",
-    )
-    return module
+def named(bias):
+    return "MultiHeadAttention" if bias else "MultiHeadAttention (bias=False)"
 
 
 def draw_heads(rng, d_model, num_heads, bias=True, dtype=torch.float64):
@@ -93,7 +87,7 @@ def check_split(student, rng, n, t, num_heads, d_head, view=np.asarray):
     """split_heads gives each head its features, and sends their gradients back to them."""
     split, axes = student.attention.split_heads, ("sequence", "head", "time", "feature")
     x = torch.from_numpy(view(rng.normal(size=(n, t, num_heads * d_head))))
-    assert_close(split(x, num_heads), cut(x, num_heads), what="the heads", axes=axes)
+    assert_close(split(x, num_heads), cut(x, num_heads), what="out of split_heads", axes=axes)
     upstream = draw_like(rng, (n, num_heads, t, d_head), x)
     _, gradients, _ = vjp(split, (x, num_heads), [upstream])
     assert_close(gradients[0], paste(upstream), what="the gradient of x", axes=TIME_AXES)
@@ -104,7 +98,7 @@ def check_merged(student, rng, n, t, num_heads, d_head, view=np.asarray):
     """merge_heads lays features side by side, and sends their gradients back to their heads."""
     merge = student.attention.merge_heads
     x = torch.from_numpy(view(rng.normal(size=(n, num_heads, t, d_head))))
-    assert_close(merge(x), paste(x), what="the merged heads", axes=TIME_AXES)
+    assert_close(merge(x), paste(x), what="out of merge_heads", axes=TIME_AXES)
     upstream = draw_like(rng, (n, t, num_heads * d_head), x)
     _, gradients, _ = vjp(merge, (x,), [upstream])
     assert_close(gradients[0], cut(upstream, num_heads), what="the gradient of the heads")
@@ -164,10 +158,10 @@ def check_first_parameters(student, d_model, num_heads, bias):
     of d_model squared such numbers, d_model 32 or more, is off by 15 percent only at 10 standard
     errors or more.
     """
-    module = new_module(student, d_model, num_heads, bias)
+    module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
     first = parameters_of(module)
     zeros = {name: torch.zeros(shape) for name, shape in parameter_shapes(d_model, bias).items()}
-    load_parameters(module, zeros)
+    load_parameters(module, zeros, what=named(bias))
     try:
         module.load_state_dict(zeros)
     except RuntimeError as error:

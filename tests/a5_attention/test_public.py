@@ -38,6 +38,7 @@ from tests.a5_attention.module_cases import (
     draw_inputs,
 )
 from tests.a5_attention.numpy_cases import (
+    axis_in_words,
     check_backward,
     check_backward_refuses,
     check_forward,
@@ -84,7 +85,7 @@ def test_softmax_shares_out_one_along_the_axis(student, rng, oracle):
     """out is PyTorch's along any axis, the last one if none is named, also for sizes of 1."""
     x = rng.normal(scale=2, size=(2, 3, 4))
     for axis in (None, 0, 1, 2, -1, -2, -3):
-        check_softmax(student, oracle, x, axis, f"axis {axis}, shape (2, 3, 4)")
+        check_softmax(student, oracle, x, axis, f"{axis_in_words(axis)}, shape (2, 3, 4)")
     for shape in ((5,), (3, 1), (1, 1, 1), (2, 1, 2, 3)):
         check_softmax(student, oracle, rng.normal(size=shape), 0, f"axis 0, shape {shape}")
 
@@ -121,7 +122,8 @@ def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, o
     """dx is PyTorch's under a random dout, along any axis; zeros where out is all zeros."""
     x = rng.normal(scale=2, size=(2, 3, 4))
     for axis in (None, 0, 1, 2, -2):
-        check_softmax_gradient(student, oracle, rng, x, axis, f"axis {axis}, shape (2, 3, 4)")
+        situation = f"{axis_in_words(axis)}, shape (2, 3, 4)"
+        check_softmax_gradient(student, oracle, rng, x, axis, situation)
     check_softmax_gradient(student, oracle, rng, rng.normal(size=5), 0, "axis 0, shape (5,)")
     x[0, :2, 1] = x[1, 1:, 3] = -np.inf
     check_softmax_gradient(student, oracle, rng, x, 1, "entries of -inf")
@@ -420,6 +422,7 @@ def test_padding_mask_hides_what_lies_beyond_the_length(student):
         ("an n of 0", (0 * lengths, 0)),
         ("lengths of two axes", (lengths[None], 3)),
         ("no lengths", (lengths[:0], 3)),
+        ("lengths that are a list", ([2, 3], 3)),
     ):
         check_refused(situation, function, *args)
 

@@ -4,11 +4,10 @@ import torch
 
 from common.checks import check_refused
 from common.comparison import assert_close, check
-from common.modules import load_parameters, parameters_of, vjp
+from common.modules import check_same_weights, load_parameters, parameters_of, vjp
 from common.values import Handle
 from tests.a6_transformer.cases import (
     check_gradients,
-    check_same_weights,
     compare,
     draw_block,
     draw_vectors,
@@ -83,7 +82,7 @@ def check_from_linear(student, oracle, rng, d_model, d_ff, dtype=torch.float64):
     linear.eval()
     compare(linear(x), expected, "feed_forward, after the weights of from_linear's module changed")
     student.from_linear(linear)
-    check_same_weights(linear, block, "from_linear")
+    check_same_weights(linear, block.parameters, "from_linear")
 
 
 # Exercises 6.3 and 6.4

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 import torch
 
 from common.checks import check_unchanged, transposed
-from common.comparison import assert_close, check, kind_of
-from common.modules import compare_gradient, load_parameters, parameters_of, vjp
+from common.comparison import assert_close, check
+from common.modules import compare_gradient, load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each
-from common.values import Handle
 
 VECTOR_AXES = ("sequence", "place", "feature")
 PARTS = ("query", "key", "value", "out")
@@ -50,15 +49,6 @@ class Block:
         """The same with other values for some parameters; dots are written as two underscores."""
         others = {name.replace("__", "."): value for name, value in parameters.items()}
         return Block(self.kind, self.settings, self.parameters | others)
-
-
-def new_module(student, kind, *sizes, **settings):
-    module = getattr(student, kind)(*sizes, **settings)
-    check(
-        isinstance(module, Handle),
-        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
-    )
-    return module
 
 
 # The names and shapes that the docstrings give.
@@ -207,13 +197,6 @@ def check_calls_stay_apart(student, oracle, block, first, second):
     for inputs, out in zip(cases, call_each(module, cases), strict=True):
         compare(out, expected_output(oracle, block, inputs), "several calls in a row")
     check_unchanged(block.kind, module, *first)
-
-
-def check_same_weights(module, block, what):
-    """The module still has the weights that it was given."""
-    for name, value in parameters_of(module).items():
-        same = torch.equal(value, block.parameters[name])
-        check(same, f"{what} changes the weights: {name} is another one afterwards.")
 
 
 def check_parameters(student, kind, settings):

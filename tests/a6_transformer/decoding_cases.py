@@ -8,8 +8,8 @@ import torch
 
 from common.checks import check_refused, check_unchanged
 from common.comparison import assert_close, assert_equal, check
-from common.modules import hooks_of, tracked_entries
-from tests.a6_transformer.cases import FINE, check_same_weights, silent_block, view_of
+from common.modules import check_same_weights, hooks_of, tracked_entries
+from tests.a6_transformer.cases import FINE, silent_block, view_of
 from tests.a6_transformer.model_cases import BEGIN, END, draw_ids, draw_model
 
 SMALL = {"target_vocabulary": 6, "decoder_layers": 2}  # ids that may follow: END, 3, 4 and 5
@@ -107,7 +107,7 @@ def check_next(student, oracle, model, source, prefix, situation):
         assert_close(result, expected, what, ("sequence", "id"), tolerance)
     function = student.next_log_probabilities
     check_unchanged("next_log_probabilities", function, module, *given)
-    check_same_weights(module, model, "next_log_probabilities")
+    check_same_weights(module, model.parameters, "next_log_probabilities")
 
 
 def check_translations(decoded, expected, what):
@@ -143,7 +143,7 @@ def check_greedy(student, oracle, model, source, max_length, dropout=0.0):
     )
     check_translations([found[0] for found in alone], decoded, "greedy_decode, one by one,")
     check_unchanged("greedy_decode", student.greedy_decode, module, source, max_length)
-    check_same_weights(module, model, "greedy_decode")
+    check_same_weights(module, model.parameters, "greedy_decode")
     for wrong in (0, -1):
         check_refused("a max_length below 1", student.greedy_decode, module, source, wrong)
     check_refused("a source in a list", student.greedy_decode, module, source.tolist())
@@ -284,7 +284,7 @@ def check_beam_leaves_all(student, model, source):
         module.train(training)
         check_unchanged("beam_decode", student.beam_decode, module, source, 3, 2)
         check(module.training is training, "beam_decode must leave the model in its mode.")
-    check_same_weights(module, model, "beam_decode")
+    check_same_weights(module, model.parameters, "beam_decode")
 
 
 def check_beam_refuses(student, model, source):
@@ -359,6 +359,6 @@ def check_maps(student, oracle, model, source, target):
             help="register_forward_hook returns a handle: call its remove() when you are done.",
         )
     check_unchanged("attention_maps", student.attention_maps, module, *ids)
-    check_same_weights(module, model, "attention_maps")
+    check_same_weights(module, model.parameters, "attention_maps")
     tracked = tracked_entries(student.attention_maps, module, *ids)
     check(not tracked, "What attention_maps returns has gradients.", f"They are {tracked}.")

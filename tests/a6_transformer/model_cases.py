@@ -163,11 +163,16 @@ def check_model_refuses(student, rng):
             check_refused("an id that isn't in the vocabulary", module, *ids)
     check_refused("an empty source", module, torch.zeros_like(source), target)
     check_refused("ids in lists", module, source.tolist(), target.tolist())
+    check_refused("a number in place of ids", module, 3, target)
+    check_refused("a number in place of ids", module, source, 3)
     check_refused("ids in a list", module.encode, source.tolist())
     check_refused("a mask of floats", module.encode, source, torch.ones(2, 1, 5).double())
     check(student.TransformerConfig(4, 4) is not None, "There is no TransformerConfig.")
     for sizes in ((3, 9), (9, 3)):
         check_refused("a vocabulary of special ids alone", student.TransformerConfig, *sizes)
+    for heads in (3, 32):
+        situation = "heads that don't divide d_model"
+        check_refused(situation, student.TransformerConfig, 10, 10, d_model=16, num_heads=heads)
 
 
 def check_fast(student, oracle, rng):

@@ -4,9 +4,9 @@ import torch
 
 from common.checks import check_normal, check_refused
 from common.comparison import assert_close, check
-from common.modules import load_parameters, parameters_of, vjp
+from common.modules import load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each
-from tests.a6_transformer.cases import draw_vectors, new_module
+from tests.a6_transformer.cases import draw_vectors
 
 PLACE_AXES = ("place", "feature")
 
@@ -38,7 +38,7 @@ def check_shift(student, oracle, k, d_model, places, situation):
     vectors = oracle.sinusoidal_encoding(first + places + abs(k), d_model)
     moved = vectors[first : first + places] @ matrix.mT
     expected = vectors[first + k : first + k + places]
-    assert_close(moved, expected, what=f"the moved vectors ({situation})", axes=PLACE_AXES)
+    assert_close(moved, expected, what=f"shift_matrix @ encoding ({situation})", axes=PLACE_AXES)
 
 
 def check_learned(student, rng, max_length, d_model, lengths, dtype=torch.float64):

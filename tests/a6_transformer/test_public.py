@@ -260,7 +260,7 @@ def test_encoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
         block = draw_block(rng, "Encoder", **settings)
         for mask in ((), (draw_mask(rng, 2, 1, 4),)):
             inputs = (draw_vectors(rng, 2, 4, 6), *mask)
-            situation = f'{layers} layers, norm="{norm}"'
+            situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
             check_gradients(student, oracle, rng, block, inputs, situation)
     block = draw_block(rng, "Encoder", **sizes, num_layers=2)
     check_output(student, oracle, block, (draw_vectors(rng, 2, 4, 6),), "norm not given")
@@ -345,7 +345,7 @@ def test_decoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
         block = draw_block(rng, "Decoder", **settings)
         for masks in ((), (draw_mask(rng, 4, 4), draw_mask(rng, 2, 1, 5))):
             inputs = (draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 5, 6), *masks)
-            situation = f'{layers} layers, norm="{norm}"'
+            situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
             check_gradients(student, oracle, rng, block, inputs, situation)
     block = draw_block(rng, "Decoder", **sizes, num_layers=2)
     inputs = (draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 3, 6))

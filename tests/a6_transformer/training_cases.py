@@ -11,8 +11,8 @@ from common.comparison import assert_close, check, kind_of
 from common.data import load_numbers
 from common.data.numbers import pad
 from common.failures import is_students, kind_in_words
-from common.modules import load_parameters, parameters_of, seed_torch
-from tests.a6_transformer.cases import new_module, view_of
+from common.modules import load_parameters, new_module, parameters_of, seed_torch
+from tests.a6_transformer.cases import view_of
 from tests.a6_transformer.decoding_cases import check_lists
 from tests.a6_transformer.loss_cases import rate_of
 from tests.a6_transformer.model_cases import END, draw_ids, draw_model

@@ -56,7 +56,13 @@ def test_each_thing_is_said_before_what_comes_after_it():
 def test_the_details_say_where_and_what():
     details = told(changed(RIGHT, (1, 2), 9.25), RIGHT, axes=AXES).details
     assert "1 of 6 values" in details and "image 1, row 2: got 9.25, expected 6" in details
+    details = told(changed(RIGHT, (0, 0), 1234.5001), RIGHT).details
+    assert "got 1234.5001, expected 1234.5 " in details
     assert "got shape (2, 2), expected (2, 3)" in told(RIGHT[:, :2], RIGHT).details
+    help = told(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
+    assert help == (
+        "The docstring and the conventions at the top of the file say which dtype is due."
+    )
     assert "along axis 1." in told(RIGHT[:, :2], RIGHT).sentence
     assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size}."
     assert told(np.array(np.inf), np.array(1.0)).details == ""
@@ -114,7 +120,8 @@ def test_integers_are_compared_exactly():
     assert "all of its values" in told(small[::-1].copy(), small).sentence  # 0 - 255 wraps to 1
     assert_close(small.copy(), small)
     large = np.array([2**53, 2**62])
-    assert "expected 9.0072e+15" in told(large + np.array([1, 0]), large).details
+    details = told(large + np.array([1, 0]), large).details
+    assert "got 9007199254740993, expected 9007199254740992 " in details
     unsigned = np.array([2**64 - 1], dtype=np.uint64)
     told(unsigned - np.uint64(1), unsigned)
     told(np.array([True]), np.array([False]))

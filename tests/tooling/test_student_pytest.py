@@ -41,6 +41,7 @@ def test_failures_are_words_and_the_points_are_summed_up():
     assert "44 failed" in done.stdout or re.search(r"\d\d failed", done.stdout)
     assert re.search(r"  1\.1 +0 of 4   conv_output_size", done.stdout)
     assert "0 of 61 points shown here; 39 more are decided by hidden tests." in done.stdout
+    assert "not run" not in done.stdout
     assert "torch" not in done.stderr
 
 
@@ -50,6 +51,7 @@ def test_the_reference_can_be_tested_and_earns_all():
     assert re.search(r"  1\.1 +6 of 6   conv_output_size", done.stdout)
     assert re.search(r"  1\.7 +6 of 6   conv_parameters", done.stdout)
     assert "12 of 12 points shown here; 35 more are decided by hidden tests." in done.stdout
+    assert "53 more are decided by public tests that you have not run." in done.stdout
 
 
 def test_a_traceback_is_there_for_those_who_ask_for_it():

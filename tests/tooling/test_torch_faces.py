@@ -363,11 +363,14 @@ def test_weights_with_other_names_or_shapes_are_told(student):
     for values, sentence in (
         ({"w": torch.ones(3)}, "Scale has no parameter called w."),
         ({"weight": torch.ones(4)}, "The parameter weight of Scale has a wrong shape."),
-        ({"weight": torch.ones(3)}, "Scale has parameters that the stub doesn't name: unused."),
+        ({"weight": torch.ones(3)}, "Scale has parameters that don't belong there: unused."),
     ):
         with pytest.raises(Failure) as raised:
             load_parameters(module, values)
         assert explain(raised.value).sentence == sentence
+        with pytest.raises(Failure) as raised:
+            load_parameters(module, values, what="Scale (of another kind)")
+        assert "Scale (of another kind)" in explain(raised.value).sentence
     with pytest.raises(Failure) as raised:
         load_parameters(student.layers.Stack(), {"layers.0.weight": torch.ones(3)})
     told = explain(raised.value)

@@ -16,6 +16,14 @@ from common.display import TrainingDisplay
 PADDING, BEGIN, END = 0, 1, 2
 
 
+def check_scores(scores: Tensor) -> None:
+    """Raise ValueError unless scores are a tensor with at least one axis."""
+    if not isinstance(scores, Tensor):
+        raise ValueError(f"scores are a tensor, not a {type(scores).__name__}")
+    if scores.ndim == 0:
+        raise ValueError("scores have at least one axis")
+
+
 def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless the mask is None, or of bool and broadcasts to this shape."""
     if mask is None:
@@ -85,11 +93,18 @@ def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
         )
 
 
+def check_logits(logits: Tensor) -> None:
+    """Raise ValueError if a logit is not finite: then no id is the likeliest."""
+    if not logits.isfinite().all():
+        raise ValueError("the model gives logits that are not finite: has training diverged?")
+
+
 # Exercise 4.1
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """-inf outside the mask. On the way back masked_fill stops the NaN of a row without places."""
+    check_scores(scores)
     check_mask(mask, scores.shape)
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -292,8 +307,7 @@ class Seq2Seq(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """(Logits, the new state)."""
         logits, state, *_ = self.decoder.step(token, state, *memory)
-        if not logits.isfinite().all():
-            raise ValueError("the model gives logits that are not finite: has training diverged?")
+        check_logits(logits)
         return logits, state
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:

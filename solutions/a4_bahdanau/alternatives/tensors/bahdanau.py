@@ -17,6 +17,14 @@ from common.display import TrainingDisplay
 PADDING, BEGIN, END = 0, 1, 2
 
 
+def check_scores(scores: Tensor) -> None:
+    """Raise ValueError unless scores are a tensor with at least one axis."""
+    if not isinstance(scores, Tensor):
+        raise ValueError(f"scores are a tensor, not a {type(scores).__name__}")
+    if scores.ndim == 0:
+        raise ValueError("scores have at least one axis")
+
+
 def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless the mask is None, or of bool and broadcasts to this shape."""
     if mask is None:
@@ -86,11 +94,18 @@ def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
         )
 
 
+def check_logits(logits: Tensor) -> None:
+    """Raise ValueError if a logit is not finite: then no id is the likeliest."""
+    if not logits.isfinite().all():
+        raise ValueError("the model gives logits that are not finite: has training diverged?")
+
+
 # Exercise 4.1
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """exp(score - log of the sum of exp), with scores below 0 so that no digits are lost."""
+    check_scores(scores)
     check_mask(mask, scores.shape)
     taken = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
     # A row without any place takes part with all its places, and is thrown away at the end.
@@ -304,8 +319,7 @@ class Seq2Seq(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """(Logits, the new state)."""
         logits, state, *_ = self.decoder.step(token, state, *memory)
-        if not logits.isfinite().all():
-            raise ValueError("the model gives logits that are not finite: has training diverged?")
+        check_logits(logits)
         return logits, state
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
@@ -466,6 +480,7 @@ def alignment(model: Seq2Seq, source: Tensor, max_length: int = 20) -> tuple[lis
         state, memory = model.start(source[None])
         for _ in range(max_length):
             logits, state, weights = model.decoder.step(torch.tensor(tokens[-1:]), state, *memory)
+            check_logits(logits)
             tokens.append(logits.argmax().item())
             rows.append(weights)
             if tokens[-1] == END:

@@ -108,6 +108,8 @@ def causal_mask(n: int) -> Tensor:
 
 def padding_mask(lengths: Tensor, n: int) -> Tensor:
     """A running count that is not above the length."""
+    if not isinstance(lengths, Tensor):
+        raise ValueError(f"lengths must be a tensor, not a {type(lengths).__name__}")
     if lengths.ndim != 1 or len(lengths) == 0 or lengths.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"lengths must be (batch,) integers, got {tuple(lengths.shape)}")
     if n < 1 or lengths.min() < 0 or lengths.max() > n:

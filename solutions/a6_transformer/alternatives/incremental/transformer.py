@@ -80,8 +80,12 @@ def check_norm(norm: str) -> None:
 
 def check_encoding(d_model: int, length: int = 1) -> None:
     """Raise ValueError for an odd d_model, one below 2, or a length below 1."""
-    if d_model < 2 or d_model % 2 or length < 1:
-        raise ValueError(f"no sine and cosine for length {length} and d_model {d_model}")
+    if d_model < 2 or d_model % 2:
+        raise ValueError(
+            f"d_model must be even and at least 2 for sines and cosines, got {d_model}"
+        )
+    if length < 1:
+        raise ValueError(f"length must be at least 1, got {length}")
 
 
 def check_layer(kind: str, n: int, d: int, k: int) -> None:
@@ -115,6 +119,8 @@ class TransformerConfig:
             raise ValueError("a vocabulary has padding, begin, end and at least one more token")
         if min(d_model, num_heads, d_ff, encoder_layers, decoder_layers, max_length) < 1:
             raise ValueError("all sizes must be at least 1")
+        if d_model % num_heads:
+            raise ValueError(f"{d_model} features can't be shared out among {num_heads} heads")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")
         if positions not in ("sinusoidal", "learned"):
@@ -563,6 +569,8 @@ class Transformer(nn.Module):
         return self.output(self.decoder(x, memory, target_mask, source_mask))
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        check_ids(source)
+        check_ids(target)
         if len(source) != len(target):
             raise ValueError(f"there are {len(source)} sources and {len(target)} targets")
         masks = make_masks(source, target)
