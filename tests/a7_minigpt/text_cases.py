@@ -178,6 +178,17 @@ def check_uniform(student, rng, windows, block_size, seed):
     check_even_counts(pairs, "Rows of a batch depend on each other: each is to be drawn by itself.")
 
 
+def check_repeats(student, rng, seed):
+    """Windows may come again in a batch. That 10 batches of 8 have none has a chance of 6e-27."""
+    data, generator = draw_text(rng, 8 + 3), torch_generator(student, seed)
+    batches = [student.training.get_batch(data, 8, 3, generator) for _ in range(10)]
+    drawn = [starts_of(data, batch, 8, 3) for batch in batches]
+    check(
+        any(len(set(starts)) < 8 for starts in drawn),
+        "No window comes twice in a batch: each row is to be drawn whatever the others are.",
+    )
+
+
 def check_even_counts(counts, sentence):
     total, chance = counts.sum(), 1 / len(counts)
     allowed = STANDARD_ERRORS * math.sqrt(total * chance * (1 - chance))
