@@ -163,13 +163,17 @@ def race(corpus: Corpus, options: Options) -> None:
     context = longer.recipe.context
     alone = corpus.loss(longer.model, context=context)
     print(f"The last one's loss when it may look back over {context} characters: {alone:.4f}")
-    if ours.reached:
-        bar = public.reached.seconds if public.reached else public.seconds
-        print(
-            f"Ours reaches {BAR} in 1/{bar / ours.reached.seconds:.1f} of the public recipe's time."
-        )
-    else:
-        print(f"Ours did not reach {BAR}.")
+    print(verdict(public, ours))
+
+
+def verdict(public: Run, ours: Run) -> str:
+    """How the race ended, in a sentence. Who never reaches the bar counts with all its time."""
+    if not ours.reached:
+        return f"Ours did not reach {BAR}."
+    theirs = public.reached.seconds if public.reached else public.seconds
+    ratio = theirs / ours.reached.seconds
+    end = "reaches it" if public.reached else "ends without reaching it"
+    return f"Ours reaches {BAR} {ratio:.1f} times as soon as the public recipe {end}."
 
 
 def ablate(corpus: Corpus, options: Options) -> None:
