@@ -3,6 +3,7 @@
 import math
 import urllib.request
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from solutions.a7_minigpt.speedrun_model import (
     rotate,
     squared_relu,
 )
-from solutions.a7_minigpt.speedrun_training import PLAIN, Corpus, Run, rate_factor
+from solutions.a7_minigpt.speedrun_training import PLAIN, Corpus, Measurement, Run, rate_factor
 
 # Matrices of 4 blocks, characters, positions, and the gains of 9 norms.
 BASELINE_PARAMETERS = 4 * 12 * 128 * 128 + 65 * 128 + 64 * 128 + 9 * 128
@@ -194,6 +195,21 @@ def test_a_run_that_pauses_ends_where_one_in_one_go_does():
     assert at_once.seconds == in_slices.seconds == 6.0  # a tick each step, none for validation
     for mine, other in zip(at_once.model.parameters(), in_slices.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other)
+
+
+def test_the_verdict_compares_the_times_to_the_bar():
+    def ended(seconds, reached=None):
+        at = None if reached is None else Measurement(step=1, seconds=reached, loss=1.87)
+        return SimpleNamespace(seconds=seconds, reached=at)
+
+    quick = ended(30.0, reached=20.0)
+    assert "5.0 times as soon as the public recipe reaches it" in speedrun.verdict(
+        ended(180.0, reached=100.0), quick
+    )
+    assert "9.0 times as soon as the public recipe ends without" in speedrun.verdict(
+        ended(180.0), quick
+    )
+    assert speedrun.verdict(ended(180.0, reached=100.0), ended(30.0)) == "Ours did not reach 1.88."
 
 
 def test_the_quick_race_prints_a_table(capsys):
