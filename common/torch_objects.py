@@ -63,12 +63,12 @@ def _vectors_through(module: Any, part: str, function: Callable, args: tuple, kw
         nonlocal count
         count += sum(value.numel() // value.shape[-1] for value in inputs if is_tensor(value))
 
-    hook = watched.register_forward_pre_hook(add) if watched is not None else None
+    added = watched.register_forward_pre_hook(add) if watched is not None else None
     try:
         function(*args, **kwargs)
     finally:
-        if hook is not None:
-            hook.remove()
+        if added is not None:
+            added.remove()
     return count
 
 

@@ -231,13 +231,13 @@ def attention_weights(model: nn.Module, tokens: Tensor) -> Tensor:
     """All weights, (layers, n, heads, t, t): fused attention doesn't show them, project does."""
     found = []
     with torch.no_grad():
-        x = model.embed(tokens)
+        vectors = model.embed(tokens)
         for block in model.blocks:
-            q, k, _ = block.attention.project(block.norm1(x))  # each (n, heads, t, size)
+            q, k, _ = block.attention.project(block.norm1(vectors))  # each (n, heads, t, size)
             scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
             later = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
             found.append(scores.masked_fill(later, -math.inf).softmax(dim=-1).cpu())
-            x = block(x)
+            vectors = block(vectors)
     return torch.stack(found)
 
 

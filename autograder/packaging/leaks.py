@@ -36,6 +36,9 @@ COMMONPLACE = {
     "for _ in range(length):",
     "for layer in range(layers):",
     "if temperature == 0:",
+    'generator = torch.Generator()',
+    '"""Raises ValueError for settings that make no sense."""',
+    "if not math.isfinite(loss):",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24
