@@ -30,15 +30,17 @@ COMMONPLACE = {
     ") -> tuple[Tensor, Tensor]:",
     "mask: Tensor | None = None,",
     "optimizer: torch.optim.Optimizer,",
-    "optimizer.step()",
     'group["lr"] = learning_rate',
     "with torch.inference_mode():",
-    "start = time.perf_counter()",
-    "for _ in range(repeats):",
     "for _ in range(batches):",
     "for _ in range(length):",
     "for layer in range(layers):",
     "if temperature == 0:",
+    "x = block(x)",
+    "generator = torch.Generator()",
+    "rng = np.random.default_rng(config.seed)",
+    "for step in range(1, config.steps + 1)",
+    "for step in range(1, config.steps + 1):",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24
