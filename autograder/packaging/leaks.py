@@ -36,7 +36,11 @@ COMMONPLACE = {
     "for _ in range(length):",
     "for layer in range(layers):",
     "if temperature == 0:",
-    'generator = torch.Generator()',
+    "x = block(x)",
+    "generator = torch.Generator()",
+    "rng = np.random.default_rng(config.seed)",
+    "for step in range(1, config.steps + 1)",
+    "for step in range(1, config.steps + 1):",
     '"""Raises ValueError for settings that make no sense."""',
     "if not math.isfinite(loss):",
 }

@@ -375,10 +375,10 @@ def train(
             display.step(loss=loss, **{"tokens/s": tokens / (time.perf_counter() - start)})
 
             if validation is not None and is_due(step, config.evaluate_every):
-                fresh = torch.Generator().manual_seed(config.seed)
+                same = torch.Generator().manual_seed(config.seed)
                 sizes = config.batch_size, config.evaluate_batches
                 history["validation_step"].append(step)
-                history["validation_loss"].append(estimate_loss(model, validation, *sizes, fresh))
+                history["validation_loss"].append(estimate_loss(model, validation, *sizes, same))
                 display.note(f"step {step}: validation loss {history['validation_loss'][-1]:.4f}")
             if config.checkpoint and is_due(step, config.save_every):
                 save_checkpoint(config.checkpoint, model, optimizer, step, generator)

@@ -262,10 +262,10 @@ def train(
         return loss, rate
 
     def validate(step: int) -> None:
-        fresh = torch.Generator().manual_seed(config.seed)
+        again = torch.Generator().manual_seed(config.seed)
         sizes = config.batch_size, config.evaluate_batches
         history["validation_step"].append(step)
-        history["validation_loss"].append(estimate_loss(model, validation, *sizes, fresh))
+        history["validation_loss"].append(estimate_loss(model, validation, *sizes, again))
 
     with TrainingDisplay(max(0, last - done), "GPT") as display:
         for step in range(done + 1, last + 1):

@@ -256,9 +256,9 @@ def train(
             display.step(loss=loss, speed=rows * context / (time.monotonic() - clock + 1e-9))
             ends = step == last
             if validation is not None and (ends or step % (config.evaluate_every or last) == 0):
-                fresh = torch.Generator().manual_seed(config.seed)
+                again = torch.Generator().manual_seed(config.seed)
                 count = config.evaluate_batches
-                found = estimate_loss(model, validation, config.batch_size, count, fresh)
+                found = estimate_loss(model, validation, config.batch_size, count, again)
                 checks.append((step, found))
             if config.checkpoint and (ends or step % (config.save_every or last) == 0):
                 save_checkpoint(config.checkpoint, model, optimizer, step, generator)
