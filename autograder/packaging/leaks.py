@@ -20,6 +20,7 @@ COMMONPLACE = {
     "with torch.no_grad():",
     "loss.backward()",
     "optimizer.zero_grad()",
+    "optimizer.step()",
     "optimizer = torch.optim.Adam(",
     'optimizer.param_groups[0]["lr"] = rate',
     "for step in range(steps):",
