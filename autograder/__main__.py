@@ -22,6 +22,7 @@ COMMANDS = {
     "semester": "autograder.commands.packaging:semester",
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
+    "time": "autograder.commands.timing:time",
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
     "bench": "autograder.commands.bench:bench",

@@ -3,6 +3,7 @@
 import importlib
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -58,30 +59,33 @@ def device_name() -> str:
 
 
 def synchronise() -> None:
-    """Wait until the GPU has done all that it was given."""
-    load_torch().cuda.synchronize()
+    """Wait until the GPU has done all that it was given, if one is in use at all."""
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda if torch is not None else None
+    if gpu is not None and gpu.is_initialized():
+        gpu.synchronize()
 
 
 def milliseconds(function: Callable[[], object]) -> float:
     """How long the GPU works on a call, by its own clock: between two events around the call."""
-    cuda = load_torch().cuda
-    start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
+    gpu = load_torch().cuda
+    marks = [gpu.Event(enable_timing=True) for _ in range(2)]
+    marks[0].record()
     function()
-    end.record()
-    cuda.synchronize()
-    return start.elapsed_time(end)
+    marks[1].record()
+    gpu.synchronize()
+    return marks[0].elapsed_time(marks[1])
 
 
 def peak_memory(function: Callable[[], object]) -> int:
     """Call a function; the bytes of tensors on the GPU at the peak, beyond those from before."""
-    cuda = load_torch().cuda
-    cuda.synchronize()
-    before = cuda.memory_allocated()
-    cuda.reset_peak_memory_stats()
+    gpu = load_torch().cuda
+    gpu.synchronize()
+    start = gpu.memory_allocated()
+    gpu.reset_peak_memory_stats()
     function()
-    cuda.synchronize()
-    return cuda.max_memory_allocated() - before
+    gpu.synchronize()
+    return gpu.max_memory_allocated() - start
 
 
 def clocks() -> Clocks | None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from common import cuda
+from common.memory import cpu_peak_memory
 from common.modules import MODULE_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
 from common.torch_objects import TORCH_OBJECT_OPERATIONS
-from common.values import Handle, as_numpy, is_tensor
+from common.values import Handle, as_numpy, is_container, is_tensor, map_items
 
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
@@ -43,10 +45,16 @@ def hold(student: Handle, value: Any) -> Handle:
     return student._face.operate("hold", "hold", (value,), {})
 
 
+def hold_on(student: Handle, value: Any, device: str) -> Handle:
+    """Put a value beside the student's code, with the tensors in it on a device."""
+    return student._face.operate("hold_on", "hold_on", (value, device), {})
+
+
 def call_each_held(function: Handle, calls: Sequence[tuple], **kwargs: Any) -> Handle:
     """Call the function with each tuple of held and other values, and leave the results there.
 
-    So that a clock around this measures the calls, and not the copying of arrays.
+    So that a clock around this measures the calls, and not the copying of arrays. Where there is a
+    GPU at work, it has done all of it.
     """
     return function._face.operate(
         "call_each_held", function._label, (function, list(calls)), kwargs
@@ -56,6 +64,12 @@ def call_each_held(function: Handle, calls: Sequence[tuple], **kwargs: Any) -> H
 def vjp_each_held(function: Handle, calls: Sequence[tuple[Handle, Handle]]) -> Handle:
     """Run vjp for each pair of held inputs and held cotangents, and leave the results there."""
     return function._face.operate("vjp_each_held", function._label, (function, list(calls)), {})
+
+
+def peak_memory_held(function: Handle, call: Sequence[Any], device: str, **kwargs: Any) -> int:
+    """Call the function with held and other values; the bytes of tensors alive at the peak."""
+    details = (function, list(call), device)
+    return function._face.operate("peak_memory_held", function._label, details, kwargs)
 
 
 def fetch(held: Handle) -> Any:
@@ -111,7 +125,26 @@ def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
 
 def _call_each_held(function: Callable, calls: list[tuple], **kwargs: Any) -> Held:
     values = [[arg.value if isinstance(arg, Held) else arg for arg in args] for args in calls]
-    return Held([function(*args, **kwargs) for args in values])
+    results = [function(*args, **kwargs) for args in values]
+    cuda.synchronise()
+    return Held(results)
+
+
+def _hold_on(value: Any, device: str) -> Held:
+    return Held(moved(value, device))
+
+
+def moved(value: Any, device: str) -> Any:
+    """A value, with the tensors in it on a device."""
+    if is_container(value):
+        return map_items(value, lambda item: moved(item, device))
+    return value.to(device) if is_tensor(value) else value
+
+
+def _peak_memory_held(function: Callable, call: list[Any], device: str, **kwargs: Any) -> int:
+    values = [arg.value if isinstance(arg, Held) else arg for arg in call]
+    measure = cpu_peak_memory if device == "cpu" else cuda.peak_memory
+    return measure(lambda: function(*values, **kwargs))
 
 
 def _vjp_each_held(function: Callable, calls: list[tuple]) -> Held:
@@ -186,6 +219,8 @@ OPERATIONS: dict[str, Callable] = {
     "call_each": _call_each,
     "write_into": _write_into,
     "hold": Held,
+    "hold_on": _hold_on,
+    "peak_memory_held": _peak_memory_held,
     "call_each_held": _call_each_held,
     "vjp_each_held": _vjp_each_held,
     "fetch": _fetch,
