@@ -10,6 +10,7 @@ from common.timing import check_speed
 from common.torch_objects import torch_generator, vectors_through
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
+    check_object,
     check_same_weights,
     draw_model,
     draw_tokens,
@@ -29,7 +30,8 @@ CLOSE = 1e-4
 
 
 def new_cache(student, model):
-    return student.sampling.KVCache(student.model.GPTConfig(**model.settings))
+    cache = student.sampling.KVCache(student.model.GPTConfig(**model.settings))
+    return check_object(cache, "what KVCache gives", "a cache")
 
 
 def check_cache(student, rng, pieces, n=2, dtype=torch.float64, **settings):

@@ -45,11 +45,17 @@ class Block:
 
 def new_module(student, kind, **settings):
     module = getattr(student.model, kind)(student.model.GPTConfig(**settings))
+    return check_object(module, f"what {kind} gives", "a module")
+
+
+def check_object(value, what, kind):
+    """An object that stays with the student's code, not a number, a list or None."""
     check(
-        isinstance(module, Handle),
-        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+        isinstance(value, Handle),
+        f"{what[0].upper()}{what[1:]} must be {kind}, but it is {kind_of(value)}.",
+        help="Is the return statement missing?" if value is None else "",
     )
-    return module
+    return value
 
 
 # The names and shapes that the docstrings give.

@@ -12,7 +12,7 @@ from common.modules import parameters_of, seed_torch, step_with_gradients
 from common.scratch import scratch_bytes, scratch_path, write_scratch
 from common.torch_objects import torch_generator
 from tests.a7_minigpt.cases import draw_model, draw_tokens, other_weights
-from tests.a7_minigpt.optimizer_cases import draw_gradients
+from tests.a7_minigpt.optimizer_cases import draw_gradients, new_optimizer
 from tests.a7_minigpt.training_cases import TINY, run_train
 
 LIMIT = 10_000_000  # bytes of a checkpoint; that of a small model has some thousands
@@ -25,7 +25,7 @@ class Run:
         self.student = student
         self.module = model.on(student, dropout=dropout)
         self.module.train()
-        self.optimizer = student.training.configure_optimizer(self.module, 0.01, 0.1)
+        self.optimizer = new_optimizer(student, self.module, 0.01, 0.1)
         self.generator = torch_generator(student, seed)
         student.training.get_batch(torch.arange(9), 2, 3, self.generator)
 

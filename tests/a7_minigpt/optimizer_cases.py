@@ -11,7 +11,13 @@ from common.modules import load_parameters, parameters_of, step_with_gradients
 from common.operations import call_each_held, fetch, hold
 from common.timing import check_speed, compare
 from common.torch_objects import gradient_descent
-from tests.a7_minigpt.cases import draw_model, draw_tokens, draw_vectors, view_of
+from tests.a7_minigpt.cases import (
+    check_object,
+    draw_model,
+    draw_tokens,
+    draw_vectors,
+    view_of,
+)
 
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
 CLIPPED = 1e-5
@@ -62,6 +68,11 @@ def check_rates_refuse(student):
         check_refused(situation, rate, *arguments)
 
 
+def new_optimizer(student, *arguments, **settings):
+    optimizer = student.training.configure_optimizer(*arguments, **settings)
+    return check_object(optimizer, "what configure_optimizer returns", "an optimiser")
+
+
 def draw_gradients(rng, model, scale=1.0):
     return {
         name: scale * draw_vectors(rng, *value.shape, dtype=value.dtype)
@@ -78,7 +89,7 @@ def compare_parameters(module, wanted, situation, tolerance=None):
 def check_decay(student, rng, model, rate, decay):
     """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
     module = model.on(student)
-    optimizer = student.training.configure_optimizer(module, rate, decay)
+    optimizer = new_optimizer(student, module, rate, decay)
     zeros = {name: torch.zeros_like(value) for name, value in model.parameters.items()}
     for step in (1, 2):
         step_with_gradients(module, optimizer, zeros)
@@ -92,7 +103,7 @@ def check_decay(student, rng, model, rate, decay):
 def check_optimizer(student, oracle, rng, model, rate, decay, betas=None):
     """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
     module, settings = model.on(student), {} if betas is None else {"betas": betas}
-    optimizer = student.training.configure_optimizer(module, rate, decay, **settings)
+    optimizer = new_optimizer(student, module, rate, decay, **settings)
     right = oracle.Optimizer(model.parameters, rate, decay, **settings)
     for step in range(1, 4):
         # About as large as AdamW's epsilon, so that this can be seen.
@@ -163,7 +174,7 @@ def check_leftovers(student, oracle, rng, model, batches):
 def check_adam_steps(student, oracle, rng, model, clip):
     """Several steps with the optimiser of configure_optimizer are those of AdamW."""
     module = model.on(student)
-    optimizer = student.training.configure_optimizer(module, 0.01, 0.2)
+    optimizer = new_optimizer(student, module, 0.01, 0.2)
     right = oracle.Optimizer(model.parameters, 0.01, 0.2)
     for step in range(1, 4):
         batches = draw_batches(rng, model, 2, 3, 4)
@@ -234,7 +245,7 @@ def check_step_speed(student, oracle, rng, leaderboard):
     def prepare():
         batch = draw_batches(rng, model, 1, BATCH, TIMED["context"])
         module = model.on(student)
-        optimizer = student.training.configure_optimizer(module, rate, 0.1)
+        optimizer = new_optimizer(student, module, rate, 0.1)
         yardstick = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
         calls = [(module, optimizer, hold(student, batch))]
         return lambda: call_each_held(student.training.train_step, calls), yardstick

@@ -83,6 +83,7 @@ from tests.a7_minigpt.text_cases import (
     check_decoded,
     check_encoded,
     check_load,
+    check_repeats,
     check_saved,
     check_uniform,
     check_unknown,
@@ -162,6 +163,7 @@ def test_windows_of_other_texts_come_equally_often(student, rng):
     """The first and the last one too, and each row whatever the others are."""
     check_uniform(student, rng, 5, 4, int(rng.integers(1000)))
     check_uniform(student, rng, 3, 1, int(rng.integers(1000)))
+    check_repeats(student, rng, int(rng.integers(1000)))
 
 
 # Exercise 7.3

@@ -89,6 +89,7 @@ from tests.a7_minigpt.text_cases import (
     check_decoded,
     check_encoded,
     check_load,
+    check_repeats,
     check_saved,
     check_uniform,
     check_unknown,
@@ -192,6 +193,7 @@ def test_get_batch_draws_every_window_equally_often(student, rng):
     """
     check_uniform(student, rng, 6, 3, 11)
     check_uniform(student, rng, 2, 5, 12)
+    check_repeats(student, rng, 13)
 
 
 @weight(1)

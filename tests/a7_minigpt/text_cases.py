@@ -12,6 +12,7 @@ from common.failures import is_students, kind_in_words
 from common.modules import seed_torch
 from common.scratch import scratch_bytes, scratch_path, write_scratch
 from common.torch_objects import devices_of, torch_generator
+from tests.a7_minigpt.cases import check_object
 
 # Upper and lower case, a line break, quotes, and characters of two, three and four bytes.
 TEXTS = ("to be,\nor not", 'A "Zebra"\tba', "été, 日本 und \U0001f600!", "z", "\\n\n")
@@ -30,6 +31,7 @@ def draw_characters(rng, length):
 def check_vocabulary(student, text):
     """Each character once, by code points; ids count them."""
     tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+    check_object(tokenizer, "what from_text returns", "a CharTokenizer")
     vocabulary = "".join(map(chr, sorted({ord(character) for character in text})))
     assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary")
     assert_equal(tokenizer.size, len(vocabulary), what="the size")
@@ -74,7 +76,7 @@ def check_saved(student, text):
     """The file is JSON in UTF-8 with the vocabulary, and load reads it back."""
     kind, path = student.tokenizer.CharTokenizer, scratch_path(student, "vocabulary.json")
     write_scratch(student, path, b"what was there before, and is longer" * 50)
-    tokenizer = kind.from_text(text)
+    tokenizer, _ = check_vocabulary(student, text)
     tokenizer.save(path)
     content = read_json(scratch_bytes(student, path, 100_000))
     check(
@@ -93,6 +95,7 @@ def read_json(content):
 
 
 def check_loaded(tokenizer, text):
+    check_object(tokenizer, "what load returns", "a CharTokenizer")
     assert_equal(tokenizer.vocabulary, "".join(sorted(set(text))), what="the vocabulary of load")
     assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text after load")
 
@@ -176,6 +179,17 @@ def check_uniform(student, rng, windows, block_size, seed):
     check_even_counts(counts, "Some windows of the text are drawn too often or too seldom.")
     pairs = np.bincount(starts[::2] * windows + starts[1::2], minlength=windows**2)
     check_even_counts(pairs, "Rows of a batch depend on each other: each is to be drawn by itself.")
+
+
+def check_repeats(student, rng, seed):
+    """Windows may come again in a batch. That 10 batches of 8 have none has a chance of 6e-27."""
+    data, generator = draw_text(rng, 8 + 3), torch_generator(student, seed)
+    batches = [student.training.get_batch(data, 8, 3, generator) for _ in range(10)]
+    drawn = [starts_of(data, batch, 8, 3) for batch in batches]
+    check(
+        any(len(set(starts)) < 8 for starts in drawn),
+        "No window comes twice in a batch: each row is to be drawn whatever the others are.",
+    )
 
 
 def check_even_counts(counts, sentence):

@@ -10,7 +10,7 @@ from common.comparison import assert_close, assert_equal, check, kind_of
 from common.modules import compare_gradient, vjp
 from common.operations import paced_function
 from common.torch_objects import allocating_function, product_function
-from tests.a7_minigpt.cases import draw_vectors, view_of
+from tests.a7_minigpt.cases import check_object, draw_vectors, view_of
 
 HEAD_AXES = ("sequence", "head", "place", "feature")
 MEGABYTE = 2**20
@@ -19,6 +19,7 @@ COLUMNS = ("length", "by_hand_ms", "fused_ms", "by_hand_bytes", "fused_bytes")
 
 def read_timing(timing, what):
     """The four numbers of a Timing."""
+    check_object(timing, f"what {what} returns", "a Timing")
     numbers = {name: getattr(timing, name) for name in ("median", "low", "high")}
     for name, value in numbers.items():
         check_float(value, f"the {name} of {what}")
@@ -74,6 +75,7 @@ def check_usual_calls(student):
     """3 warm-up calls and 20 that are timed, if nothing is said."""
     function = paced_function(student, [0.2] * 40)
     timing = student.timing.time_ms(function)
+    check_object(timing, "what time_ms returns", "a Timing")
     assert_equal(timing.n, 20, what="n, if nothing is said")
     assert_equal(function.calls, 23, what="the number of calls, if nothing is said")
 
@@ -169,6 +171,10 @@ def check_table(student, lengths, heads, size):
         check(
             isinstance(row, dict) and set(row) == set(COLUMNS),
             f"A row of scaling_table must be a dict with {', '.join(COLUMNS)}.",
+        )
+        check(
+            all(isinstance(value, int | float) for value in row.values()),
+            "The entries of a row of scaling_table must be numbers.",
         )
         check(row["length"] == length, "The rows of scaling_table are not in the order given.")
         scores, vectors = 4 * heads * length**2, 4 * heads * length * size

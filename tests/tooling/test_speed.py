@@ -253,7 +253,7 @@ def test_the_yardstick_learns_and_is_causal():
     losses = whole.step([(x, y)]), pieces.step([(x[:3], y[:3]), (x[3:], y[3:])])
     assert losses[0] == pytest.approx(losses[1])
     for one, other in zip(model.parameters(), twin.parameters(), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+        assert torch.allclose(one.grad, other.grad, atol=1e-6)
 
 
 def test_the_yardstick_generates_from_a_window_that_loses_its_oldest_half():
