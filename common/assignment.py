@@ -28,6 +28,7 @@ class Limits(Record, frozen=True):
     total_seconds: Annotated[float, Meta(gt=0)]
     memory_mb: Annotated[int, Meta(gt=0)]
     cpu_seconds: Annotated[float, Meta(gt=0)] | None = None  # of each test; None: test_seconds
+    gpu: bool = False  # whether it may reach the machine's GPUs
 
 
 class Forbidden(Record, frozen=True):
