@@ -21,6 +21,7 @@ COMMANDS = {
     "semester": "autograder.commands.packaging:semester",
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
+    "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
     "bench": "autograder.commands.bench:bench",

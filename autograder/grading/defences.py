@@ -82,7 +82,7 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
     network = ["network namespace"] if had.network_namespace else []
     tree = ["pid namespace"] if had.pid_namespace else []
     memory = ["for all its processes" if MEMORY in had.cgroups else "for each process"]
-    count = [f"{PROCESSES} by its uid"] if user else []
+    count = [f"{PROCESSES} by uid"]
     count += ["cgroup"] if PIDS in had.cgroups else []
     disk = f"{HOME_BYTES // 2**20} MB" + ("" if had.homes_in_memory else ", watched")
     elsewhere = refused[probe.ELSEWHERE]

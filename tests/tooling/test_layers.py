@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.grading.confinement import cgroups, gpu, homes, landlock, probe, seccomp
+from autograder.grading.confinement import cgroups, gpu, homes, landlock, limits, probe, seccomp
 from autograder.grading.confinement.limits import PROCESSES
 from autograder.grading.defences import Findings, defences_in_force, mechanisms
 from autograder.grading.isolated import IsolatedFace
@@ -395,13 +395,34 @@ def test_processes_are_bounded_by_either(tmp_path, packages):
         with IsolatedFace(made).open("1.1") as student:
             assert PROCESSES < student.breed(200) <= 2 * PROCESSES
     with weakened(tmp_path / "b", NO_GROUPS), admitted(packages) as (made, defences):
-        assert said(defences)["processes"] == f"{PROCESSES} by its uid"
+        assert said(defences)["processes"] == f"{PROCESSES} by uid"
         with IsolatedFace(made).open("1.1") as student:
             assert student.breed(200) < PROCESSES
     with weakened(tmp_path / "c", NO_GROUPS, NO_LIMITS), admitted(packages) as (made, defences):
         assert said(defences)["processes"] == "not protected"
         with IsolatedFace(made).open("1.1") as student:
             assert student.breed(100) == 100
+
+
+def test_a_child_without_a_user_of_its_own_may_have_some_processes_more_than_there_are():
+    """As when a TA grades without root, and has other things running."""
+    others = [subprocess.Popen(["sleep", "60"], user=61_998) for _ in range(5)]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setresuid(61_998, 61_998, 61_998)
+            limits.set_limits(1024, 10, limits.tasks_of_this_user() + PROCESSES)
+            os.write(writing, bytes([probe.processes_are_bounded(), limits.tasks_of_this_user()]))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    for other in others:
+        other.kill()
+        other.wait()
+    assert os.read(reading, 2) == bytes([True, len(others) + 1])
+    os.close(reading)
+    os.close(writing)
 
 
 def test_control_groups_are_removed(packages):

@@ -13,7 +13,11 @@ from autograder.grading.confinement.kernel import (
     PR_SET_PDEATHSIG,
     prctl,
 )
-from autograder.grading.confinement.limits import set_limits
+from autograder.grading.confinement.limits import (
+    PROCESSES,
+    set_limits,
+    tasks_of_this_user,
+)
 from autograder.grading.confinement.plan import Plan
 from common.assignment import ROOT
 from common.threads import ONE_THREAD
@@ -39,6 +43,8 @@ class Confinement:
         # Ways to folders, which every child needs.
         self.ways = open_unreachable_folders() if other_uid else []
         self.folders = folders
+        # Processes are counted by user: without one of its own, a child comes on top of others.
+        self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.rulesets: dict[tuple, int] = {}
 
     def prepare(self, plan: Plan) -> int | None:
@@ -74,7 +80,7 @@ class Confinement:
         os.environ.update({} if limits.gpu else gpu.NONE)
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
-        set_limits(limits.memory_mb, cpu_seconds, plan.uid is not None, limits.gpu)
+        set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
         if plan.uid is not None:
             change_uid(plan.uid)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a fork server that is killed takes it along
