@@ -97,10 +97,7 @@ class Conversation:
         start = time.monotonic()
         try:
             reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            number, status, *content = codec.decode(reply, Answers(self, label))
-            if number != self.questions:
-                raise codec.CodecError("an answer to another question")
-            return self.understand(status, content, label)
+            return self.understand(codec.decode(reply, Answers(self, label)), label)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -160,8 +157,14 @@ class Conversation:
         while readable([self.output], 0):
             self.read_output()
 
-    def understand(self, status: Any, content: list, label: str) -> Any:
+    def understand(self, reply: Any, label: str) -> Any:
         """The value of a reply; exceptions of the child are raised here."""
+        if not isinstance(reply, list) or len(reply) < 3:
+            raise codec.CodecError("an answer that is none")
+        number, status, *content = reply
+        # Exact types: True is 1, and an array may be equal to anything.
+        if (type(number), type(status)) != (int, str) or number != self.questions:
+            raise codec.CodecError("an answer to another question")
         if status == "value" and len(content) == 1:
             return content[0]
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
