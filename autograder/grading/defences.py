@@ -76,7 +76,7 @@ class Findings:
 def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
     """The list that stands in every result."""
     refused, had, abi = found.refused, found.had, landlock.version()
-    user = [f"uid {found.uid}"] if found.uid is not None else []
+    user = ["own uid"] if found.uid is not None else []  # without its number: regrading repeats
     rules = [f"Landlock {abi}"] if abi else []
     calls = ["system call filter"] if refused[probe.CALLS] else []
     network = ["network namespace"] if had.network_namespace else []

@@ -160,6 +160,7 @@ class Server:
             os.dup2(output, 2)
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(plan)})
             self.confinement.enter(plan)
+            random.seed(SEED)  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
             os._exit(0)
@@ -193,7 +194,6 @@ def preload(libraries: list[str]) -> None:
         if module.name.removeprefix("common.") not in NOT_PRELOADED:
             importlib.import_module(module.name)
     # Code that draws without a seed of its own draws the same in every grading.
-    random.seed(SEED)
     np.random.seed(SEED)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

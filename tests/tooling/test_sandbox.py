@@ -179,11 +179,11 @@ def processes_of(uid):
 
 
 def test_what_is_in_force_is_named(sandbox_and_defences):
-    sandbox, defences = sandbox_and_defences
+    _, defences = sandbox_and_defences
     said = [str(defence) for defence in defences]
     assert all(defence.holds for defence in defences)
     assert sum(defence.floor for defence in defences) == 2
-    assert f"uid {sandbox.slot.uid}" in said[0]
+    assert "own uid" in said[0]
     assert ("Landlock" in said[0]) == bool(landlock.version())
     assert "nothing outlives a test: pid namespace" in said
 
