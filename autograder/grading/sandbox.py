@@ -44,6 +44,8 @@ CLEAN_ENVIRONMENT = {
 class Sandbox:
     """Runs submissions in children that can compute, and little else; one submission at a time."""
 
+    server_module = "autograder.grading.server"
+
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
@@ -80,7 +82,7 @@ class Sandbox:
         """Start the fork server with nothing of ours in its environment or its descriptors."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-sP", "-m", "autograder.grading.server", str(theirs.fileno())],
+            [sys.executable, "-sP", "-m", self.server_module, str(theirs.fileno())],
             env=CLEAN_ENVIRONMENT,
             cwd=self.folder,
             pass_fds=[theirs.fileno()],
