@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope semester verify bench shakespeare lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -58,6 +58,9 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 	$(NAMED)
 	@$(RUN) -m autograder build $(A) > /dev/null
 	@$(RUN) -m autograder rehearse $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
+
+doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and say what it lacks
+	@$(RUN) -m autograder doctor
 
 semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 	@$(RUN) -m autograder semester

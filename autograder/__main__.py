@@ -23,6 +23,7 @@ COMMANDS = {
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
     "time": "autograder.commands.timing:time",
+    "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
     "bench": "autograder.commands.bench:bench",

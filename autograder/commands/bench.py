@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.benchmarks import machinery
+from autograder.benchmarks import machinery, protection
 from common.assignment import ROOT, load_all
 from common.benchmark import Row
 
@@ -46,6 +46,7 @@ def all_rows() -> Iterator[Row]:
         if (ROOT / "solutions" / assignment.name / "benchmarks.py").is_file():
             yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
     yield from machinery.rows()
+    yield from protection.rows()
 
 
 def milliseconds(seconds: float) -> str:

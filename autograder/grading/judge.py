@@ -16,14 +16,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from autograder.grading.defences import check_floor
 from autograder.grading.intake import Submission
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.results import Outcome, Result, without_gpu, write_results
-from autograder.grading.sandbox import Defence, Sandbox
+from autograder.grading.sandbox import Sandbox
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
-from common.errors import CourseError, GraderFault
+from common.errors import GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
@@ -144,17 +145,6 @@ def import_meanwhile(module: str) -> threading.Thread:
     thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
     thread.start()
     return thread
-
-
-def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
-    """Refuse to grade where student code could read the tests or write its own result."""
-    if unsafe or all(defence.holds for defence in defences if defence.floor):
-        return
-    open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
-    raise CourseError(
-        f"This machine can't protect the grader (not true here: {open_doors}). "
-        "Run as root, or on Linux 5.13 or later; --unsafe grades all the same."
-    )
 
 
 def save(result: Result, settings: Settings) -> None:

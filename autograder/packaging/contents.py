@@ -37,7 +37,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
     members |= read(["autograder/__init__.py", "autograder/__main__.py"])
-    members |= read(["autograder/commands/__init__.py", "autograder/commands/grading.py"])
+    commands = ("__init__", "grading", "doctor")
+    members |= read(f"autograder/commands/{name}.py" for name in commands)
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester

@@ -101,7 +101,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *shared_files(assignment),
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
-        *("autograder/commands/__init__.py", "autograder/commands/grading.py"),
+        *(f"autograder/commands/{name}.py" for name in ("__init__", "grading", "doctor")),
     }
     assert set(autograder_zip(assignment, b"")) == expected
 
