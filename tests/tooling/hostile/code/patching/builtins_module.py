@@ -1,7 +1,7 @@
 """Replaces builtins and operators that a comparison in the same process would use.
 
 As: convolution.py
-Earns: 1.7
+Earns: nothing
 Elsewhere: yes
 """
 

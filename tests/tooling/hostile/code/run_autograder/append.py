@@ -12,7 +12,13 @@ from pathlib import Path
 
 LINE = "\n# hostile line\n"
 WON = []
-KNOWN = [__file__, "/autograder/x", str(Path.cwd() / "x"), *sys.path, sys.argv[0]]
+KNOWN = [
+    globals().get("__file__", "x"),
+    "/autograder/x",
+    str(Path.cwd() / "x"),
+    *sys.path,
+    sys.argv[0],
+]
 NAMES = ("run_autograder", "source/run_autograder", "source/setup.sh", "source/run_tests.py")
 NAMES += ("source/autograder/__main__.py", "source/common/comparison.py")
 for root in {parent for place in KNOWN for parent in Path(place).resolve().parents}:

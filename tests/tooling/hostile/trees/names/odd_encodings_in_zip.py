@@ -1,7 +1,7 @@
 """Hands in a zip whose names are damaged: wrong flags, NUL bytes, empty, endless, and twice the same.
 
 As: convolution.py
-Earns: 1.7
+Earns: nothing
 """
 
 import zipfile
