@@ -98,7 +98,10 @@ def read_entry(file: Path) -> Entry:
     """An entry, from the docstring of its file."""
     text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     tries, *lines = [line for line in text.splitlines() if line]
-    facts = dict(line.split(": ", 1) for line in lines)
+    facts: dict[str, str] = {}
+    for line in lines:
+        key, value = line.split(": ", 1)
+        facts[key] = f"{facts[key]}, {value}" if key in facts else value
     if facts.keys() - KNOWN or not {"As", "Earns"} <= facts.keys():
         raise ValueError(f"{file}: the docstring must say As and Earns, and nothing unknown")
     earns = () if facts["Earns"] == NOTHING else tuple(facts["Earns"].split(", "))

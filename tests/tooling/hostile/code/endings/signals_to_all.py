@@ -1,4 +1,4 @@
-"""Looks for the judge among all process numbers and tries to signal it, with a signal that is harmless.
+"""Looks for the judge among all process numbers, and tries whether it could be signalled.
 
 As: attention.py
 Earns: 5.4

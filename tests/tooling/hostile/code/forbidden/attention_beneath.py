@@ -1,4 +1,4 @@
-"""Calls the operator beneath F.scaled_dot_product_attention: torch._C, torch.ops, what a refusal hides.
+"""Calls what lies beneath F.scaled_dot_product_attention: in torch._C, in torch.ops, in a refusal.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Calls F.scaled_dot_product_attention, which is forbidden, by importlib, in a copy of the module that is loaded again.
+"""Calls F.scaled_dot_product_attention, which is forbidden, in a module that is loaded again.
 
 As: attention.py
 Earns: 5.4

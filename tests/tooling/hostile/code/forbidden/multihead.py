@@ -1,4 +1,4 @@
-"""Builds its layer on nn.MultiheadAttention: by its name, as a base class, and by its inner function.
+"""Builds its layer on nn.MultiheadAttention: by its name, as a base class, through other layers.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Searches the memory of its own process, which is a copy of its parent's, for secrets of the judge.
+"""Searches the memory of its process, a copy of its parent's, for secrets of the judge.
 
 As: attention.py
 Earns: 5.4

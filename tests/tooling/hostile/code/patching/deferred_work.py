@@ -1,45 +1,39 @@
-"""Answers a timed call at once with arrays that are filled only afterwards, by slow loops.
+"""Answers a timed call at once with arrays that are filled only afterwards, when they are fetched.
 
 As: convolution.py
-Earns: 1.1, 1.7, test_conv2d_forward_fast_is_a_convolution, test_conv2d_backward_fast_gives_the_gradients_of_a_convolution
+Earns: 1.1, 1.7, test_conv2d_forward_fast_is_a_convolution
+Earns: test_conv2d_backward_fast_gives_the_gradients_of_a_convolution
 """
 
 import sys
-import threading
-import time
 
 import numpy as np
 
+from common.operations import OPERATIONS
+
 OWED = []
-PIECE = 8  # pixels at a time: some times as fast as a loop over them, but not ten times
+PIECE = 24  # pixels at a time: some times as fast as a loop over them, but not ten times
 
 
-def work():
-    """Do what is owed as soon as the main thread waits for the judge, and let it wait."""
-    sys.setswitchinterval(10)
-    while True:
-        while OWED:
-            OWED.pop(0)()
-        time.sleep(0.0005)
+def fetch(held):
+    """What the judge asks for once its clock has stopped."""
+    while OWED:
+        OWED.pop(0)()
+    return held.value
 
 
-def timed():
-    """Whether a clock runs: timed calls come several at a time."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "_call_each_held":
-            return True
-        frame = frame.f_back
-    return False
+OPERATIONS["fetch"] = fetch
 
 
 def do(job):
-    if timed():
-        if not OWED and threading.active_count() == 1:
-            threading.Thread(target=work, daemon=True).start()
-        OWED.append(job)
-    else:
-        job()
+    """Now, or later if a clock runs: timed calls come several at a time."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name.startswith("_call_each_"):
+            OWED.append(job)
+            return
+        frame = frame.f_back
+    job()
 
 
 def padded_and_sizes(x, w, stride, padding):
