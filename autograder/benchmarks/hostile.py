@@ -19,6 +19,7 @@ OTTER = "otter-grader[grading]==7.0.0"
 OTTER_VENV = DIST / "otter-venv"
 ASSIGNMENT = "a1"
 AT_ONCE = 2
+HERE = "conv2gpt"
 COLUMNS = (
     *("unearned points", "secret shown", "forbidden deed", "no full result", "left behind"),
     "any of these",
@@ -95,8 +96,8 @@ def compare(
             table.add_row(grader.name, reason)
             continue
         found[grader.name] = harms_elsewhere(grader, chosen)
-    tell("conv2gpt")
-    found["conv2gpt"] = harms_here(chosen)
+    tell(HERE)
+    found[HERE] = harms_here(chosen)
     for name, harms in found.items():
         table.add_row(name, *counts(harms))
     return table, found

@@ -38,6 +38,11 @@ class Harm:
     lost: bool = False  # no complete result, or none in time
     left: bool = False  # a process that goes on running
 
+    def __str__(self) -> str:
+        kinds = ("secret", "deed", "lost", "left")
+        words = [f"{self.points:g} points"] if self.points else []
+        return ", ".join(words + [kind for kind in kinds if getattr(self, kind)]) or "nothing"
+
     def __bool__(self) -> bool:
         return bool(self.points or self.secret or self.deed or self.lost or self.left)
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from common.roster import HIDDEN_FILE, PUBLIC_FILE, read_roster
 from common.semester import Semester
 
 WARM = Path(__file__).with_name("warm.py")
-SECONDS = 180  # the longest that a grading may take before the lane gives up
+SECONDS = 600  # the longest that a grading may take before the lane gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 2, "total_seconds": 25}
 MEMORY_MB = {"a1": 512, "a5": 1024}
@@ -92,10 +92,14 @@ class Lane:
         self.output = scratch / "output"
         self.process, self.jobs, self.answers = self.start()
         self.server, self.folder = 0, scratch
-        self.baseline: Snapshot = {}
-        self.honest = self.grade_honest()  # whatever Python caches is there after this one
-        self.baseline = self.look()
-        self.honest = self.grade_honest()
+        self.settled = False
+        try:
+            self.honest = self.grade_honest()  # whatever Python caches is there after this one
+            self.settled = True
+            self.honest = self.grade_honest()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self) -> tuple[subprocess.Popen, int, int]:
         """Start the warm judge in the tree."""
@@ -168,12 +172,12 @@ class Lane:
             printed=self.output.read_text("utf-8", "replace"),
             seconds=seconds,
             uid=uid,
-            changes=differences(before, self.look()) if self.baseline else [],
+            changes=differences(before, self.look()) if self.settled else [],
             strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
             survivors=survivors(uid, self.process.pid, {self.server}),
         )
-        extra = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
-        return replace_changes(graded, extra)
+        beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
+        return replace(graded, changes=[*graded.changes, *sorted(beside)])
 
     def run_warm(self, handed_in: Path) -> None:
         """Have the warm judge grade."""
@@ -215,11 +219,6 @@ class Lane:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def replace_changes(graded: Graded, extra: set[str]) -> Graded:
-    """The same with files beside results.json among the changes."""
-    return Graded(**{**vars(graded), "changes": [*graded.changes, *sorted(extra)]})
 
 
 def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[str, bytes]:
