@@ -57,9 +57,12 @@ def install_otter() -> Path:
 
 def harms_elsewhere(grader: OtherGrader, chosen: list[Entry]) -> dict[str, Harm]:
     """What each entry gets from another grader. The submission is the attack alone."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         harms = pool.map(lambda entry: grader.grade(entry.file.read_text("utf-8")), chosen)
         return dict(zip((entry.name for entry in chosen), harms, strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C doesn't wait for those that have not begun
 
 
 def harms_here(chosen: list[Entry]) -> dict[str, Harm]:
