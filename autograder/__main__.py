@@ -27,6 +27,7 @@ COMMANDS = {
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
     "bench": "autograder.commands.bench:bench",
+    "hostile": "autograder.commands.bench:compare_graders",
 }
 
 
