@@ -14,7 +14,8 @@ import msgspec
 import torch
 
 from autograder.grading.intake import Submission
-from autograder.grading.judge import check_floor, is_students, laid_out
+from autograder.grading.defences import check_floor
+from autograder.grading.judge import is_students, laid_out
 from autograder.grading.sandbox import Sandbox
 from autograder.timing.yardstick import (
     BETAS,
