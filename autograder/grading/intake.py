@@ -3,9 +3,11 @@
 import lzma
 import stat
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -148,3 +150,12 @@ def add(submission: Submission, file: str, content: bytes) -> None:
         submission.notes.append(f"{file} is larger than {MAX_FILE_BYTES // 1024} KB: not taken.")
         return
     submission.files[file] = content
+
+
+@contextmanager
+def laid_out(
+    submission: Submission, name: str, place: Path | None = None
+) -> Iterator[dict[str, Path]]:
+    """The submission's files in a folder, by the name of the package that they make."""
+    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-", dir=place) as scratch:
+        yield {name: submission.write_to(Path(scratch) / name)}
