@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify bench shakespeare lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -67,6 +67,9 @@ semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 
 verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
 	@$(RUN) -m autograder verify $(A)
+
+chaos: $(VENV)/.installed  ## let 200 faults strike gradings, and check what becomes of the results
+	@$(RUN) -m autograder chaos
 
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench

@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
+    "chaos": "autograder.commands.chaos:chaos",
     "bench": "autograder.commands.bench:bench",
     "hostile": "autograder.commands.bench:compare_graders",
 }

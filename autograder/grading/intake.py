@@ -2,9 +2,10 @@
 
 import os
 import stat
+import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -179,3 +180,12 @@ def in_words(name: str) -> str:
     """A name as a sentence may hold it: on one line, and not endless."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
+
+
+@contextmanager
+def laid_out(
+    submission: Submission, name: str, place: Path | None = None
+) -> Iterator[dict[str, Path]]:
+    """The submission's files in a folder, by the name of the package that they make."""
+    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-", dir=place) as scratch:
+        yield {name: submission.write_to(Path(scratch) / name)}

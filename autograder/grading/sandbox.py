@@ -104,10 +104,10 @@ class Sandbox:
         """Wait for the server to have loaded its libraries; what it has of the kernel."""
         try:
             told = self.control.recv(1 << 16)
-        except TimeoutError:
+        except OSError:
             told = b""
         if not told:
-            raise CourseError("The fork server didn't start.")
+            raise GraderFault("The fork server didn't start.")
         return msgspec.convert(msgpack.unpackb(told), Mechanisms)
 
     def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:

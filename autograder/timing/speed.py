@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import torch
 
-from autograder.grading.intake import Submission
 from autograder.grading.defences import check_floor
-from autograder.grading.judge import is_students, laid_out
+from autograder.grading.intake import Submission, laid_out
+from autograder.grading.judge import is_students
 from autograder.grading.sandbox import Sandbox
 from autograder.timing.yardstick import (
     BETAS,
@@ -105,7 +105,7 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
     )
     patient = msgspec.structs.replace(assignment, limits=limits)
     with Sandbox(patient) as sandbox:
-        with laid_out(submission, patient) as packages:
+        with laid_out(submission, patient.name) as packages:
             defences = sandbox.admit(packages, (ROOT / "tests",))
         check_floor(defences, order.unsafe)
         with sandbox.child(assignment.forbidden, limits) as child:
