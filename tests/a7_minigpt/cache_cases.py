@@ -10,6 +10,7 @@ from common.timing import check_speed
 from common.torch_objects import torch_generator, vectors_through
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
+    check_ids,
     check_object,
     check_same_weights,
     draw_model,
@@ -103,6 +104,7 @@ def check_same_tokens(student, oracle, rng, model, prompts, length, seed):
                 seed_torch(student, index)
                 generator = torch_generator(student, seed + index)
                 texts.append(function(module, prompt, length, **settings, generator=generator))
+            check_ids(texts[0], (size + length,), vocabulary, "What generate returns")
             what = "what generate_cached gives, beside generate,"
             assert_close(texts[1], texts[0], what=what, axes=("place",))
         mode = index % 2 == 0
@@ -116,10 +118,8 @@ def check_each_token_once(student, rng, model, size, length):
     module, context = model.on(student), model.settings["context"]
     prompt = draw_tokens(rng, model.settings["vocabulary"], size)
     found = student.sampling.generate_cached(module, prompt, length, 0.0)
-    check(
-        isinstance(found, torch.Tensor) and found.shape == (size + length,),
-        "generate_cached must return the prompt, and as many tokens more as it was asked for.",
-    )
+    vocabulary = model.settings["vocabulary"]
+    check_ids(found, (size + length,), vocabulary, "What generate_cached returns")
     windows = windows_of(found.tolist(), size, context)
     allowed, before = len(windows[0]), windows[0]
     for window in windows[1:]:
@@ -176,12 +176,9 @@ def check_cache_speed(student, oracle, rng):
 
 def check_timed(oracle, model, prompt, found):
     """Each token is the likeliest after those before it. They all fit into the context."""
-    check(
-        isinstance(found, torch.Tensor) and found.shape == (len(prompt) + LENGTH,),
-        "While timed, generate_cached gave another number of tokens.",
-    )
-    inside = bool(((found >= 0) & (found < TIMED["vocabulary"])).all())
-    check(inside and found[: len(prompt)].tolist() == prompt, "While timed, it gave other tokens.")
+    shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
+    check_ids(found, shape, TIMED["vocabulary"], what)
+    check(found[: len(prompt)].tolist() == prompt, f"{what} must begin with the prompt.")
     scores = expected_output(oracle, model, (found[None, :-1],))[0]
     chosen = scores.gather(1, found[1:, None])[:, 0]
     behind = float((scores.max(dim=1).values - chosen).max()) / float(scores.abs().max())

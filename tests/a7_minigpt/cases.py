@@ -131,6 +131,23 @@ def view_of(values):
     return torch.from_numpy(transposed(values.numpy()))
 
 
+def first_of(result):
+    """The first of several values, or the value itself."""
+    return next(iter(result), None) if isinstance(result, tuple | list) else result
+
+
+def check_ids(values, shape, vocabulary, what):
+    """Ids of a vocabulary, as int64, in a tensor of that shape."""
+    check(
+        isinstance(values, torch.Tensor)
+        and values.dtype == torch.int64
+        and values.shape == shape
+        and bool(((values >= 0) & (values < vocabulary)).all()),
+        f"{what} must be a tensor of ids, int64, in the right shape.",
+    )
+    return values
+
+
 def expected_output(oracle, block, inputs):
     return oracle.output(block.kind, block.settings, block.parameters, inputs)
 
@@ -151,7 +168,7 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
         block.kind, block.settings, block.parameters, inputs, upstream
     )
     outputs, gradients, parameters = vjp(block.on(student), inputs, [upstream])
-    compare(outputs[0], expected, situation, tolerance)
+    compare(first_of(outputs), expected, situation, tolerance)
     pairs = {}
     for actual, right in zip(gradients, wanted, strict=True):
         if right is not None:
@@ -179,8 +196,11 @@ def check_calls_stay_apart(student, oracle, block, first, second):
     """Inputs stay as they are, and a result survives further calls."""
     module, cases = block.on(student), (first, second, first)
     for inputs, out in zip(cases, call_each(module, cases), strict=True):
-        out = out[0] if block.kind == "GPT" and isinstance(out, tuple) else out
-        compare(out, expected_output(oracle, block, inputs), "several calls in a row")
+        compare(
+            first_of(out) if block.kind == "GPT" else out,
+            expected_output(oracle, block, inputs),
+            "several calls in a row",
+        )
     check_unchanged(block.kind, module, *first)
 
 
@@ -191,7 +211,7 @@ def check_evaluation(student, oracle, rng, kind, inputs, **settings):
 
     def run():
         out = module(*inputs)
-        return out[0] if kind == "GPT" and isinstance(out, tuple) else out
+        return first_of(out) if kind == "GPT" else out
 
     module.eval()
     compare(run(), expected, "evaluation mode")

@@ -11,7 +11,7 @@ from common.comparison import assert_close, assert_equal, check
 from common.modules import parameters_of, seed_torch, step_with_gradients
 from common.scratch import scratch_bytes, scratch_path, write_scratch
 from common.torch_objects import torch_generator
-from tests.a7_minigpt.cases import draw_model, draw_tokens, other_weights
+from tests.a7_minigpt.cases import draw_model, draw_tokens, first_of, other_weights
 from tests.a7_minigpt.optimizer_cases import draw_gradients, new_optimizer
 from tests.a7_minigpt.training_cases import TINY, run_train
 
@@ -51,7 +51,7 @@ class Run:
 
     def future(self, tokens, gradients):
         """What this run does next: dropout, windows, and two steps of the optimiser."""
-        logits = self.module(tokens)[0]  # in training mode, so that dropout draws
+        logits = first_of(self.module(tokens))  # in training mode, so that dropout draws
         drawn = self.generator.get_state()
         self.step(gradients)
         self.step(gradients)

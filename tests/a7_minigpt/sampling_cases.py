@@ -8,7 +8,13 @@ from common.checks import check_refused, check_unchanged, sliced
 from common.comparison import assert_close, assert_equal, check
 from common.modules import seed_torch
 from common.torch_objects import torch_generator
-from tests.a7_minigpt.cases import check_same_weights, draw_model, draw_tokens, expected_output
+from tests.a7_minigpt.cases import (
+    check_ids,
+    check_same_weights,
+    draw_model,
+    draw_tokens,
+    expected_output,
+)
 
 CLOSE = 1e-9  # between two tokens that are nearer to each other, rounding may decide
 # The chance that right draws deviate from a probability by more than a distance d, in the sense of
@@ -194,10 +200,7 @@ def check_draws(student, oracle, rng, length, seed, **settings):
     found = student.sampling.generate(
         model.on(student), torch.tensor([0]), length, **settings, generator=generator
     )
-    check(
-        isinstance(found, torch.Tensor) and found.shape == (length + 1,),
-        "generate must return the prompt, and as many tokens more as it was asked for.",
-    )
+    check_ids(found, (length + 1,), vocabulary, "What generate returns")
     pairs = torch.stack([found[:-1], found[1:]], dim=1).tolist()
     for last in range(vocabulary):
         following = [after for before, after in pairs if before == last]
@@ -221,6 +224,7 @@ def check_generator_alone(student, rng, model, function, length, seed):
         seed_torch(student, own_seed)
         generator = None if given is None else torch_generator(student, given)
         tokens = function(module, prompt, length, temperature=3.0, generator=generator)
+        check_ids(tokens, (2 + length,), model.settings["vocabulary"], "What comes out")
         found.append(tokens.tolist())
     first, again, other, own, own_again, own_other = found
     check(first == again, "The same generator must give the same tokens: all draws come from it.")

@@ -10,7 +10,7 @@ from common.comparison import assert_close, assert_equal, check, kind_of
 from common.modules import compare_gradient, vjp
 from common.operations import paced_function
 from common.torch_objects import allocating_function, product_function
-from tests.a7_minigpt.cases import check_object, draw_vectors, view_of
+from tests.a7_minigpt.cases import check_object, draw_vectors, first_of, view_of
 
 HEAD_AXES = ("sequence", "head", "place", "feature")
 MEGABYTE = 2**20
@@ -148,7 +148,7 @@ def check_by_hand(student, oracle, rng, shape, dtype=torch.float64):
     expected = oracle.attention(*inputs)
     function = student.timing.attention_by_hand
     outputs, gradients, _ = vjp(function, inputs, [upstream])
-    assert_close(outputs[0], expected, f"attention_by_hand {shape}", HEAD_AXES)
+    assert_close(first_of(outputs), expected, f"attention_by_hand {shape}", HEAD_AXES)
     right = oracle.attention_gradients(*inputs, upstream)
     largest = max(float(gradient.abs().max()) for gradient in right)
     for name, actual, wanted in zip("qkv", gradients, right, strict=True):

@@ -6,11 +6,12 @@ import numpy as np
 import torch
 
 from common.checks import check_float, check_names_step, check_refused, check_unchanged, sliced
-from common.comparison import assert_close, assert_equal, check, kind_of
+from common.comparison import assert_close, assert_equal, check, kind_of, unpack
 from common.data import load_shakespeare
 from common.modules import load_parameters, parameters_of, seed_torch, stored_gradients
 from common.torch_objects import torch_generator
 from tests.a7_minigpt.cases import (
+    check_ids,
     check_same_weights,
     draw_model,
     draw_tokens,
@@ -31,13 +32,22 @@ VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
 # estimate_loss
 
 
+def read_batch(student, data, batch_size, settings, generator):
+    """What get_batch draws."""
+    context = settings["context"]
+    batch = student.training.get_batch(data, batch_size, context, generator)
+    for ids in unpack(batch, 2, "get_batch"):
+        check_ids(ids, (batch_size, context), settings["vocabulary"], "What get_batch gives")
+    return batch
+
+
 def check_estimate(student, oracle, rng, model, length, batch_size, batches, seed):
     """The mean over the batches that get_batch draws, without dropout; the model stays as it is."""
     settings, training = model.settings, student.training
-    data, context = draw_tokens(rng, settings["vocabulary"], length), settings["context"]
+    data = draw_tokens(rng, settings["vocabulary"], length)
     generator, losses = torch_generator(student, seed), []
     for _ in range(batches):
-        batch = training.get_batch(data, batch_size, context, generator)
+        batch = read_batch(student, data, batch_size, settings, generator)
         losses.append(oracle.loss(settings, model.parameters, *batch))
     module = model.on(student, dropout=0.5)
     for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
@@ -133,13 +143,12 @@ def check_run(student, oracle, rng, model, config, validations, situation):
 
 def check_windows_of_train(student, oracle, rng, model, steps, batch_size, micro_batches, seed):
     """Each step reads the windows that get_batch draws from a generator with the config's seed."""
-    settings, training = model.settings, student.training
+    settings = model.settings
     data = draw_tokens(rng, settings["vocabulary"], 40)
     generator, losses = torch_generator(student, seed), []
     for _ in range(steps):
         batches = [
-            training.get_batch(data, batch_size, settings["context"], generator)
-            for _ in range(micro_batches)
+            read_batch(student, data, batch_size, settings, generator) for _ in range(micro_batches)
         ]
         several = [oracle.loss(settings, model.parameters, *batch) for batch in batches]
         losses.append(float(np.mean(several)))
@@ -218,6 +227,7 @@ def check_validation_apart(student, rng, steps, seed):
     )
     generator = torch_generator(student, seed)
     last = training.estimate_loss(watched, validation, 2, 3, generator)
+    check_float(last, "what estimate_loss returns")
     assert_close(
         history["validation_loss"][-1], last, what="the last validation loss", tolerance=1e-9
     )
