@@ -23,7 +23,7 @@ CHECKPOINT, CONFIG = "checkpoint.safetensors", "config.json"
 BUDGET = 11_000_000
 # The sizes for a CPU have 0.81 million. Up to here a model counts as small, with bands of its own.
 SMALL_MODEL = 1_000_000
-MOST = {"context": 1024, "layers": 16, "heads": 64, "width": 1024}
+MOST = {"context": 1024, "layers": 16, "heads": 16, "width": 1024}
 MOST_CHARACTERS = 512
 TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 # Bands for the loss on held-out plays, of small models. The reference, with the sizes for a CPU,

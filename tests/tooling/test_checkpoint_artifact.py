@@ -103,6 +103,7 @@ def test_a_config_that_is_no_json(config, content):
         ({"width": 10**30}, "width"),
         ({"context": 1025}, "context"),
         ({"layers": 17}, "layers"),
+        ({"heads": 17, "width": 17}, "heads"),
         ({"layers": float("nan")}, "layers"),
         ({"heads": 3}, "divide"),
         ({"vocabulary": 5}, "vocabulary"),
