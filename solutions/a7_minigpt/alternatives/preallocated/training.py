@@ -247,9 +247,9 @@ def train(
             rate = learning_rate(step, config.peak, config.warmup, config.steps, config.floor)
             for group in optimizer.param_groups:
                 group.update(lr=rate)
-            x, y = get_batch(data, rows, context, generator, device)  # all pieces in one draw
-            pieces = zip(x.split(config.batch_size), y.split(config.batch_size), strict=True)
-            loss = train_step(model, optimizer, list(pieces), config.clip, config.autocast)
+            size, count = config.batch_size, config.micro_batches
+            pieces = [get_batch(data, size, context, generator, device) for _ in range(count)]
+            loss = train_step(model, optimizer, pieces, config.clip, config.autocast)
             if not math.isfinite(loss):
                 raise ValueError(f"not finite at step {step}: {loss}")
             steps.append((step, loss, rate))
