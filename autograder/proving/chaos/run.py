@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
 from autograder.grading.intake import Submission
 from autograder.grading.judge import Settings, grade
 from autograder.grading.ongradescope import told_if_it_fails
@@ -78,7 +79,7 @@ class Run:
             os.kill(self.scene.judge, signal.SIGKILL)
         ended, status = os.waitpid(self.scene.judge, os.WNOHANG)
         if ended:
-            self.status = os.waitstatus_to_exitcode(status)
+            self.status, self.scene.ended = os.waitstatus_to_exitcode(status), True
         return bool(ended)
 
     def read(self) -> None:
@@ -158,6 +159,7 @@ class Chaos:
         """Be the judge of one grading. Never returns."""
         code = 1
         try:
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it ends with us, however we end
             descriptor = os.open(errors, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
             os.dup2(descriptor, 1)
             os.dup2(descriptor, 2)

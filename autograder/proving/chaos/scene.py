@@ -9,10 +9,12 @@ from pathlib import Path
 
 from autograder.grading.confinement.kernel import mount, unmount
 from autograder.grading.confinement.namespaces import NEW_MOUNT, attempt
+from autograder.grading.sandbox import Sandbox
 
 RECURSIVE, SLAVE, DETACH, REMOUNT, READ_ONLY = 1 << 14, 1 << 19, 1 << 1, 1 << 5, 1
 DISK_BYTES = 1024 * 1024
 RESULTS = "results.json"
+SERVER = Sandbox.server_module
 
 
 @dataclass
@@ -23,6 +25,7 @@ class Scene:
     judge: int  # the process
     own_disks: bool
     servers: set[int] = field(default_factory=set)  # every fork server that was seen
+    ended: bool = False  # whether the judge has
 
     @property
     def out(self) -> Path:
@@ -37,7 +40,7 @@ class Scene:
     def server(self) -> int | None:
         """The fork server, once it runs."""
         for process in children_of(self.judge):
-            if "autograder.grading.server" in command_of(process):
+            if SERVER in command_of(process):
                 self.servers.add(process)
                 return process
         return None
@@ -67,9 +70,14 @@ class Scene:
 
     def clear(self) -> None:
         """End what is left, and take the disks away."""
-        for process in (self.judge, *self.servers):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        if not self.ended:
+            os.kill(self.judge, signal.SIGKILL)
+            os.waitpid(self.judge, 0)
+        for process in self.servers:
+            # By now its number may be another process's.
+            if SERVER in command_of(process):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         for place in (self.out.parent, self.scratch):
             if self.own_disks:
                 with suppress(OSError):
