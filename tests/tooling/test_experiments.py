@@ -19,7 +19,6 @@ SHORTEST = {
     "a4_bahdanau": ["alignment"],
     "a5_attention": ["scale", "lookup"],
     "a6_transformer": ["encoding", "maps"],
-    "a7_minigpt": ["maps", "scaling"],
 }
 
 

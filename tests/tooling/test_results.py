@@ -109,11 +109,7 @@ def refuse(word):
 
 def read_checked(file):
     """results.json, if it is to the schema and its scores are within their maxima."""
-    return check_content(json.loads(file.read_text("utf-8"), parse_constant=refuse))
-
-
-def check_content(content):
-    """The content of a results.json, checked."""
+    content = json.loads(file.read_text("utf-8"), parse_constant=refuse)
     jsonschema.Draft202012Validator(SCHEMA).validate(content)
     for test in content["tests"]:
         assert test["score"] in (0, test["max_score"])
