@@ -12,7 +12,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope semester verify bench lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -59,14 +59,23 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 	@$(RUN) -m autograder build $(A) > /dev/null
 	@$(RUN) -m autograder rehearse $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
 
+doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and say what it lacks
+	@$(RUN) -m autograder doctor
+
 semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 	@$(RUN) -m autograder semester
 
 verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
 	@$(RUN) -m autograder verify $(A)
 
+chaos: $(VENV)/.installed  ## let 200 faults strike gradings, and check what becomes of the results
+	@$(RUN) -m autograder chaos
+
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench
+
+shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT for three minutes, print what it writes
+	@$(RUN) -m assignments.a7_minigpt.shakespeare --impl solutions --out dist/shakespeare --overwrite
 
 lint: $(VENV)/.installed  ## format, lint and check types
 	@$(RUN) -m ruff format .

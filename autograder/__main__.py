@@ -22,9 +22,13 @@ COMMANDS = {
     "semester": "autograder.commands.packaging:semester",
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
+    "time": "autograder.commands.timing:time",
+    "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
     "verify": "autograder.commands.proving:verify",
+    "chaos": "autograder.commands.chaos:chaos",
     "bench": "autograder.commands.bench:bench",
+    "hostile": "autograder.commands.bench:compare_graders",
 }
 
 

@@ -1,5 +1,6 @@
 """Checks that tests of every assignment need, and views of arrays to call code with."""
 
+import math
 import re
 from typing import Any
 
@@ -9,6 +10,8 @@ from common.comparison import check, kind_of
 from common.failures import Failure, explain, is_students, kind_in_words
 from common.operations import changed_inputs
 from common.values import Handle
+
+STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison
 
 
 def check_refused(situation: str, function: Handle, *args: Any, **kwargs: Any) -> str:
@@ -64,3 +67,23 @@ def check_names_step(message: str, *steps: int) -> None:
         f"It is step {' or '.join(map(str, steps))}, and the message is: {message}",
         "The docstring says how steps are counted.",
     )
+
+
+def check_normal(values: Any, deviation: float, name: str) -> None:
+    """The values of a tensor come from a normal distribution around 0. 3,000 or more are enough.
+
+    Mean, standard deviation and the share of values beyond two of them are each off by this much
+    with a chance below 1e-8.
+    """
+    count, scaled = values.numel(), values.double() / deviation
+    share, right_share = float((scaled.abs() > 2).double().mean()), 0.0455
+    for what, found, right, error in (
+        ("mean", float(scaled.mean()), 0.0, 1.0),
+        ("standard deviation", float(scaled.std()), 1.0, math.sqrt(0.5)),
+        ("share of large numbers", share, right_share, math.sqrt(right_share)),
+    ):
+        check(
+            abs(found - right) <= STANDARD_ERRORS * error / math.sqrt(count),
+            f"The first values of {name} have a wrong {what}.",
+            f"In units of {deviation:.3g}, it is {found:.3f}, and {right:.3g} is right.",
+        )

@@ -142,3 +142,10 @@ def kind_in_words(error: BaseException) -> str:
 def is_students(error: BaseException) -> bool:
     """Whether student code raised it. A stub's NotImplementedError and verdicts don't count."""
     return hasattr(error, "student_call") and not isinstance(error, NotImplementedError)
+
+
+def is_the_submissions(error: BaseException) -> bool:
+    """Whether an error is the submission's doing, and not the grader's."""
+    return isinstance(error, Failure | ChildFailure | ForbiddenCall) or hasattr(
+        error, "student_call"
+    )

@@ -10,6 +10,10 @@ from typing import Any
 from common.assignment import Forbidden
 from common.failures import ForbiddenCall
 
+# What a function is written on, where that has a name of its own which does the same work.
+CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
+BENEATH = {"numpy.correlate": CORRELATIONS, "numpy.convolve": CORRELATIONS}
+
 
 class Guard:
     """While it is held (`with guard:`), forbidden functions raise and modules don't import.
@@ -24,7 +28,9 @@ class Guard:
         self.held = 0
         self.unseen: dict[str, ModuleType] = {}
         self.families: dict[frozenset[str], tuple[set[str], set[str]]] = {}
-        resolved = {entry.call: resolve(entry.call) for entry in known}
+        calls = [entry.call for entry in known]
+        calls += [inner for call in calls for inner in BENEATH.get(call, ())]
+        resolved = {call: resolve(call) for call in calls}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
         }
@@ -46,7 +52,8 @@ class Guard:
     def refuse(self, call: str) -> None:
         """Raise ForbiddenCall if that call is forbidden now."""
         for entry in self.entries:
-            if self.held and (call == entry.call or call.startswith(entry.call + ".")):
+            names = (entry.call, *BENEATH.get(entry.call, ()))
+            if self.held and (call in names or call.startswith(entry.call + ".")):
                 raise ForbiddenCall(refusal_text(entry))
 
     def refusal(self, call: str) -> Callable:

@@ -1,18 +1,32 @@
 """What tests ask of student code beyond calling it. Each runs beside that code, in either face."""
 
+import hashlib
 import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from common import cuda
+from common.comparison import check
+from common.memory import cpu_peak_memory
 from common.modules import MODULE_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
-from common.values import Handle, as_numpy, is_tensor
+from common.torch_objects import TORCH_OBJECT_OPERATIONS
+from common.values import (
+    MAX_DEPTH,
+    Handle,
+    as_numpy,
+    is_container,
+    is_numeric,
+    is_tensor,
+    map_items,
+)
 
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
@@ -42,29 +56,63 @@ def hold(student: Handle, value: Any) -> Handle:
     return student._face.operate("hold", "hold", (value,), {})
 
 
-def call_each_held(function: Handle, calls: Sequence[tuple], **kwargs: Any) -> Handle:
+def hold_on(student: Handle, value: Any, device: str) -> Handle:
+    """Put a value beside the student's code, with the tensors in it on a device."""
+    return student._face.operate("hold_on", "hold_on", (value, device), {})
+
+
+def call_each_held(
+    function: Handle, calls: Sequence[tuple], outputs: int | None = None, **kwargs: Any
+) -> "Sealed":
     """Call the function with each tuple of held and other values, and leave the results there.
 
-    So that a clock around this measures the calls, and not the copying of arrays.
+    So that a clock around this measures the calls, and not the copying of arrays. What comes back
+    is a seal on them: nothing that is computed once the clock has stopped fits it.
+    outputs: of results that are tuples, so many items are sealed; a cache after them is not.
     """
-    return function._face.operate(
-        "call_each_held", function._label, (function, list(calls)), kwargs
-    )
+    details = (function, list(calls), outputs)
+    held, seal = function._face.operate("call_each_held", function._label, details, kwargs)
+    return Sealed(held, seal, outputs)
 
 
-def vjp_each_held(function: Handle, calls: Sequence[tuple[Handle, Handle]]) -> Handle:
+def vjp_each_held(function: Handle, calls: Sequence[tuple[Handle, Handle]]) -> "Sealed":
     """Run vjp for each pair of held inputs and held cotangents, and leave the results there."""
-    return function._face.operate("vjp_each_held", function._label, (function, list(calls)), {})
+    details = (function, list(calls))
+    held, seal = function._face.operate("vjp_each_held", function._label, details, {})
+    return Sealed(held, seal, None)
 
 
-def fetch(held: Handle) -> Any:
+def peak_memory_held(function: Handle, call: Sequence[Any], device: str, **kwargs: Any) -> int:
+    """Call the function with held and other values; the bytes of tensors alive at the peak."""
+    details = (function, list(call), device)
+    return function._face.operate("peak_memory_held", function._label, details, kwargs)
+
+
+def fetch(held: "Handle | Sealed") -> Any:
     """The value of what was held, or the list of results that call_each_held left."""
-    return held._face.operate("fetch", held._label, (held,), {})
+    if not isinstance(held, Sealed):
+        return held._face.operate("fetch", held._label, (held,), {})
+    results = fetch(held.results)
+    check(
+        seal_of(results, held.outputs) == held.seal,
+        "The results of timed calls were not there yet, or not final, when the calls returned.",
+        help="Return arrays that are finished: no threads that go on, nothing that is put off.",
+    )
+    return results
 
 
 def warnings_of(function: Handle, *args: Any) -> list[str]:
     """Call the function, and tell the texts of all warnings that it gave."""
     return function._face.operate("warnings_of", function._label, (function, args), {})
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Results that stay beside the student's code, and what they were when they were made."""
+
+    results: Handle
+    seal: bytes
+    outputs: int | None
 
 
 @dataclass(frozen=True)
@@ -108,13 +156,58 @@ def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
     return [function(*args) for args in calls]
 
 
-def _call_each_held(function: Callable, calls: list[tuple], **kwargs: Any) -> Held:
+def _call_each_held(
+    function: Callable, calls: list[tuple], outputs: int | None, **kwargs: Any
+) -> tuple[Held, bytes]:
     values = [[arg.value if isinstance(arg, Held) else arg for arg in args] for args in calls]
-    return Held([function(*args, **kwargs) for args in values])
+    results = [function(*args, **kwargs) for args in values]
+    cuda.synchronise()
+    return Held(results), seal_of(results, outputs)
 
 
-def _vjp_each_held(function: Callable, calls: list[tuple]) -> Held:
-    return _call_each_held(partial(MODULE_OPERATIONS["vjp"], function), calls, kwargs={})
+def _hold_on(value: Any, device: str) -> Held:
+    return Held(moved(value, device))
+
+
+def moved(value: Any, device: str) -> Any:
+    """A value, with the tensors in it on a device."""
+    if is_container(value):
+        return map_items(value, lambda item: moved(item, device))
+    return value.to(device) if is_tensor(value) else value
+
+
+def _peak_memory_held(function: Callable, call: list[Any], device: str, **kwargs: Any) -> int:
+    values = [arg.value if isinstance(arg, Held) else arg for arg in call]
+    measure = cpu_peak_memory if device == "cpu" else cuda.peak_memory
+    return measure(lambda: function(*values, **kwargs))
+
+
+def _vjp_each_held(function: Callable, calls: list[tuple]) -> tuple[Held, bytes]:
+    return _call_each_held(partial(MODULE_OPERATIONS["vjp"], function), calls, None, kwargs={})
+
+
+def seal_of(results: Any, outputs: int | None) -> bytes:
+    """A hash of all numbers in a list of results, the same beside student code and in a test."""
+    seal = hashlib.sha256()
+    if isinstance(results, list):
+        for result in results:
+            add_to_seal(seal, result[:outputs] if isinstance(result, tuple) else result, 0)
+    return seal.digest()
+
+
+def add_to_seal(seal: Any, value: Any, depth: int) -> None:
+    """Arrays, tensors and numbers count, and what they lie in; other objects can't be read."""
+    if isinstance(value, tuple | list | dict) and depth < MAX_DEPTH:
+        seal.update(f"{len(value)} items".encode())
+        for item in value.values() if isinstance(value, dict) else value:
+            add_to_seal(seal, item, depth + 1)
+    elif is_tensor(value) or is_numeric(value):
+        with suppress(TypeError):  # a type that NumPy doesn't have can't be fetched either
+            array = as_numpy(value) if is_tensor(value) else np.asarray(value)
+            seal.update(f"{array.dtype.str} {array.shape}".encode())
+            seal.update(np.ascontiguousarray(array).data)
+    elif type(value) in (bool, int, float):
+        seal.update(repr(value).encode())
 
 
 def _write_into(owner: object, attribute: str, values: dict[str, np.ndarray]) -> None:
@@ -185,6 +278,8 @@ OPERATIONS: dict[str, Callable] = {
     "call_each": _call_each,
     "write_into": _write_into,
     "hold": Held,
+    "hold_on": _hold_on,
+    "peak_memory_held": _peak_memory_held,
     "call_each_held": _call_each_held,
     "vjp_each_held": _vjp_each_held,
     "fetch": _fetch,
@@ -192,5 +287,6 @@ OPERATIONS: dict[str, Callable] = {
     "calls_during": _calls_during,
     "paced_function": PacedFunction,
     **MODULE_OPERATIONS,
+    **TORCH_OBJECT_OPERATIONS,
     **SCRATCH_OPERATIONS,
 }

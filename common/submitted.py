@@ -41,6 +41,13 @@ def load_standins(modules: Iterable[str], guard: Guard) -> None:
 
     They are ours and written on PyTorch, which the student's own code may not use: their functions
     are exempt, and nothing else of their modules is to be seen.
+
+    This is a fence and no wall. PyTorch is in the memory of the process that runs the student's
+    code, and Python shows a process all of its own memory: through a function's closure, but also
+    through `gc.get_objects`, `object.__subclasses__` or `ctypes`, so that hiding the closure alone
+    would close nothing. What would is to run stand-ins in a process of their own, at the price of
+    a second fork server and of sending every array twice. Where no stand-in is needed, PyTorch is
+    not in that process, and its files can't be read there.
     """
     for standin in modules:
         *_, name, module = standin.split(".")

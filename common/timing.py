@@ -1,7 +1,8 @@
 """Compares how long two things take, fairly: alternately, in one run, on one clock."""
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,64 @@ def compare(
             function()
             best[name] = min(best[name], time.perf_counter() - start)
     return Comparison(best["candidate"], best["yardstick"])
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The middle of several measurements, and where most of them lie: 10th to 90th percentile."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The interval of at least two values. Percentiles are interpolated."""
+    tenths = statistics.quantiles(values, n=10, method="inclusive")
+    return Interval(statistics.median(values), tenths[0], tenths[-1], len(values))
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """How long each run of a candidate and of a yardstick took, in the order of the runs."""
+
+    candidate_seconds: tuple[float, ...]
+    yardstick_seconds: tuple[float, ...]
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times faster than the yardstick the candidate is, by pairs of neighbours.
+
+        Neighbours met the same machine, however busy or hot it was.
+        """
+        pairs = zip(self.yardstick_seconds, self.candidate_seconds, strict=True)
+        return [yardstick / candidate for yardstick, candidate in pairs]
+
+
+def alternate(
+    candidate: Callable[[int], object],
+    yardstick: Callable[[int], object],
+    repeats: int,
+    warmup: int = 1,
+) -> Alternation:
+    """Run both in turns, each run with its number, so that each can have inputs of its own.
+
+    The first `warmup` pairs don't count. Which one goes first changes from pair to pair.
+    """
+    seconds: dict[str, list[float]] = {"candidate": [], "yardstick": []}
+    for number in range(warmup + repeats):
+        pair = [("candidate", candidate), ("yardstick", yardstick)]
+        for name, function in pair if number % 2 else reversed(pair):
+            start = time.perf_counter()
+            function(number)
+            taken = time.perf_counter() - start
+            if number >= warmup:
+                seconds[name].append(taken)
+    return Alternation(tuple(seconds["candidate"]), tuple(seconds["yardstick"]))
 
 
 def check_speed(

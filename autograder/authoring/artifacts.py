@@ -36,11 +36,11 @@ def made_artifacts(
         return {}
     folder = reference_artifacts(assignment, root)
     folder.parent.mkdir(exist_ok=True)
-    with locked(folder.with_suffix(".lock")):  # whoever comes second waits, and finds them made
+    with locked(folder.with_suffix(".lock")) as lock:  # who comes second waits, and finds them made
         state = fingerprint(assignment, root)
         if read_stamp(folder) != state or None in contents(assignment, folder).values():
             say(f"{assignment.short}: making the reference's artifacts, for a minute or two")
-            make_anew(assignment, folder, state, root)
+            make_anew(assignment, folder, state, root, lock)
         made = contents(assignment, folder)
     return {name: content for name, content in made.items() if content is not None}
 
@@ -59,7 +59,7 @@ def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
     return digest.hexdigest()
 
 
-def make_anew(assignment: Assignment, folder: Path, state: str, root: Path) -> None:
+def make_anew(assignment: Assignment, folder: Path, state: str, root: Path, lock: int) -> None:
     """Make them beside their place, and put them there in one step."""
     source = root / "solutions" / assignment.name / "artifacts.py"
     if not source.is_file():
@@ -71,6 +71,7 @@ def make_anew(assignment: Assignment, folder: Path, state: str, root: Path) -> N
         [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(beside)],
         cwd=root,
         env={**os.environ, **ONE_THREAD},  # so that they don't depend on the number of cores
+        pass_fds=[lock],  # held until the maker has ended, even if this process is killed
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -104,11 +105,11 @@ def read_stamp(folder: Path) -> str:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """Let one process at a time through. The lock ends with the process that holds it."""
+def locked(file: Path) -> Iterator[int]:
+    """Let one process at a time through. The lock ends with the processes that have it open."""
     with file.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        yield stream.fileno()
 
 
 def make_here(name: str, folder: Path) -> None:

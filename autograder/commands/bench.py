@@ -1,14 +1,15 @@
-"""The command behind `make bench`."""
+"""The command behind `make bench`, and its last part alone."""
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.benchmarks import machinery
+from autograder.benchmarks import hostile, machinery, protection
 from common.assignment import ROOT, load_all
 from common.benchmark import Row
 
@@ -36,8 +37,35 @@ def bench() -> None:
                 f"<= {row.bar:g}",
                 "[green]ok[/]" if row.holds else "[red]missed[/]",
             )
+        console.print(table)
+        harms = print_comparison(console, hostile.otter_python(), status.update)
+    sys.exit(1 if missed or harms else 0)
+
+
+@click.command("hostile")
+@click.option("--otter", type=click.Path(path_type=Path), help="An environment with otter-grader.")
+@click.option("--install-otter", is_flag=True, help="Make one in dist/ first.")
+@click.option("--each", is_flag=True, help="Say of each submission what it gets.")
+def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None:
+    """Hand hostile submissions to other graders and to this one, which must give them nothing."""
+    console = Console()
+    with console.status("") as status:
+        if install_otter:
+            status.update("installing otter-grader into dist/")
+            otter = hostile.install_otter()
+        harms = print_comparison(console, hostile.otter_python(otter), status.update, each)
+    sys.exit(1 if harms else 0)
+
+
+def print_comparison(
+    console: Console, otter: Path | None, tell: Callable[[str], None], each: bool = False
+) -> int:
+    """Print what hostile submissions get from each grader; how many get something from this one."""
+    table, found = hostile.compare(otter, lambda name: tell(f"hostile submissions to {name}"))
     console.print(table)
-    sys.exit(1 if missed else 0)
+    for name in next(iter(found.values())) if each else ():
+        console.print(f"{name}: " + "; ".join(f"{key}: {found[key][name]}" for key in found))
+    return sum(map(bool, found[hostile.HERE].values()))
 
 
 def all_rows() -> Iterator[Row]:
@@ -46,6 +74,7 @@ def all_rows() -> Iterator[Row]:
         if (ROOT / "solutions" / assignment.name / "benchmarks.py").is_file():
             yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
     yield from machinery.rows()
+    yield from protection.rows()
 
 
 def milliseconds(seconds: float) -> str:

@@ -78,7 +78,8 @@ class FrameReader:
         (length,) = HEADER.unpack_from(self.data)
         if len(self.data) < HEADER.size + length:
             return None
-        frame = bytes(self.data[HEADER.size : HEADER.size + length])
+        with memoryview(self.data) as view:
+            frame = bytes(view[HEADER.size : HEADER.size + length])
         del self.data[: HEADER.size + length]
         return frame
 

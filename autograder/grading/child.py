@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from autograder.grading import codec
 from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
 from autograder.grading.confinement.plan import Attempts, Plan
@@ -107,9 +109,9 @@ class Child:
         """Run a named operation."""
         return OPERATIONS[operation](*args, **kwargs)
 
-    def do_probe(self, read: list, write_into: list, connect_to: int) -> dict[str, bool]:
+    def do_probe(self, attempts: dict[str, Any]) -> dict[str, bool]:
         """Try what must not be possible here."""
-        return probe(Attempts(list(read), list(write_into), connect_to))
+        return probe(msgspec.convert(attempts, Attempts))
 
     def do_compile(self, file: str) -> bytes:
         """The bytecode of a submitted file. Nothing of it is run."""

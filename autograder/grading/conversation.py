@@ -1,10 +1,12 @@
 """The judge's side of the talk with one child: the isolated face of `student`."""
 
 import builtins
+import math
 import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.grading import codec
@@ -17,6 +19,7 @@ from autograder.grading.channel import (
     seconds_left,
     send_frame,
 )
+from autograder.grading.confinement.homes import HOME_BYTES, too_full
 from common.assignment import Forbidden, Limits
 from common.failures import ChildFailure, Failure, ForbiddenCall, StudentCall, mark_as_students
 from common.forbidden import refusal_text
@@ -26,6 +29,7 @@ from common.values import Handle, is_kept, keep
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 64 * 1024 * 1024
+WATCH_SECONDS = 0.25
 TEXT_LIMIT = 5000
 
 
@@ -57,6 +61,7 @@ class Conversation:
         self.ended: dict = {}
         self.functions: dict[str, Handle] = {}
         self.modules: tuple[str, ...] = ()
+        self.watched: Path | None = None  # a home that only we keep from filling the disk
 
     def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
@@ -92,10 +97,7 @@ class Conversation:
         start = time.monotonic()
         try:
             reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            number, status, *content = codec.decode(reply, Answers(self, label))
-            if number != self.questions:
-                raise codec.CodecError("an answer to another question")
-            return self.understand(status, content, label)
+            return self.understand(codec.decode(reply, Answers(self, label)), label)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -129,7 +131,10 @@ class Conversation:
             if reply is not None:
                 self.drain()
                 return reply
-            ready = readable([self.sock.fileno(), self.output], seconds_left(deadline))
+            if self.watched and too_full(self.watched):
+                self.fail(f"The code wrote more than {HOME_BYTES // 2**20} MB of files.")
+            seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
+            ready = readable([self.sock.fileno(), self.output], seconds)
             if self.output in ready:
                 self.read_output()
             if self.sock.fileno() in ready:
@@ -152,8 +157,14 @@ class Conversation:
         while readable([self.output], 0):
             self.read_output()
 
-    def understand(self, status: Any, content: list, label: str) -> Any:
+    def understand(self, reply: Any, label: str) -> Any:
         """The value of a reply; exceptions of the child are raised here."""
+        if not isinstance(reply, list) or len(reply) < 3:
+            raise codec.CodecError("an answer that is none")
+        number, status, *content = reply
+        # Exact types: True is 1, and an array may be equal to anything.
+        if (type(number), type(status)) != (int, str) or number != self.questions:
+            raise codec.CodecError("an answer to another question")
         if status == "value" and len(content) == 1:
             return content[0]
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):

@@ -1,11 +1,11 @@
 """Takes the named files out of whatever a student handed in, and nothing else."""
 
-import lzma
+import os
 import stat
-import struct
+import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -14,11 +14,9 @@ from common.errors import CourseError
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
-# What reading a damaged, encrypted or exotic zip may raise.
-UNREADABLE = (
-    *(OSError, EOFError, ValueError, RuntimeError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-)
+MAX_DEPTH = 50  # of folders within folders
+# Python unpacks these bit by bit; of the other methods, a few bytes may become gigabytes at once.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @dataclass
@@ -53,7 +51,7 @@ def take_zip(path: Path, assignment: Assignment) -> Submission:
     try:
         with zipfile.ZipFile(path) as archive:
             return collect(assignment, ZipSource(archive))
-    except UNREADABLE:
+    except Exception:  # a damaged, encrypted or exotic zip may raise nearly anything
         return Submission(notes=[f"{path.name} is not a readable zip file."])
 
 
@@ -80,15 +78,22 @@ class FolderSource:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def names(self) -> Iterator[str]:
-        for path in self.folder.rglob("*"):
-            if stat.S_ISREG(path.lstat().st_mode) and not self.through_a_link(path):
-                yield path.relative_to(self.folder).as_posix()
+    def names(self) -> Iterator[tuple[str, bool]]:
+        """Each entry's place in the folder, and whether it can be taken."""
+        waiting = [""]
+        while waiting:
+            place = waiting.pop()
+            with suppress(OSError), os.scandir(self.folder / place) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    name = f"{place}{entry.name}"
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield name, self.is_plain(entry)
+                    elif name.count("/") < MAX_DEPTH:
+                        waiting.append(f"{name}/")
 
-    def through_a_link(self, path: Path) -> bool:
-        """Whether a folder on the way to a file is a link."""
-        inner = path.relative_to(self.folder).parents
-        return any((self.folder / parent).is_symlink() for parent in inner if parent.name)
+    def is_plain(self, entry: os.DirEntry) -> bool:
+        """Whether it is a file, and no other name of a file that lies elsewhere."""
+        return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1
 
     def read(self, name: str, count: int) -> bytes:
         with (self.folder / name).open("rb") as stream:
@@ -101,15 +106,18 @@ class ZipSource:
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self.archive = archive
 
-    def names(self) -> Iterator[str]:
+    def names(self) -> Iterator[tuple[str, bool]]:
+        """Each member's name, and whether it can be taken."""
         for member in self.archive.infolist():
             mode = member.external_attr >> 16
             parts = PurePosixPath(member.filename).parts
             odd = member.filename.startswith("/") or ".." in parts or "__MACOSX" in parts
-            if not member.is_dir() and not stat.S_ISLNK(mode) and not odd:
-                yield member.filename
+            if member.filename and not member.is_dir() and not odd:
+                yield member.filename, stat.S_IFMT(mode) in (0, stat.S_IFREG)
 
     def read(self, name: str, count: int) -> bytes:
+        if self.archive.getinfo(name).compress_type not in METHODS:
+            raise zipfile.BadZipFile("packed by a method that is not taken")
         with self.archive.open(name) as stream:
             return stream.read(count)
 
@@ -119,18 +127,21 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
     limits = limits_of(assignment)
     found: dict[str, list[str]] = {name: [] for name in limits}
     submission = Submission()
-    for count, name in enumerate(source.names()):
+    for count, (name, plain) in enumerate(source.names()):
         if count >= MAX_ENTRIES:
             submission.notes.append(f"Only the first {MAX_ENTRIES} files were looked at.")
             break
         last = PurePosixPath(name).name
-        if last in found:
+        if last in found and plain:
             found[last].append(name)
+        elif last in found:
+            submission.notes.append(f"{in_words(name)} is no ordinary file: not taken.")
     for file, places in found.items():
         nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]
         if len(nearest) == 2 and nearest[0].count("/") == nearest[1].count("/"):
             submission.notes.append(
-                f"{file} is there twice ({nearest[0]} and {nearest[1]}), so it can't be told "
+                f"{file} is there twice ({in_words(nearest[0])} and {in_words(nearest[1])}), "
+                "so it can't be told "
                 "which one to grade. Submit one."
             )
         elif nearest:
@@ -148,8 +159,10 @@ def take_member(
     """Read one file, or note why it can't be read."""
     try:
         content = source.read(place, limit + 1)  # never all of a file that is too large
-    except UNREADABLE:
-        submission.notes.append(f"{place} can't be read: it is damaged or encrypted.")
+    except Exception:  # as for the whole of a zip
+        submission.notes.append(
+            f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way."
+        )
         return
     add(submission, file, content, limit)
 
@@ -161,3 +174,18 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
         submission.notes.append(f"{file} is larger than {size}: not taken.")
         return
     submission.files[file] = content
+
+
+def in_words(name: str) -> str:
+    """A name as a sentence may hold it: on one line, and not endless."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
+
+
+@contextmanager
+def laid_out(
+    submission: Submission, name: str, place: Path | None = None
+) -> Iterator[dict[str, Path]]:
+    """The submission's files in a folder, by the name of the package that they make."""
+    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-", dir=place) as scratch:
+        yield {name: submission.write_to(Path(scratch) / name)}

@@ -5,27 +5,26 @@ It never imports student code (unless told `direct`, for debugging).
 
 import importlib
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from autograder.grading.intake import Submission
+from autograder.grading.defences import check_floor
+from autograder.grading.intake import Submission, laid_out
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.results import Outcome, Result, without_gpu, write_results
-from autograder.grading.sandbox import Defence, Sandbox
+from autograder.grading.sandbox import Sandbox
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
-from common.errors import CourseError, GraderFault
+from common.errors import GraderFault
 from common.evidence import LOG, Evidence
-from common.failures import ChildFailure, Explanation, Failure, ForbiddenCall, explain
+from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
 from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
@@ -95,8 +94,13 @@ def grade_in(
 ) -> Result:
     """Grade in a sandbox, which may have served other submissions before."""
     start = time.monotonic()
-    with laid_out(submission, result.assignment) as packages:
-        defences = sandbox.admit(packages, (ROOT / "tests", *settings.private))
+    with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
+        private = (ROOT / "tests", *settings.private)
+        try:
+            defences = sandbox.admit(packages, private)
+        except GraderFault:  # once more, with a new fork server
+            sandbox.restart()
+            defences = sandbox.admit(packages, private)
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
@@ -113,19 +117,12 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     """Grade in this process, for debugging."""
     start = time.monotonic()
     result.defences = [UNPROTECTED]
-    with laid_out(submission, result.assignment) as packages:
+    with laid_out(submission, result.assignment.name) as packages:
         face = DirectFace(result.assignment, packages, result.assignment.standins)
         left = run_tests(Judge(result, submission, face, settings))
         if left:
             raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
-
-
-@contextmanager
-def laid_out(submission: Submission, assignment: Assignment) -> Iterator[dict[str, Path]]:
-    """The submission's files in a folder, by the package that they make."""
-    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
-        yield {assignment.name: submission.write_to(Path(scratch) / assignment.name)}
 
 
 def finish(result: Result, settings: Settings, seconds: float) -> Result:
@@ -144,17 +141,6 @@ def import_meanwhile(module: str) -> threading.Thread:
     thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
     thread.start()
     return thread
-
-
-def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
-    """Refuse to grade where student code could read the tests or write its own result."""
-    if unsafe or all(defence.holds for defence in defences if defence.floor):
-        return
-    open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
-    raise CourseError(
-        f"This machine can't protect the grader (not true here: {open_doors}). "
-        "Run as root, or on Linux 5.13 or later; --unsafe grades all the same."
-    )
 
 
 def save(result: Result, settings: Settings) -> None:
@@ -227,8 +213,13 @@ class Judge:
         return report
 
     def note_failure(self, item: pytest.Item, error: BaseException, when: str) -> None:
-        """Keep the first reason for a test's failure; what fails around a test is our own fault."""
-        if when != "call" and not is_students(error):
+        """Keep the first reason for a test's failure.
+
+        What fails around a test is our own fault, and so is a lack of memory or of files here.
+        """
+        if (when != "call" or isinstance(error, MemoryError | OSError)) and not is_the_submissions(
+            error
+        ):
             self.faults.add(item.name)
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
@@ -252,7 +243,10 @@ class Judge:
         )
         self.result.outcomes[name] = outcome
         self.result.seconds += outcome.seconds
-        save(self.result, self.settings)
+        try:
+            save(self.result, self.settings)
+        except GraderFault as fault:  # there may be room again by the end
+            print(fault, file=sys.stderr)
         self.settings.on_test(outcome)
 
 
@@ -261,13 +255,6 @@ def hint_files(assignment: Assignment, semester: Semester) -> list[Path]:
     tests = ROOT / "tests" / assignment.name
     in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
     return [tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist]
-
-
-def is_students(error: BaseException) -> bool:
-    """Whether an error is the submission's doing."""
-    return isinstance(error, Failure | ChildFailure | ForbiddenCall) or hasattr(
-        error, "student_call"
-    )
 
 
 def run_tests(judge: Judge) -> list[str]:

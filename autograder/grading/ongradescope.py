@@ -2,13 +2,15 @@
 
 import os
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from autograder.grading.intake import Submission, take
 from autograder.grading.judge import Settings, grade
 from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 from common.roster import read_roster
 from common.semester import FILES, read_semester
 
@@ -20,13 +22,26 @@ def grade_tree(root: Path) -> None:
     out.parent.mkdir(exist_ok=True)
     metadata = root / "submission_metadata.json"
     private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
-    try:
+    with told_if_it_fails(assignment, out):
         hide((ROOT, *private))
         settings = Settings(semester=read_semester(), out=out, private=(*private, *FILES))
         grade(assignment, take_or_note(root / "submission", assignment), settings)
+
+
+@contextmanager
+def told_if_it_fails(assignment: Assignment, out: Path) -> Iterator[None]:
+    """Where grading fails, a complete result says so. One that can't even be written is told here.
+
+    The result of before, which says that grading did not finish, then stays as it is.
+    """
+    try:
+        yield
     except Exception as error:
         print(traceback.format_exc())
-        write_fault(assignment, error, out)
+        try:
+            write_fault(assignment, error, out)
+        except Exception as other:
+            raise GraderFault(str(other) or type(other).__name__) from None
 
 
 def take_or_note(folder: Path, assignment: Assignment) -> Submission:
@@ -46,7 +61,11 @@ def hide(paths: tuple[Path, ...]) -> None:
 
 def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
     """A complete result that says that the grader, not the submission, failed."""
-    reason = str(error) if isinstance(error, CourseError) else type(error).__name__
+    reason = type(error).__name__
+    if isinstance(error, CourseError):
+        reason = str(error).rstrip(".")
+    elif isinstance(error, OSError) and error.strerror:
+        reason = error.strerror
     result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
     result.notes.append(
         f"The grader could not grade this submission: {reason}. This is not a verdict on your "

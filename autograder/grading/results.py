@@ -2,11 +2,13 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.assignment import Assignment
+from common.errors import GraderFault
 from common.evidence import Compared, Evidence
 from common.failures import Explanation
 from common.leaderboard import Leaderboard
@@ -148,5 +150,10 @@ def write_results(result: Result, file: Path) -> None:
     """Replace results.json in one step, so that a reader never sees half of it."""
     text = json.dumps(to_gradescope(result), indent=1, allow_nan=False, ensure_ascii=True)
     beside = file.with_name(file.name + ".part")
-    beside.write_text(text + "\n", encoding="utf-8")
-    os.replace(beside, file)
+    try:
+        beside.write_text(text + "\n", encoding="utf-8")
+        os.replace(beside, file)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        raise GraderFault(f"{file} can't be written: {error.strerror}.") from None

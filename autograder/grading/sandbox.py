@@ -1,6 +1,5 @@
 """The sandbox: a fork server, and children of it that run student code out of harm's way."""
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -8,52 +7,44 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgpack
 import msgspec
 
-from autograder.grading.confinement import landlock, seccomp
+from autograder.grading.channel import readable
+from autograder.grading.confinement import gpu
+from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
-from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
-from autograder.grading.confinement.probe import FILES, NETWORK, PROGRAMS, RESULTS
+from autograder.grading.confinement.plan import Attempts, Mechanisms, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
+from autograder.grading.defences import Defence, Findings, defences_in_force
+from autograder.grading.placing import compile_files, place_packages
 from autograder.grading.slots import free_slot
 from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 from common.threads import ONE_THREAD
 
+GONE_SECONDS = 1.0
 SERVER_SECONDS = 120
-# The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
-UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
     **ONE_THREAD,
     "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",  # sets have the same order in every grading
     "PYTHONPATH": str(ROOT),
 }
 
 
-@dataclass(frozen=True)
-class Defence:
-    """One thing that student code can't do here, and what prevents it."""
-
-    name: str
-    holds: bool
-    means: str
-    floor: bool = False  # without it, a result means nothing
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.means if self.holds else 'not protected'}"
-
-
 class Sandbox:
     """Runs submissions in children that can compute, and little else; one submission at a time."""
+
+    server_module = "autograder.grading.server"
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
@@ -71,8 +62,8 @@ class Sandbox:
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
         self.control, self.process = self.start_server()
-        self.ready = False
-        self.own_tree = False
+        self.mechanisms: Mechanisms | None = None
+        self.findings: Findings | None = None
 
     def admit(
         self, packages: Mapping[str, Path], private: Iterable[Path] = ()
@@ -82,26 +73,16 @@ class Sandbox:
         packages: the folders in which `import assignments.X` finds X.
         private: what children must not reach; whether they can is tried, not assumed.
         """
-        if not self.ready:
-            self.wait_until_ready()
-        for old in (self.folder / "packages").iterdir():
-            shutil.rmtree(old)
-        self.packages = {name: self.copy_package(name, path) for name, path in packages.items()}
-        return self.probe(list(private))
-
-    def copy_package(self, name: str, source: Path) -> str:
-        """Put the files of a package where children can read them."""
-        target = self.folder / "packages" / name
-        shutil.copytree(source, target)
-        for path in [target, *target.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        return str(target)
+        if not self.mechanisms:
+            self.mechanisms = self.wait_until_ready()
+        self.packages = place_packages(packages, self.folder / "packages")
+        return self.probe(list(private), self.mechanisms)
 
     def start_server(self) -> tuple[socket.socket, subprocess.Popen]:
         """Start the fork server with nothing of ours in its environment or its descriptors."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, "-sP", "-m", "autograder.grading.server", str(theirs.fileno())],
+            [sys.executable, "-sP", "-m", self.server_module, str(theirs.fileno())],
             env=CLEAN_ENVIRONMENT,
             cwd=self.folder,
             pass_fds=[theirs.fileno()],
@@ -112,19 +93,22 @@ class Sandbox:
         plan = ServerPlan(
             libraries=[*self.assignment.preloaded, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
-            other_uid=self.slot is not None,
+            folder=str(self.folder),
+            uid=self.slot.uid if self.slot else None,
+            memory_mb=self.assignment.limits.memory_mb,
         )
         ours.send(msgpack.packb(msgspec.to_builtins(plan)))
         return ours, process
 
-    def wait_until_ready(self) -> None:
-        """Wait for the server to have loaded its libraries."""
+    def wait_until_ready(self) -> Mechanisms:
+        """Wait for the server to have loaded its libraries; what it has of the kernel."""
         try:
-            self.ready = bool(self.control.recv(1 << 16))
-        except TimeoutError:
-            self.ready = False
-        if not self.ready:
-            raise CourseError("The fork server didn't start.")
+            told = self.control.recv(1 << 16)
+        except OSError:
+            told = b""
+        if not told:
+            raise GraderFault("The fork server didn't start.")
+        return msgspec.convert(msgpack.unpackb(told), Mechanisms)
 
     def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
         """One question to the fork server, and its answer."""
@@ -141,7 +125,7 @@ class Sandbox:
         """Replace the fork server, in whatever state it is."""
         self.stop_server()
         self.control, self.process = self.start_server()
-        self.wait_until_ready()
+        self.mechanisms = self.wait_until_ready()
 
     @contextmanager
     def child(
@@ -151,10 +135,7 @@ class Sandbox:
 
         limits: other ones than the assignment's.
         """
-        home = Path(tempfile.mkdtemp(dir=self.folder / "homes"))
-        uid = self.slot.uid if self.slot else None
-        if uid is not None:
-            os.chown(home, uid, uid)
+        home = self.folder / "homes" / "home"
         forbidden = list(forbidden)
         plan = Plan(
             package=self.assignment.name,
@@ -164,7 +145,7 @@ class Sandbox:
             home=str(home),
             limits=limits or self.assignment.limits,
             forbidden=forbidden,
-            uid=uid,
+            uid=self.slot.uid if self.slot else None,
         )
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -174,65 +155,56 @@ class Sandbox:
         finally:
             theirs.close()
             os.close(writing)
-        self.own_tree = bool(started["own_tree"])
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
+        if self.mechanisms and not self.mechanisms.homes_in_memory:
+            conversation.watched = home
         try:
             yield conversation
         finally:
             conversation.close()
             conversation.ended = self.ask_server({"do": "end", "pid": started["pid"]})
-            shutil.rmtree(home, ignore_errors=True)
 
-    def probe(self, private: list[Path]) -> tuple[Defence, ...]:
+    def probe(self, private: list[Path], mechanisms: Mechanisms) -> tuple[Defence, ...]:
         """Try from inside a child what must not be possible, and name what holds."""
-        own = self.folder / "private"
-        with socket.create_server(("127.0.0.1", 0)) as listener, self.child() as child:
+        own, devices = self.folder / "private", gpu.devices()
+        limits = self.assignment.limits
+        with listening() as (port, name):
             attempts = Attempts(
                 read=[str(path) for path in [own / "secret", *files_among(private)]],
                 write_into=[str(path) for path in [own, *private] if path.is_dir()],
-                connect_to=listener.getsockname()[1],
+                change=list(self.packages.values()),
+                connect_to=port,
+                abstract=name,
+                signal=os.getpid(),
+                memory_mb=limits.memory_mb,
+                devices=[] if limits.gpu else [str(device) for device in devices],
             )
-            try:
-                refused = child.ask("probe", *msgspec.to_builtins(attempts).values())
-            except ChildFailure as error:
-                raise GraderFault(f"an empty child could not be asked ({error})") from None
-            self.compile_files(child)
-        files = [f"uid {self.slot.uid}"] if self.slot else []
-        files += [f"Landlock {landlock.version()}"] if landlock.version() else []
-        calls = "system call filter" if seccomp.supported() else "Landlock"
-        return (
-            Defence("tests and metadata can't be read", refused[FILES], ", ".join(files), True),
-            Defence("results can't be written", refused[RESULTS], ", ".join(files), True),
-            Defence("no network", refused[NETWORK], calls),
-            Defence("no other programs", refused[PROGRAMS], calls),
-            Defence("nothing outlives a test", True, "pid namespace" if self.own_tree else "sweep"),
-            Defence("limits", True, f"{self.assignment.limits.memory_mb} MB for each test"),
-        )
-
-    def compile_files(self, child: Conversation) -> None:
-        """Have the submission compiled once, by a child that runs nothing of it, for all others.
-
-        The bytecode goes to where Python looks for it. Here it is bytes, and is never loaded.
-        """
-        folder = Path(self.packages[self.assignment.name])
-        (folder / "__pycache__").mkdir(exist_ok=True)
-        (folder / "__pycache__").chmod(0o755)
-        for file in self.assignment.files:
-            # What doesn't compile is reported by the tests, each in its own words.
-            with suppress(Exception):
-                code = child.ask("compile", file)
-                target = Path(importlib.util.cache_from_source(str(folder / file)))
-                target.write_bytes(importlib.util.MAGIC_NUMBER + UNCHECKED + code)
-                target.chmod(0o644)
+            with self.child() as child:
+                output = os.dup(child.output)
+                try:
+                    child.watched = None  # it is to see for itself how much it can write
+                    refused = child.ask("probe", msgspec.to_builtins(attempts))
+                except ChildFailure as error:
+                    raise GraderFault(f"an empty child could not be asked ({error})") from None
+                folder = Path(self.packages[self.assignment.name])
+                compile_files(folder, self.assignment.files, child)
+        alone = all_are_gone(output)
+        uid = self.slot.uid if self.slot else None
+        self.findings = Findings(refused, alone, uid, mechanisms, bool(devices))
+        return defences_in_force(self.findings, limits)
 
     def stop_server(self) -> None:
         """End the server, and with it what it has started."""
+        with suppress(OSError):  # it may be gone
+            self.control.send(msgpack.packb({"do": "stop"}))
         self.control.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+        if self.mechanisms:
+            remove_groups(map(Path, self.mechanisms.cgroups.values()))  # if it was killed
 
     def close(self) -> None:
         """End the server and remove all that was made."""
@@ -255,3 +227,24 @@ def files_among(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
         elif path.is_dir():
             yield from [item for item in sorted(path.rglob("*")) if item.is_file()][:1]
+
+
+@contextmanager
+def listening() -> Iterator[tuple[int, str]]:
+    """A port and an abstract socket of this machine, for a child to reach if it can."""
+    name = f"conv2gpt-{os.getpid()}-{threading.get_ident()}"
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0{name}")
+        other.listen()
+        yield listener.getsockname()[1], name
+
+
+def all_are_gone(output: int) -> bool:
+    """Whether no process holds that output open any more. Closes it."""
+    try:
+        while readable([output], GONE_SECONDS):
+            if not os.read(output, 1 << 16):
+                return True
+        return False
+    finally:
+        os.close(output)

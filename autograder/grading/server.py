@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import shutil
 import signal
 import socket
 import sys
@@ -20,7 +21,10 @@ import msgspec
 
 import common
 from autograder.grading.child import Child
+from autograder.grading.confinement import landlock
+from autograder.grading.confinement.cgroups import Group
 from autograder.grading.confinement.confine import Confinement
+from autograder.grading.confinement.homes import Homes, sweep_files
 from autograder.grading.confinement.kernel import PR_SET_CHILD_SUBREAPER, prctl
 from autograder.grading.confinement.namespaces import (
     NEW_IPC,
@@ -29,7 +33,7 @@ from autograder.grading.confinement.namespaces import (
     attempt,
     become_owner,
 )
-from autograder.grading.confinement.plan import Plan, ServerPlan
+from autograder.grading.confinement.plan import Mechanisms, Plan, ServerPlan
 from common.forbidden import Guard
 from common.seeds import seed_all
 
@@ -47,28 +51,40 @@ ALSO_LOADED = (
 class Server:
     """Starts children, and makes sure that nothing of them is left."""
 
-    def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
+    def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
         self.control = control
+        self.folder = Path(plan.folder)
         self.guard = Guard(plan.forbidden)
         self.guard.family(plan.forbidden)  # looked for now, so that no child has to
-        self.confinement = Confinement(plan.other_uid)
+        self.confinement = Confinement(plan.uid is not None)
+        self.homes = homes
         self.trees = ProcessTrees()
-        self.uid: int | None = None
+        self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
+        self.uid = plan.uid
         self.child: int | None = None
+        self.home = Path(plan.folder) / "homes" / "none"
+        self.sweep()  # what a server that was killed has left
 
     def serve(self) -> None:
-        """Do what the judge asks until it is gone. If it was killed, so is what it left running."""
+        """Do what the judge asks until it is gone. If it was killed, so is what it left."""
+        killed = True
         with suppress(ConnectionError):
-            self.answer_requests()
+            killed = self.answer_requests() == "gone"
         if self.child is not None:
             self.end(self.child)
+        self.group.leave()
+        if killed:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def answer_requests(self) -> None:
+    def answer_requests(self) -> str:
+        """Answer until told to stop, or until nobody is there any more."""
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
             if not data:
-                return
+                return "gone"
             request = msgpack.unpackb(data)
+            if request["do"] == "stop":
+                return "stopped"
             answer: dict[str, Any]
             try:
                 if request["do"] == "start":
@@ -79,17 +95,20 @@ class Server:
                 answer = {"error": str(error)}
             self.control.send(msgpack.packb(answer))
 
-    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int | bool]:
+    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
         """Fork a child that serves one test."""
-        self.uid = plan.uid
-        self.confinement.prepare(plan)
-        pid = self.trees.fork()
-        if pid == 0:
-            self.run_child(plan, channel, output)
+        try:
+            self.home = Path(plan.home)
+            self.homes.make(self.home, plan.uid)
+            self.confinement.prepare(plan)
+            pid = self.trees.fork()
+            if pid == 0:
+                self.run_child(plan, channel, output)
+        finally:
+            os.close(channel)
+            os.close(output)
         self.child = pid
-        os.close(channel)
-        os.close(output)
-        return {"pid": pid, "own_tree": self.trees.available}
+        return {"pid": pid}
 
     def end(self, pid: int) -> dict[str, int]:
         """Kill a child and everything that it started; how it ended, and the memory it used."""
@@ -99,6 +118,9 @@ class Server:
         self.child = None
         if not self.trees.available:
             self.sweep()
+        self.homes.remove(self.home)
+        if self.uid is not None and not landlock.version():
+            sweep_files(self.uid)
         return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
 
     def sweep(self) -> None:
@@ -137,6 +159,7 @@ class Server:
             os.dup2(output, 2)
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(plan)})
             self.confinement.enter(plan)
+            seed_all()  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
             os._exit(0)
@@ -182,13 +205,20 @@ def main() -> None:
     plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
     if os.getuid() != 0:
         become_owner()
-    attempt(NEW_NETWORK)
-    attempt(NEW_IPC)
+    network, ipc = attempt(NEW_NETWORK), attempt(NEW_IPC)
+    homes = Homes(Path(plan.folder) / "homes")
     preload(plan.libraries)
-    server = Server(control, plan)
+    server = Server(control, plan, homes)
     gc.collect()
     gc.freeze()
-    control.send(msgpack.packb({"ready": True}))
+    mechanisms = Mechanisms(
+        network_namespace=network,
+        ipc_namespace=ipc,
+        pid_namespace=server.trees.available,
+        homes_in_memory=homes.in_memory,
+        cgroups={name: str(folder) for name, folder in server.group.folders.items()},
+    )
+    control.send(msgpack.packb(msgspec.to_builtins(mechanisms)))
     server.serve()
 
 

@@ -21,7 +21,7 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
     members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
     members |= read(f"{folder}/{name}" for name in assignment.files)
-    members |= read(files(folder, "experiments.py"))
+    members |= read(files(folder, "*.py"))  # also what is given and not handed in: experiments
     members |= read(files(f"{folder}/images", "*.png"))
     members |= read([*common_files(assignment), "tests/conftest.py"])
     if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow
@@ -37,7 +37,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
     members |= read(["autograder/__init__.py", "autograder/__main__.py"])
-    members |= read(["autograder/commands/__init__.py", "autograder/commands/grading.py"])
+    commands = ("__init__", "grading", "doctor")
+    members |= read(f"autograder/commands/{name}.py" for name in commands)
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester

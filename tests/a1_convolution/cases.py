@@ -200,7 +200,7 @@ def check_fast(student, oracle, rng, x_shape, w_shape, **sizes):
     loop = multiply_and_sum(out.size, w.shape[1:])
 
     calls = [(hold(student, factor * x), w, b) for factor in factors]
-    results = timed_results(student, "conv2d_forward_fast", calls, loop, sizes)
+    results = timed_results(student, "conv2d_forward_fast", 1, calls, loop, sizes)
     for factor, result in zip(factors, results, strict=True):
         actual, _ = unpack(result, 2, "conv2d_forward_fast")
         wanted = factor * (out - bias) + bias
@@ -208,17 +208,20 @@ def check_fast(student, oracle, rng, x_shape, w_shape, **sizes):
 
     _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
     calls = [(hold(student, factor * dout), cache) for factor in factors]
-    results = timed_results(student, "conv2d_backward_fast", calls, loop, {})
+    results = timed_results(student, "conv2d_backward_fast", 3, calls, loop, {})
     for factor, result in zip(factors, results, strict=True):
         wanted = [factor * gradient for gradient in expected]
         compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
 
 
-def timed_results(student, name, calls, loop, sizes):
-    """Time the calls against as many loops; what they returned, if they were fast enough."""
+def timed_results(student, name, outputs, calls, loop, sizes):
+    """Time the calls against as many loops; what they returned, if they were fast enough.
+
+    outputs: how many items of a result are to be there when the clock stops.
+    """
     function = getattr(student, name)
     held, _ = check_speed(
-        lambda: (lambda: call_each_held(function, calls, **sizes), loop),
+        lambda: (lambda: call_each_held(function, calls, outputs, **sizes), loop),
         bar=1 / BAR,
         runs=len(calls),
         tries=TRIES,

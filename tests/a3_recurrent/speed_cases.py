@@ -43,9 +43,10 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
     results = call_each(student.lstm_forward, [case.inputs for case in cases])
     caches = [unpack(result, 3, "lstm_forward")[2] for result in results]
     passes = (
-        ("lstm_forward", [tuple(hold(student, a) for a in case.inputs) for case in cases]),
+        ("lstm_forward", 2, [tuple(hold(student, a) for a in case.inputs) for case in cases]),
         (
             "lstm_backward",
+            6,
             [
                 (*(hold(student, a) for a in gradients), cache)
                 for gradients, cache in zip(upstream, caches, strict=True)
@@ -62,16 +63,22 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
 
 
 def timed_passes(student, passes, yardstick, bar, pytorch):
-    """Time both passes against the yardstick; what they returned, if they were fast enough."""
+    """Time both passes against the yardstick; what they returned, if they were fast enough.
+
+    passes: the function, how many of its outputs are to be there when the clock stops, the calls.
+    """
 
     def run():
-        return [call_each_held(getattr(student, name), calls) for name, calls in passes]
+        return [
+            call_each_held(getattr(student, name), calls, outputs)
+            for name, outputs, calls in passes
+        ]
 
     than = "PyTorch's nn.LSTM" if pytorch else "the matrix products of an LSTM alone"
     held, _ = check_speed(
         lambda: (run, yardstick),
         bar=bar,
-        runs=len(passes[0][1]),
+        runs=len(passes[0][2]),
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"lstm_forward and lstm_backward take more than {bar} times as long as {than}.",

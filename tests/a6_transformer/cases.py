@@ -7,11 +7,10 @@ import torch
 
 from common.checks import check_unchanged, transposed
 from common.comparison import assert_close, check
-from common.modules import load_parameters, new_module, parameters_of, vjp
+from common.modules import compare_gradient, load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each
 
 VECTOR_AXES = ("sequence", "place", "feature")
-STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison
 PARTS = ("query", "key", "value", "out")
 # Finer than usual: places that were rounded to float32 on the way are off by little.
 FINE = 1e-10
@@ -192,18 +191,6 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
         compare_gradient(actual, right, largest, what, tolerance)
 
 
-def compare_gradient(actual, right, largest, what, tolerance):
-    """An error counts as a part of the gradient's largest entry, or of the largest of all.
-
-    All gradients come from the same sums. One that is small beside the others, or 0 but for
-    rounding as that of the keys' bias, has rounding errors of their size.
-    """
-    if float(right.abs().max()) < 0.1 * largest and actual.shape == right.shape:
-        beside = torch.tensor([largest], dtype=right.dtype)
-        actual, right = (torch.cat([values.flatten(), beside]) for values in (actual, right))
-    assert_close(actual, right, what, tolerance=tolerance)
-
-
 def check_calls_stay_apart(student, oracle, block, first, second):
     """Inputs stay as they are, and a result survives further calls."""
     module, cases = block.on(student), (first, second, first)
@@ -248,23 +235,3 @@ def check_even(values, bound, name):
         f"The first values of {name} are not spread as PyTorch's own layers spread them.",
         f"Their standard deviation is {ratio:.2f} times as large.",
     )
-
-
-def check_normal(values, deviation, name):
-    """The values come from a normal distribution around 0. There should be 3,000 or more.
-
-    Mean, standard deviation and the share of values beyond two of them are each off by this much
-    with a chance below 1e-8.
-    """
-    count, scaled = values.numel(), values.double() / deviation
-    share, right_share = float((scaled.abs() > 2).double().mean()), 0.0455
-    for what, found, right, error in (
-        ("mean", float(scaled.mean()), 0.0, 1.0),
-        ("standard deviation", float(scaled.std()), 1.0, math.sqrt(0.5)),
-        ("share of large numbers", share, right_share, math.sqrt(right_share)),
-    ):
-        check(
-            abs(found - right) <= STANDARD_ERRORS * error / math.sqrt(count),
-            f"The first values of {name} have a wrong {what}.",
-            f"In units of {deviation:.3g}, it is {found:.3f}, and {right:.3g} is right.",
-        )

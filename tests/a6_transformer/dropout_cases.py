@@ -8,9 +8,8 @@ import math
 
 import torch
 
-from common.comparison import check, kind_of
+from common.dropout import check_levels, check_tensor
 from tests.a6_transformer.cases import (
-    STANDARD_ERRORS,
     compare,
     draw_vectors,
     expected_output,
@@ -26,41 +25,6 @@ PARTS_OF = {
     "EncoderLayer": ("self_attention", "feed_forward"),
     "DecoderLayer": ("self_attention", "cross_attention", "feed_forward"),
 }
-
-
-def is_close(values, level):
-    return (values - level).abs() < 1e-9 * (1 + float(level.abs().max()))
-
-
-def check_tensor(values, shape):
-    check(
-        isinstance(values, torch.Tensor) and values.shape == shape,
-        "In training mode, out is no tensor of the right shape.",
-        f"It is {kind_of(values)}.",
-    )
-
-
-def check_levels(values, levels, what):
-    """Every number is at one of the levels, and each level has its share of them.
-
-    levels: pairs of a vector, with a number for each feature, and a chance.
-    """
-    hits = [(is_close(values, level), chance) for level, chance in levels]
-    everywhere = torch.stack([hit for hit, _ in hits]).any(dim=0)
-    check(
-        bool(everywhere.all()),
-        f"In training mode, dropout must act on {what}, and on nothing else.",
-        f"{int((~everywhere).sum())} of {everywhere.numel()} numbers can't have come from it.",
-        "Each kept number is divided by 1 - dropout. nn.Dropout does that.",
-    )
-    for hit, chance in hits:
-        share = float(hit.double().mean())
-        allowed = STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / hit.numel())
-        check(
-            abs(share - chance) <= allowed,
-            f"In training mode, the wrong share of {what} is dropped.",
-            f"A share of {share:.3f} went one way; {chance:.3f} is right.",
-        )
 
 
 def check_dropout_of_feed_forward(student, rng, d, p, shape):

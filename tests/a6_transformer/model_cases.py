@@ -4,13 +4,12 @@ import math
 
 import torch
 
-from common.checks import check_refused
+from common.checks import check_normal, check_refused
 from common.comparison import assert_close, check, unpack
 from common.operations import fetch, hold, vjp_each_held
 from common.timing import check_speed
 from tests.a6_transformer.cases import (
     FINE,
-    check_normal,
     check_parameters,
     draw_block,
     draw_vectors,

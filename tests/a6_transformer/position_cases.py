@@ -2,11 +2,11 @@
 
 import torch
 
-from common.checks import check_refused
+from common.checks import check_normal, check_refused
 from common.comparison import assert_close, check
 from common.modules import load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each
-from tests.a6_transformer.cases import check_normal, draw_vectors
+from tests.a6_transformer.cases import draw_vectors
 
 PLACE_AXES = ("place", "feature")
 

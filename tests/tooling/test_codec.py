@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from autograder.grading import codec
+from autograder.grading import codec, extensions
 from autograder.grading.codec import CodecError, decode, encode
 
 MEGABYTE = 1024 * 1024
@@ -152,7 +152,7 @@ def test_what_is_too_deep_or_too_large_is_refused_before_it_is_sent():
     deep = []
     for _ in range(codec.MAX_DEPTH + 1):
         deep = [deep]
-    for value in (deep, 1 << (8 * codec.MAX_DIGITS + 8), [0] * (codec.MAX_ITEMS + 1)):
+    for value in (deep, 1 << (8 * extensions.MAX_DIGITS + 8), [0] * (codec.MAX_ITEMS + 1)):
         with pytest.raises(CodecError):
             encode(value, SIDE)
     endless = []
@@ -165,7 +165,7 @@ def array_message(dtype="<f8", shape=(2,), strides=None, body=bytes(16), length=
     """An array as it would cross, or nearly so."""
     head = msgpack.packb([dtype, shape, strides])
     data = struct.pack("<I", len(head) if length is None else length) + head + body
-    return msgpack.packb(msgpack.ExtType(codec.ARRAY_EXTENSION, data))
+    return msgpack.packb(msgpack.ExtType(extensions.ARRAY_EXTENSION, data))
 
 
 def test_the_forged_messages_below_differ_from_a_true_one_by_what_they_say():
@@ -175,6 +175,12 @@ def test_the_forged_messages_below_differ_from_a_true_one_by_what_they_say():
 def node(*parts):
     return msgpack.packb(list(parts))
 
+
+def integer(value):
+    return extensions.big_integer(value)
+
+
+HASHED_0 = [integer(k * (2**61 - 1) << 64) for k in range(1, 41)]
 
 HOSTILE = {
     "nothing": b"",
@@ -197,9 +203,11 @@ HOSTILE = {
     "a dict with half an item": node(codec.DICT, None, [1]),
     "a dict with a list as key": node(codec.DICT, None, [[codec.LIST, None, []], 1]),
     "an unknown extension": msgpack.packb(msgpack.ExtType(77, b"")),
-    "a complex of three bytes": msgpack.packb(msgpack.ExtType(codec.COMPLEX_EXTENSION, b"abc")),
+    "a complex of three bytes": msgpack.packb(
+        msgpack.ExtType(extensions.COMPLEX_EXTENSION, b"abc")
+    ),
     "an endless integer": msgpack.packb(
-        msgpack.ExtType(codec.INTEGER_EXTENSION, bytes(codec.MAX_DIGITS + 1))
+        msgpack.ExtType(extensions.INTEGER_EXTENSION, bytes(extensions.MAX_DIGITS + 1))
     ),
     "text that is no UTF-8": b"\xa2\xff\xfe",
     "two values": b"\x01\x02",
@@ -233,8 +241,12 @@ HOSTILE = {
     "a shape of nothing and too much": array_message(shape=[0, 2**63], body=b""),
     "a head longer than the message": array_message(length=10_000),
     "a head of 4 GB": array_message(length=2**32 - 1),
+    "a head without end": array_message(shape=[1] * 5000),
+    "lists of 2 million in lists of 2 million": (b"\x93\x01\xc0\xdd\x00\x1e\x84\x80") * 30,
+    "lists in place of tags": (b"\xdd\x00\x00\x03\xe8") * 1000 + bytes(1000),
+    "keys of one hash": node(codec.DICT, None, [n for k in range(40) for n in (HASHED_0[k], 0)]),
     "a head of nothing": array_message(length=0),
-    "an array of two bytes": msgpack.packb(msgpack.ExtType(codec.ARRAY_EXTENSION, b"ab")),
+    "an array of two bytes": msgpack.packb(msgpack.ExtType(extensions.ARRAY_EXTENSION, b"ab")),
 }
 
 

@@ -19,6 +19,7 @@ SHORTEST = {
     "a4_bahdanau": ["alignment"],
     "a5_attention": ["scale", "lookup"],
     "a6_transformer": ["encoding", "maps"],
+    "a7_minigpt": ["maps", "scaling"],
 }
 
 

@@ -71,6 +71,18 @@ def layout(x):
     return x.strides, x.flags.c_contiguous, x.flags.writeable, x.dtype.str
 
 
+def late(x):
+    shared.setdefault("outs", []).append(np.full(3, x))
+    shared["cache"] = np.zeros(1)
+    return shared["outs"][-1], shared["cache"]
+
+
+def finish():
+    shared["cache"][:] = 1
+    for out in shared.pop("outs")[1:]:
+        out[:] = 7
+
+
 def with_object(x):
     return 2 * x, Layer(x)
 
@@ -301,8 +313,20 @@ def test_held_values_stay_until_they_are_fetched(student):
     held = hold(student, np.arange(3.0))
     assert isinstance(held, Handle) and np.array_equal(fetch(held), [0, 1, 2])
     left = call_each_held(student.spoil, [(held, 1), (held, 2)], z=[0])
-    assert isinstance(left, Handle)
+    assert isinstance(left.results, Handle)
     assert [result.tolist() for result in fetch(left)] == [[2, 3, 4], [2, 3, 4]]
+
+
+def test_results_that_change_after_the_calls_do_not_fit_their_seal(student):
+    """What is timed must be finished when the clock stops; a cache may still change."""
+    for calls, fits in (([(1.0,)], True), ([(1.0,), (2.0,)], False)):
+        left = call_each_held(student.late, calls, 1)
+        student.finish()
+        if fits:
+            assert fetch(left)[0][0].tolist() == [1, 1, 1]
+        else:
+            with pytest.raises(Failure, match="not there yet, or not final"):
+                fetch(left)
 
 
 def test_warnings_are_heard_beside_the_code(student):

@@ -73,10 +73,57 @@ def test_links_lead_nowhere(tmp_path):
     assert taken_files(make_zip(tmp_path / "a.zip", [(link, str(secret))])) == {}
 
 
+def test_another_name_of_a_file_that_lies_elsewhere_is_not_taken(tmp_path):
+    """A hard link is as good as the file itself, which may be one that must stay secret."""
+    (tmp_path / "secret.py").write_bytes(b"secret")
+    (tmp_path / "folder").mkdir()
+    os.link(tmp_path / "secret.py", tmp_path / "folder" / FILE)
+    submission = take(tmp_path / "folder", A1)
+    assert submission.files == {}
+    assert submission.notes == [f"{FILE} is no ordinary file: not taken."]
+
+
+def test_folders_within_folders_do_not_exhaust_the_stack(tmp_path):
+    """Beyond some depth nothing is looked at."""
+    (tmp_path / FILE).write_bytes(CODE)
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=place)
+        below = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    try:
+        assert taken_files(tmp_path) == {FILE: CODE}
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)  # shutil's would recurse
+
+
+def test_a_name_that_is_empty_or_endless_or_holds_controls_harms_nobody(tmp_path):
+    folder = "\x1b[31m\n" + 300 * "x"
+    members = [(f"{folder}1/{FILE}", b""), (f"{folder}2/{FILE}", b""), ("EMPTY", b"")]
+    path = make_zip(tmp_path / "a.zip", members)
+    data = path.read_bytes()
+    entry = data.rindex(b"EMPTY") - 46
+    no_name_but_a_comment = struct.pack("<HHH", 0, 0, 5)
+    data = data[: entry + 28] + no_name_but_a_comment + data[entry + 34 :]
+    path.write_bytes(data)
+    (note,) = take(path, A1).notes
+    assert note.isprintable() and len(note) < 400 and "there twice" in note
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_python_unpacks_all_at_once_are_refused(method, tmp_path):
+    submission = take(make_zip(tmp_path / "a.zip", [(FILE, CODE)], method), A1)
+    assert submission.files == {} and "packed in a rare way" in submission.notes[0]
+
+
 def test_what_is_no_regular_file_is_passed_over(tmp_path):
     os.mkfifo(tmp_path / FILE)
     (tmp_path / "inner" / FILE).mkdir(parents=True)
-    assert taken_files(tmp_path) == {}
+    submission = take(tmp_path, A1)
+    assert submission.files == {}
+    assert submission.notes == [f"{FILE} is no ordinary file: not taken."]
 
 
 @pytest.mark.parametrize("name", [f"/{FILE}", f"../{FILE}", f"a/../../{FILE}", f"a/../{FILE}"])

@@ -51,7 +51,7 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     shared = {name for name in python_files(tests) if name not in own}
     expected = {
         *(f"{here}/{name}" for name in ("README.md", "assignment.toml", *assignment.files)),
-        *python_files(here) & {f"{here}/experiments.py"},
+        *python_files(here),
         *(f"{here}/images/{image.name}" for image in (ROOT / here / "images").iterdir()),
         *shared,
         *answers,
@@ -64,6 +64,13 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
         *("Makefile", "README.md", "pytest.ini", "requirements.txt"),
     }
     assert set(handout(assignment)) == expected
+
+
+def test_the_handout_holds_what_is_given_and_not_handed_in():
+    given = {"experiments.py", "lstm.py", "shakespeare.py"}
+    members = handout(load_assignment("a7"))
+    assert not given & set(load_assignment("a7").files)
+    assert {f"assignments/a7_minigpt/{name}" for name in given} <= set(members)
 
 
 def shared_files(assignment):
@@ -94,7 +101,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *shared_files(assignment),
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
-        *("autograder/commands/__init__.py", "autograder/commands/grading.py"),
+        *(f"autograder/commands/{name}.py" for name in ("__init__", "grading", "doctor")),
     }
     assert set(autograder_zip(assignment, b"")) == expected
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -66,7 +67,7 @@ def made(course):
 
 def count(root):
     log = root / "made.log"
-    return len(log.read_text().splitlines()) if log.exists() else 0
+    return log.read_text().count("made") if log.exists() else 0
 
 
 def test_two_processes_at_once_make_them_once_and_a_third_finds_them(course, made):
@@ -83,6 +84,26 @@ def test_two_processes_at_once_make_them_once_and_a_third_finds_them(course, mad
     assert again.stdout == "dist/a1-artifacts/weights.bin: 0 KB\n"
     assert made() == 1
     assert not (course / "dist" / "a1-artifacts.part").exists()
+
+
+def test_a_maker_whose_parent_was_killed_is_waited_for(course, made):
+    slower = (
+        MAKES.replace("sleep(1)", "sleep(5)") + '    Path("made.log").open("a").write("done\\n")\n'
+    )
+    (course / "solutions" / "a1_convolution" / "artifacts.py").write_text(slower)
+    before = (course / "made.log").read_text() if (course / "made.log").exists() else ""
+    command = [sys.executable, "-m", "autograder", "artifacts", "a1"]
+    first = subprocess.Popen(command, cwd=course, env=clean_environment(), stdout=subprocess.PIPE)
+    while not made():
+        time.sleep(0.01)
+    first.kill()  # and its maker goes on for some seconds
+    first.communicate()
+    again = python("-m", "autograder", "artifacts", "a1", cwd=course)
+    assert again.returncode == 0, again.stderr
+    (course / "solutions" / "a1_convolution" / "artifacts.py").write_text(MAKES)
+    log = (course / "made.log").read_text().removeprefix(before)
+    assert log.split() == ["made", "done", "made", "done"]  # one after the other
+    assert (course / "dist" / "a1-artifacts" / "weights.bin").read_bytes() == b"weights"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,11 @@ def refuse(word):
 
 def read_checked(file):
     """results.json, if it is to the schema and its scores are within their maxima."""
-    content = json.loads(file.read_text("utf-8"), parse_constant=refuse)
+    return check_content(json.loads(file.read_text("utf-8"), parse_constant=refuse))
+
+
+def check_content(content):
+    """The content of a results.json, checked."""
     jsonschema.Draft202012Validator(SCHEMA).validate(content)
     for test in content["tests"]:
         assert test["score"] in (0, test["max_score"])

@@ -4,7 +4,7 @@ import pytest
 
 from common import timing
 from common.failures import Failure
-from common.timing import check_speed
+from common.timing import Alternation, alternate, check_speed, interval
 
 RULES = {"bar": 2, "tries": 3, "patience": 60, "sentence": "It is slow.", "help": "Loop less."}
 
@@ -88,3 +88,25 @@ def test_a_candidate_may_be_worth_several_runs_of_the_yardstick(clock):
     assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
     error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
     assert "took 0.75 times as long as the yardstick; 0.1 is allowed" in error.explanation.details
+
+
+def test_both_run_in_turns_and_warming_up_does_not_count(monkeypatch):
+    runs, clock = [], iter(range(1000))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock))
+    found = alternate(lambda n: runs.append(("c", n)), lambda n: runs.append(("y", n)), 3, 2)
+    assert sorted(runs) == [(who, n) for who in "cy" for n in range(5)]
+    assert [n for _, n in runs] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    firsts = [runs[place][0] for place in range(0, 10, 2)]
+    assert firsts == ["y", "c", "y", "c", "y"]
+    assert len(found.candidate_seconds) == len(found.yardstick_seconds) == 3
+
+
+def test_ratios_are_of_neighbours():
+    found = Alternation((1.0, 4.0, 2.0), (2.0, 2.0, 8.0))
+    assert found.ratios == [2.0, 0.5, 4.0]
+
+
+def test_an_interval_is_the_median_and_the_outer_tenths():
+    found = interval([float(n) for n in reversed(range(11))])
+    assert (found.median, found.low, found.high, found.n) == (5.0, 1.0, 9.0, 11)
+    assert str(interval([1.0, 2.0])) == "1.50 (1.10 to 1.90)"

@@ -31,7 +31,9 @@ from common.operations import (
     changed_inputs,
     fetch,
     hold,
+    hold_on,
     paced_function,
+    peak_memory_held,
     vjp_each_held,
 )
 from common.scratch import scratch_bytes, scratch_path, write_scratch
@@ -222,6 +224,20 @@ def test_gradients_are_left_beside_the_code_until_they_are_fetched(student):
         assert_close(outputs[0], x)
         assert_close(dx, dout)
         assert_close(parameters["weight"], (dout * x).sum(0))
+
+
+def test_what_is_held_on_a_device_keeps_its_containers(student):
+    x = torch.rand(3)
+    held = hold_on(student, [(x, 2), {"a": x}], "cpu")
+    (pair, named) = fetch(held)
+    assert torch.equal(pair[0], x) and pair[1] == 2 and torch.equal(named["a"], x)
+
+
+def test_peak_memory_is_counted_beside_the_code(student):
+    held = hold(student, torch.ones(1000))
+    assert peak_memory_held(student.layers.same, (held,), "cpu") == 0
+    assert peak_memory_held(student.layers.draw, (1000,), "cpu") == 4000
+    assert peak_memory_held(student.layers.constant, (held,), "cpu") == 12
 
 
 def test_what_is_left_in_grad_can_be_seen(student):

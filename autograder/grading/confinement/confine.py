@@ -1,13 +1,23 @@
 """Puts all defences on a process, for good, before student code is imported."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from autograder.grading.confinement import landlock, seccomp
-from autograder.grading.confinement.kernel import PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, prctl
-from autograder.grading.confinement.limits import set_limits
+from autograder.grading.confinement import gpu, landlock, seccomp
+from autograder.grading.confinement.kernel import (
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    prctl,
+)
+from autograder.grading.confinement.limits import (
+    PROCESSES,
+    set_limits,
+    tasks_of_this_user,
+)
 from autograder.grading.confinement.plan import Plan
 from common.assignment import ROOT
 from common.threads import ONE_THREAD
@@ -33,6 +43,8 @@ class Confinement:
         # Ways to folders, which every child needs.
         self.ways = open_unreachable_folders() if other_uid else []
         self.folders = folders
+        # Processes are counted by user: without one of its own, a child comes on top of others.
+        self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.rulesets: dict[tuple, int] = {}
 
     def prepare(self, plan: Plan) -> int | None:
@@ -42,12 +54,14 @@ class Confinement:
         # Rules are for the folders around packages and homes: these stay, what is in them doesn't.
         packages = sorted({Path(folder).parent for folder in plan.packages.values()})
         modules = frozenset(entry.call for entry in plan.forbidden)
-        key = (modules, *packages, Path(plan.home).parent)
+        key = (plan.limits.gpu, modules, *packages, Path(plan.home).parent)
         if key not in self.rulesets:
             readable = [*map(Path, SYSTEM), *packages, ROOT / "common"]
             readable += [path for folder in self.folders for path in importable(folder, modules)]
             writable = [Path(plan.home).parent, Path("/dev/null")]
-            self.rulesets[key] = landlock.prepare(self.folders, readable, writable)
+            devices = gpu.devices() if plan.limits.gpu else []
+            readable += gpu.readable() if plan.limits.gpu else []
+            self.rulesets[key] = landlock.prepare(self.folders, readable, writable, devices)
         return self.rulesets[key]
 
     def descriptors(self, plan: Plan) -> set[int]:
@@ -61,19 +75,21 @@ class Confinement:
         os.setsid()
         os.umask(0o077)
         os.environ.clear()
-        os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
-        os.chdir(plan.home)
         limits = plan.limits
+        os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
+        os.environ.update({} if limits.gpu else gpu.NONE)
+        os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
-        set_limits(limits.memory_mb, cpu_seconds, plan.uid is not None)
+        set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
         if plan.uid is not None:
             change_uid(plan.uid)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a fork server that is killed takes it along
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if ruleset is not None:
             landlock.enter(ruleset)
         if seccomp.supported():
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
-                seccomp.restrict()
+                seccomp.restrict(memory_files=limits.gpu)
 
 
 def change_uid(uid: int) -> None:

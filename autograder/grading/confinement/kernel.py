@@ -2,10 +2,12 @@
 
 import ctypes
 import os
+from pathlib import Path
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
+PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_SET_CHILD_SUBREAPER = 36
@@ -39,3 +41,14 @@ def unshare(flags: int) -> None:
 def setns(descriptor: int, kind: int) -> None:
     """setns(2)."""
     check(libc.setns(descriptor, kind))
+
+
+def mount(kind: str, target: Path, flags: int, options: str = "") -> None:
+    """mount(2), of something that has no source."""
+    arguments = [kind.encode(), os.fsencode(target), kind.encode()]
+    check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()))
+
+
+def unmount(target: Path, flags: int) -> None:
+    """umount2(2)."""
+    check(libc.umount2(os.fsencode(target), ctypes.c_int(flags)))

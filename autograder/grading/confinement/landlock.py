@@ -18,6 +18,7 @@ REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG = 1 << 4, 1 << 5, 1 << 7, 1 << 8
 TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
 FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
 READ = READ_FILE | READ_DIR
+DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEVICE
 WRITE = READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | TRUNCATE
 
 
@@ -36,13 +37,19 @@ def handled_rights(abi: int) -> tuple[int, int, int]:
     return files, 3 * (abi >= 4), 3 * (abi >= 6)
 
 
-def prepare(listable: Iterable[Path], readable: Iterable[Path], writable: Iterable[Path]) -> int:
+def prepare(
+    listable: Iterable[Path],
+    readable: Iterable[Path],
+    writable: Iterable[Path],
+    devices: Iterable[Path] = (),
+) -> int:
     """Rules that leave only these files; made while all of them can still be reached."""
     files, network, scoped = handled_rights(version())
     attributes = struct.pack("=QQQ", files, network, scoped)
     size = 24 if scoped else 16 if network else 8
     ruleset = syscall(CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
-    for paths, rights in ((listable, READ_DIR), (readable, READ), (writable, WRITE)):
+    rules = ((listable, READ_DIR), (readable, READ), (writable, WRITE), (devices, DEVICE))
+    for paths, rights in rules:
         for path in paths:
             allow(ruleset, path, rights & files)
     return ruleset

@@ -1,5 +1,6 @@
 """Resource limits of a child."""
 
+import os
 import resource
 from contextlib import suppress
 from pathlib import Path
@@ -7,22 +8,39 @@ from pathlib import Path
 PROCESSES = 64
 FILE_BYTES = 32 * 1024 * 1024
 DESCRIPTORS = 128
+FIRST_TO_GO = "1000"
 
 
-def set_limits(memory_mb: int, cpu_seconds: float, processes: bool) -> None:
-    """Bound memory, CPU time, processes, files and descriptors, for good."""
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = False) -> None:
+    """Bound memory, CPU time, processes of this user, files and descriptors, for good.
+
+    With a GPU, addresses can't be bounded: CUDA reserves more than any machine has. What can be
+    written to in private is bounded instead.
+    """
+    pages = list(map(int, Path("/proc/self/statm").read_text().split()))
+    mapped = pages[5 if gpu else 0] * resource.getpagesize()
     bounds = {
-        resource.RLIMIT_AS: mapped + memory_mb * 1024 * 1024,
+        resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS: mapped + memory_mb * 1024 * 1024,
         resource.RLIMIT_CPU: int(cpu_seconds) + 1,
         resource.RLIMIT_FSIZE: FILE_BYTES,
         resource.RLIMIT_NOFILE: DESCRIPTORS,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_NPROC: processes,
     }
-    if processes:  # counted by uid, so only where the uid is the child's own
-        bounds[resource.RLIMIT_NPROC] = PROCESSES
     for limit, value in bounds.items():
         with suppress(ValueError, OSError):  # an outer limit may already be lower
             resource.setrlimit(limit, (value, value))
+    with suppress(OSError):  # where memory runs out, the child is to die, and not the judge
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
+
+
+def tasks_of_this_user() -> int:
+    """How many processes and threads the user has who runs this."""
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            if folder.stat().st_uid == os.getuid():
+                count += len(os.listdir(folder / "task"))
+    return count

@@ -21,7 +21,19 @@ class ServerPlan(Record, frozen=True):
 
     libraries: list[str]
     forbidden: list[Forbidden]
-    other_uid: bool
+    folder: str  # the sandbox's own; to be removed if the judge is killed
+    uid: int | None  # of its children
+    memory_mb: int
+
+
+class Mechanisms(Record, frozen=True):
+    """What the kernel has let the fork server do, as it tells the judge once it is ready."""
+
+    network_namespace: bool
+    ipc_namespace: bool
+    pid_namespace: bool
+    homes_in_memory: bool
+    cgroups: dict[str, str]  # the folder of each control group that was joined
 
 
 class Attempts(Record, frozen=True):
@@ -29,4 +41,9 @@ class Attempts(Record, frozen=True):
 
     read: list[str]
     write_into: list[str]
-    connect_to: int
+    change: list[str]  # folders of the submission
+    connect_to: int  # a port of this machine
+    abstract: str  # the name of an abstract socket
+    signal: int  # the judge's process
+    memory_mb: int
+    devices: list[str]  # of GPUs, when none was asked for

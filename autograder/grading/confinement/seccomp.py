@@ -1,6 +1,11 @@
 """seccomp: system calls that student code never needs answer "not permitted".
 
-The filter is written as BPF and set with prctl, since libseccomp is not on every machine.
+The filter is written here as BPF and set with prctl, not made by libseccomp (pyseccomp): that
+library is not on every machine, and a list of numbers with two questions about arguments needs no
+compiler. It denies what is named and allows the rest, since NumPy, PyTorch and the C library make
+calls that differ from version to version. Files, signals and other processes are for Landlock, the
+uid and the namespaces; this filter takes away the network, other programs, memory that outlives a
+process, and parts of the kernel where holes have been found.
 """
 
 import ctypes
@@ -8,32 +13,68 @@ import errno
 import platform
 import struct
 
-from autograder.grading.confinement.kernel import PR_SET_SECCOMP, prctl
+from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl
 
 FILTER_MODE = 2
 RETURN_ALLOW = 0x7FFF0000
 RETURN_ERROR = 0x00050000 | errno.EPERM
+RETURN_UNKNOWN = 0x00050000 | errno.ENOSYS
 RETURN_KILL = 0x80000000
-LOAD, JUMP_IF_EQUAL, JUMP_IF_ABOVE, RETURN = 0x20, 0x15, 0x35, 0x06
-SYSCALL_OFFSET, ARCHITECTURE_OFFSET = 0, 4
+LOAD, RETURN = 0x20, 0x06
+JUMP_IF_EQUAL, JUMP_IF_ABOVE, JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
+SYSCALL_OFFSET, ARCHITECTURE_OFFSET, FIRST_ARGUMENT_OFFSET = 0, 4, 16
 X32_BIT = 0x40000000
+NEW_NAMESPACES = 0x7E020000  # the flags of clone that make namespaces
+PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 # name: (number on x86_64, number on aarch64)
-DENIED = {
+NETWORK = {
     "socket": (41, 198),
+}
+PROGRAMS = {
     "execve": (59, 221),
     "execveat": (322, 281),
+}
+OTHER_PROCESSES = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
     "kcmp": (312, 272),
     "pidfd_getfd": (438, 438),
+}
+# What would outlive a test, or hold memory that no limit counts.
+SHARED_MEMORY = {
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "memfd_secret": (447, 447),
+}
+MEMORY_FILES = {
+    "memfd_create": (319, 279),
+}
+PLACES = {
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
     "chroot": (161, 51),
     "unshare": (272, 97),
     "setns": (308, 268),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+}
+KERNEL = {
     "keyctl": (250, 219),
     "add_key": (248, 217),
     "request_key": (249, 218),
@@ -43,38 +84,74 @@ DENIED = {
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
-    "open_by_handle_at": (304, 265),
     "init_module": (175, 105),
     "finit_module": (313, 273),
+    "delete_module": (176, 106),
     "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
     "reboot": (169, 142),
     "swapon": (167, 224),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsmount": (432, 432),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "syslog": (103, 116),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "lookup_dcookie": (212, 18),
+    "vhangup": (153, 58),
 }
-ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+DENIED = {**NETWORK, **PROGRAMS, **OTHER_PROCESSES, **SHARED_MEMORY, **PLACES, **KERNEL}
+CLONE, CLONE3, PRCTL = (56, 220), (435, 435), (157, 167)
 
 
 def supported() -> bool:
     """Whether the numbers above are known for this machine's processor."""
-    return platform.machine() in ARCHITECTURES
+    return platform.machine() in PROCESSORS
 
 
-def program() -> bytes:
-    """The filter, one instruction of 8 bytes after the other."""
-    architecture, column = ARCHITECTURES[platform.machine()]
-    numbers = sorted(entry[column] for entry in DENIED.values())
+def number_of(name: str) -> int:
+    """The number of a denied call on this machine."""
+    return {**DENIED, **MEMORY_FILES}[name][PROCESSORS[platform.machine()][1]]
+
+
+def program(memory_files: bool = False) -> bytes:
+    """The filter, one instruction of 8 bytes after the other.
+
+    memory_files: whether memfd_create is allowed. CUDA shares memory through such files.
+    """
+    architecture, column = PROCESSORS[platform.machine()]
+    denied = DENIED if memory_files else {**DENIED, **MEMORY_FILES}
+    numbers = sorted(entry[column] for entry in denied.values())
 
     def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("=HBBI", code, if_true, if_false, value)
+
+    def first_argument(call: int, code: int, value: int) -> list[bytes]:
+        """Deny a call by its first argument; allow it otherwise."""
+        return [
+            instruction(JUMP_IF_EQUAL, call, if_false=4),
+            instruction(LOAD, FIRST_ARGUMENT_OFFSET),
+            instruction(code, value, if_false=1),
+            instruction(RETURN, RETURN_ERROR),
+            instruction(RETURN, RETURN_ALLOW),
+        ]
 
     lines = [
         instruction(LOAD, ARCHITECTURE_OFFSET),
         instruction(JUMP_IF_EQUAL, architecture, if_true=1),
         instruction(RETURN, RETURN_KILL),
         instruction(LOAD, SYSCALL_OFFSET),
-        instruction(JUMP_IF_ABOVE, X32_BIT, if_true=len(numbers) + 1),
+        instruction(JUMP_IF_ABOVE, X32_BIT, if_false=1),
+        instruction(RETURN, RETURN_ERROR),
+        *first_argument(CLONE[column], JUMP_IF_ANY_BIT, NEW_NAMESPACES),
+        # A child that unset this could outlive a fork server that is killed.
+        *first_argument(PRCTL[column], JUMP_IF_EQUAL, PR_SET_PDEATHSIG),
+        # Its flags lie in memory, where a filter can't look; the C library then uses clone.
+        instruction(JUMP_IF_EQUAL, CLONE3[column], if_false=1),
+        instruction(RETURN, RETURN_UNKNOWN),
     ]
     for index, number in enumerate(numbers):
         lines.append(instruction(JUMP_IF_EQUAL, number, if_true=len(numbers) - index))
@@ -82,9 +159,9 @@ def program() -> bytes:
     return b"".join(lines)
 
 
-def restrict() -> None:
+def restrict(memory_files: bool = False) -> None:
     """Set the filter for this process and all that it starts. Needs no_new_privs."""
-    code = ctypes.create_string_buffer(program())
+    code = ctypes.create_string_buffer(program(memory_files))
     header = ctypes.create_string_buffer(
         struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
     )

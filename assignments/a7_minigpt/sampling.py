@@ -1,0 +1,175 @@
+"""Assignment 7, exercises 7.7 and 7.8: text from a model, token by token, then with a cache.
+
+Conventions
+    A prompt is an int64 tensor of one axis, with at least one id. So is what comes out.
+    generate and generate_cached run the model in evaluation mode and without gradients
+    (Evaluation), and leave it in the mode in which it was. forward_cached takes it as it is.
+    All random numbers come from the generator; None means PyTorch's own.
+    Bad input raises ValueError.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assignments.a7_minigpt.model import GPT, GPTConfig
+
+
+class Evaluation:
+    """Given: a model in evaluation mode without gradients, inside a with block."""
+
+    def __init__(self, model: GPT) -> None:
+        self.model = model
+        self.no_grad = torch.no_grad()
+
+    def __enter__(self) -> None:
+        self.was_training = self.model.training
+        self.model.eval()
+        self.no_grad.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.no_grad.__exit__(*error)
+        self.model.train(self.was_training)
+
+
+def check_prompt(prompt: Int[Tensor, " t"], length: int) -> None:
+    """Given: raise ValueError unless the prompt is ids, at least one, and length is 0 or more."""
+    if not isinstance(prompt, Tensor) or prompt.dtype != torch.int64 or prompt.ndim != 1:
+        raise ValueError("a prompt is a tensor of int64 with one axis")
+    if len(prompt) == 0:
+        raise ValueError("the prompt is empty: a model needs something to go on from")
+    if length < 0:
+        raise ValueError(f"length must be at least 0, got {length}")
+
+
+# Exercise 7.7
+
+
+def next_probabilities(
+    logits: Float[Tensor, " vocabulary"],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Float[Tensor, " vocabulary"]:
+    """How likely each token is to be drawn as the next one. The sum is 1.
+
+    In this order:
+    1. The softmax of logits / temperature. At temperature 0 the likeliest token gets 1 and the
+       others get 0.
+    2. top_k: only the k likeliest tokens stay; the others get 0. None, or a k above the vocabulary,
+       keeps all. What stays is scaled to a sum of 1.
+    3. top_p: of these, going from the likeliest down, tokens stay until their sum is at least
+       top_p; so at least one does, and the one that reaches top_p is the last. None keeps all. What
+       stays is scaled to a sum of 1.
+    Of equally likely tokens any may win.
+    Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
+    """
+    raise NotImplementedError("next_probabilities: exercise 7.7 is yours to write")
+
+
+def next_window(window: list[int], token: int, context: int) -> list[int]:
+    """The tokens that the model looks at once another one is there.
+
+    The token is appended. But if the window is full, with context tokens, only its newest
+    context // 2 tokens are kept first: the oldest half is dropped. Returns a new list.
+
+    Dropping one token at a time would move all others to other places each time. Dropping half
+    does so once in a while: that is what makes a cache possible in 7.8.
+    """
+    raise NotImplementedError("next_window: exercise 7.7 is yours to write")
+
+
+def first_window(prompt: Int[Tensor, " t"], context: int) -> list[int]:
+    """Given: the window after a prompt, as if its tokens had come one after another."""
+    window: list[int] = []
+    for token in prompt.tolist():
+        window = next_window(window, token, context)
+    return window
+
+
+def draw(p: Float[Tensor, " vocabulary"], generator: torch.Generator | None) -> int:
+    """Given: one token, drawn with these probabilities."""
+    return int(torch.multinomial(p.cpu(), 1, generator=generator))
+
+
+def generate(
+    model: GPT,
+    prompt: Int[Tensor, " t"],
+    length: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Int[Tensor, " t+length"]:
+    """The prompt, and length more tokens, each drawn after those before it.
+
+    For each new token the model reads the whole window (first_window of the prompt, then
+    next_window). The scores of the window's last place are those of the next token; from
+    next_probabilities of them, draw takes it. At temperature 0 it is the likeliest one.
+    Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
+    length, and, if length is at least 1, for ids of the window that are out of range and settings
+    that next_probabilities refuses. A length of 0 returns the prompt.
+    """
+    check_prompt(prompt, length)
+    raise NotImplementedError("generate: exercise 7.7 is yours to write")
+
+
+# Exercise 7.8
+
+
+class KVCache:
+    """The keys and values of the tokens that a model has read so far, for each of its layers.
+
+    cache.length: how many tokens that are. A new cache is empty.
+    """
+
+    def __init__(self, config: GPTConfig) -> None:
+        self.config = config
+        raise NotImplementedError("KVCache.__init__: exercise 7.8 is yours to write")
+
+    @property
+    def length(self) -> int:
+        """How many tokens the last layer holds keys and values of."""
+        raise NotImplementedError("KVCache.length: exercise 7.8 is yours to write")
+
+    def extend(
+        self, layer: int, k: Float[Tensor, "n heads t size"], v: Float[Tensor, "n heads t size"]
+    ) -> tuple[Float[Tensor, "n heads all size"], Float[Tensor, "n heads all size"]]:
+        """Append the keys and values of t further tokens to a layer; return all that it holds.
+
+        What was returned before stays as it is. Raises ValueError if the layer would hold more than
+        config.context tokens.
+        """
+        raise NotImplementedError("KVCache.extend: exercise 7.8 is yours to write")
+
+
+def forward_cached(
+    model: GPT, tokens: Int[Tensor, "n t"], cache: KVCache
+) -> Float[Tensor, "n t vocabulary"]:
+    """The scores after each of t further tokens, which follow those that the cache holds.
+
+    They are what model gives for all tokens so far, at the last t places; but only the new tokens
+    go through the layers. Their places start at cache.length. Afterwards the cache holds them too.
+    The work of a Block is done here part by part: attention.project gives the new queries, keys and
+    values; the cache gives all keys and values; attention.attend does the rest.
+    Raises ValueError, as model.embed does, for more tokens than the context has room for.
+    """
+    raise NotImplementedError("forward_cached: exercise 7.8 is yours to write")
+
+
+def generate_cached(
+    model: GPT,
+    prompt: Int[Tensor, " t"],
+    length: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Int[Tensor, " t+length"]:
+    """What generate gives for the same generator, but each token goes through the model once.
+
+    Only when the window is full and its oldest half is dropped, all places change: then the cache
+    is filled anew, with the whole window. Raises what generate raises.
+    """
+    check_prompt(prompt, length)
+    raise NotImplementedError("generate_cached: exercise 7.8 is yours to write")

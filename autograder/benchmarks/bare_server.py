@@ -1,0 +1,65 @@
+"""A fork server whose children have no protection at all: the yardstick of what protection costs.
+
+Run as `python -m autograder.benchmarks.bare_server DESCRIPTOR`, with the benchmark's own code only.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+import msgpack
+import msgspec
+
+from autograder.grading.child import Child
+from autograder.grading.confinement.plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.server import MESSAGE_BYTES, Server, preload
+from common.forbidden import Guard
+
+
+class BareServer(Server):
+    """Forks, and does nothing else."""
+
+    def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
+        self.control = control
+        self.guard = Guard(plan.forbidden)
+        self.guard.family(plan.forbidden)
+
+    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                Child(socket.socket(fileno=channel), plan, self.guard).serve()
+            finally:
+                os._exit(0)
+        os.close(channel)
+        os.close(output)
+        return {"pid": pid}
+
+    def end(self, pid: int) -> dict[str, int]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _, status, usage = os.wait4(pid, 0)
+        return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
+
+
+def main() -> None:
+    """Load the libraries, and serve."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
+    preload(plan.libraries)
+    server = BareServer(control, plan)
+    gc.collect()
+    gc.freeze()
+    nothing = Mechanisms(False, False, False, homes_in_memory=True, cgroups={})
+    control.send(msgpack.packb(msgspec.to_builtins(nothing)))
+    with suppress(ConnectionError):
+        server.answer_requests()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""How many hostile submissions get something out of other graders, and out of this one."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.table import Table
+
+from autograder.benchmarks.elsewhere.graders import GradescopeUtils, Harm, OtherGrader, Otter
+from autograder.packaging.build import DIST
+from autograder.proving.hostile.corpus import BOAST, Entry, read_corpus
+from autograder.proving.hostile.lane import Lane
+from common.assignment import load_assignment
+
+OTTER = "otter-grader[grading]==7.0.0"
+OTTER_VENV = DIST / "otter-venv"
+ASSIGNMENT = "a1"
+AT_ONCE = 2
+HERE = "conv2gpt"
+COLUMNS = (
+    *("unearned points", "secret shown", "forbidden deed", "no full result", "left behind"),
+    "any of these",
+)
+
+
+def entries() -> list[Entry]:
+    """The part of the corpus that means the same to other graders."""
+    return [entry for entry in read_corpus() if entry.elsewhere]
+
+
+def otter_python(given: Path | None = None) -> Path | None:
+    """A Python that has otter-grader: of the given environment, of this one, or of dist/."""
+    places = [given] if given else [Path(sys.prefix), OTTER_VENV]
+    for place in places:
+        python = place / "bin" / "python"
+        if python.is_file() and has_otter(python):
+            return python
+    return None
+
+
+def has_otter(python: Path) -> bool:
+    """Whether that Python finds otter-grader."""
+    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('otter') is None)"
+    return subprocess.run([python, "-c", look], check=False).returncode == 0
+
+
+def install_otter() -> Path:
+    """An environment with otter-grader in dist/, which takes some minutes and 500 MB."""
+    subprocess.run([sys.executable, "-m", "venv", OTTER_VENV], check=True)
+    pip = str(OTTER_VENV / "bin" / "pip")
+    subprocess.run([pip, "install", "-q", OTTER, f"numpy=={version('numpy')}"], check=True)
+    return OTTER_VENV
+
+
+def harms_elsewhere(grader: OtherGrader, chosen: list[Entry]) -> dict[str, Harm]:
+    """What each entry gets from another grader. The submission is the attack alone."""
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
+        harms = pool.map(lambda entry: grader.grade(entry.file.read_text("utf-8")), chosen)
+        return dict(zip((entry.name for entry in chosen), harms, strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C doesn't wait for those that have not begun
+
+
+def harms_here(chosen: list[Entry]) -> dict[str, Harm]:
+    """What each entry gets from this grader, beyond what its honest part earns."""
+    harms = {}
+    with Lane(load_assignment(ASSIGNMENT)) as lane:
+        points = {test.name: test.points for test in lane.roster}
+        for entry in chosen:
+            graded = lane.grade(entry)
+            text = graded.results.decode()
+            harms[entry.name] = Harm(
+                points=sum(points[name] for name in graded.passed - entry.earned_tests),
+                secret=any(word in text for word in lane.canaries.values()),
+                deed=BOAST in text,
+                lost=not graded.content["extra_data"]["finished"],
+                left=bool(graded.survivors or graded.strays or graded.changes),
+            )
+    return harms
+
+
+def compare(
+    otter: Path | None, tell: Callable[[str], None]
+) -> tuple[Table, dict[str, dict[str, Harm]]]:
+    """The comparison as a table, and by grader and submission."""
+    chosen = entries()
+    table = Table(title=f"{len(chosen)} hostile submissions that solve nothing, and what they get")
+    table.add_column("grader")
+    for column in COLUMNS:
+        table.add_column(column, justify="right")
+    found: dict[str, dict[str, Harm]] = {}
+    for grader in (GradescopeUtils(), Otter(otter)):
+        tell(grader.name)
+        if reason := grader.missing():
+            table.add_row(grader.name, reason)
+            continue
+        found[grader.name] = harms_elsewhere(grader, chosen)
+    tell(HERE)
+    found[HERE] = harms_here(chosen)
+    for name, harms in found.items():
+        table.add_row(name, *counts(harms))
+    return table, found
+
+
+def counts(harms: dict[str, Harm]) -> list[str]:
+    """How many submissions got each kind of thing, and how many got any."""
+    kinds: list[Callable[[Harm], object]] = [
+        lambda harm: harm.points,
+        lambda harm: harm.secret,
+        lambda harm: harm.deed,
+        lambda harm: harm.lost,
+        lambda harm: harm.left,
+        bool,
+    ]
+    return [str(sum(bool(kind(harm)) for harm in harms.values())) for kind in kinds]

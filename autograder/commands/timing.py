@@ -1,0 +1,46 @@
+"""The command that times a submission."""
+
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from autograder.commands.grading import OUT, writable
+from autograder.grading.intake import take
+from autograder.timing.report import print_speed
+from autograder.timing.speed import Order, measure
+from common.assignment import load_assignment
+from common.semester import read_semester
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--repeats", default=20, show_default=True, help="Runs of each that are timed.")
+@click.option("--peak-flops", type=float, help="FLOPs per second of the device, to tell the MFU.")
+@click.option("--json", "out", type=OUT, callback=writable, help="Write all figures here.")
+@click.option("--unsafe", is_flag=True, help="Measure even where the machine can't protect us.")
+def time(
+    assignment: str,
+    path: Path,
+    device: str,
+    repeats: int,
+    peak_flops: float | None,
+    out: Path | None,
+    unsafe: bool,
+) -> None:
+    """Time a submission's training step and generation beside a yardstick on PyTorch's layers."""
+    chosen = load_assignment(assignment)
+    order = Order(device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16))
+    console = Console()
+    submission = take(path, chosen)
+    with console.status(f"timing {chosen.short} on {device}, beside the yardstick"):
+        speed = measure(chosen, submission, order)
+    for note in submission.notes:
+        console.print(note)
+    print_speed(speed, console)
+    if out:
+        out.write_bytes(msgspec.json.format(msgspec.json.encode(speed)) + b"\n")
+        console.print(f"Written: {out}")

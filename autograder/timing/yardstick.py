@@ -1,0 +1,161 @@
+"""The yardstick for assignment 7's speed: a GPT built on PyTorch's own nn.TransformerEncoderLayer.
+
+It is the judge's. Its weights can be copied into a student's model, which must then compute the
+same losses and the same tokens.
+"""
+
+import copy
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+LEARNING_RATE, WEIGHT_DECAY, BETAS, CLIP = 1e-3, 0.1, (0.9, 0.95), 1.0
+# Names in nn.TransformerEncoderLayer, and in a student's block.
+NAMES = {
+    "norm1": "norm1",
+    "self_attn.in_proj_": "attention.qkv.",
+    "self_attn.out_proj": "attention.out",
+    "norm2": "norm2",
+    "linear1": "mlp.up",
+    "linear2": "mlp.down",
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a model is, and how much it is given at a time."""
+
+    vocabulary: int
+    context: int
+    layers: int
+    heads: int
+    width: int
+    batch: int
+    new_tokens: int  # of one generation: more than the context, so that its oldest half is dropped
+
+    @property
+    def flops_per_token(self) -> int:
+        """FLOPs of a training step for each token: the matrix products, forward and backward."""
+        dense, scores = 24 * self.width**2, 4 * self.context * self.width
+        return 3 * (self.layers * (dense + scores) + 2 * self.width * self.vocabulary)
+
+
+SIZES = {
+    "cpu": Sizes(65, context=64, layers=4, heads=4, width=128, batch=12, new_tokens=96),
+    "cuda": Sizes(65, context=256, layers=6, heads=6, width=384, batch=64, new_tokens=384),
+}
+
+
+class Yardstick(nn.Module):
+    """Pre-norm, exact GELU, learned positions, output tied to the token embedding, no dropout."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.tokens = nn.Embedding(sizes.vocabulary, sizes.width)
+        self.places = nn.Embedding(sizes.context, sizes.width)
+        layer = nn.TransformerEncoderLayer(
+            sizes.width,
+            sizes.heads,
+            4 * sizes.width,
+            dropout=0.0,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
+        )
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(sizes.layers))
+        self.last = nn.LayerNorm(sizes.width)
+        for values in self.parameters():
+            if values.ndim == 2:
+                nn.init.normal_(values, std=0.02)
+
+    def scatter(self) -> None:
+        """Draw weights that are so large that each token hangs on all tokens before it.
+
+        What a trained model says next may hang on the last token alone, and then reading no more
+        than that would give the same text.
+        """
+        for values in self.parameters():
+            if values.ndim == 2:
+                nn.init.normal_(values, std=2 / math.sqrt(self.sizes.width))
+
+    def forward(self, x: Any) -> Any:
+        """The scores of the next token, (n, t, vocabulary)."""
+        count = x.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(count, device=x.device)
+        out = self.tokens(x) + self.places.weight[:count]
+        for layer in self.layers:
+            out = layer(out, src_mask=mask, is_causal=True)
+        return self.last(out) @ self.tokens.weight.T
+
+    def students_weights(self) -> dict[str, Any]:
+        """All weights, under the names that a student's GPT has for them."""
+        weights = {
+            "token_embedding.weight": self.tokens.weight,
+            "position_embedding.weight": self.places.weight,
+            "norm.weight": self.last.weight,
+            "norm.bias": self.last.bias,
+        }
+        for number, layer in enumerate(self.layers):
+            for name, value in layer.named_parameters():
+                ours = next(prefix for prefix in NAMES if name.startswith(prefix))
+                weights[f"blocks.{number}.{NAMES[ours]}{name.removeprefix(ours)}"] = value
+        return {name: value.detach().cpu() for name, value in weights.items()}
+
+
+class Trainer:
+    """The yardstick's training: AdamW, fused, with weight decay on matrices alone."""
+
+    def __init__(self, model: Yardstick, autocast: bool) -> None:
+        self.model = model
+        self.autocast = autocast
+        weights = list(model.parameters())
+        decays = {True: WEIGHT_DECAY, False: 0.0}
+        groups = [
+            {"params": [w for w in weights if (w.ndim > 1) == matrix], "weight_decay": decay}
+            for matrix, decay in decays.items()
+        ]
+        self.adam = torch.optim.AdamW(groups, lr=LEARNING_RATE, betas=BETAS, fused=True)
+
+    def step(self, batches: Iterable[tuple[Any, Any]]) -> float:
+        """One update from the mean gradient of all batches; the mean loss before it."""
+        pieces, losses = list(batches), []
+        self.adam.zero_grad()
+        for x, y in pieces:
+            with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.autocast):
+                scores = self.model(x)
+                loss = F.cross_entropy(scores.view(-1, scores.shape[-1]), y.view(-1)) / len(pieces)
+            loss.backward()
+            losses.append(loss.detach())
+        nn.utils.clip_grad_norm_(list(self.model.parameters()), CLIP)
+        self.adam.step()
+        return float(sum(losses))
+
+
+@torch.no_grad()
+def continue_greedily(model: Yardstick, prompt: list[int], count: int) -> tuple[list[int], float]:
+    """The prompt and the likeliest tokens after it, by reading the whole window for each.
+
+    A window that is full loses its oldest half. Also returns the narrowest lead that a token had
+    over the next best: with a narrow one, rounding could have decided otherwise.
+    """
+    model.eval()
+    found, window, lead = list(prompt), [*prompt], float("inf")
+    device = model.tokens.weight.device
+    leads = []
+    for _ in range(count):
+        scores = model(torch.tensor([window], device=device))[0, -1]
+        best = scores.topk(2)
+        leads.append(best.values[0] - best.values[1])
+        found.append(int(best.indices[0]))
+        if len(window) == model.sizes.context:
+            del window[: len(window) - len(window) // 2]
+        window.append(found[-1])
+    model.train()
+    lead = float(torch.stack(leads).min()) if leads else lead
+    return found, lead

@@ -1,0 +1,399 @@
+"""Assignment 7, exercises 7.2, 7.5 and 7.6: batches, the optimiser, and a training that can resume.
+
+Conventions
+    data is a text as ids: an int64 tensor of one axis, on the CPU. A model and its batches are on
+    the model's device; the model says which: next(model.parameters()).device.
+    Steps count from 1. Random windows of the text come from a torch.Generator on the CPU.
+    Only train, train_step and load_checkpoint change something: the model, and what steps it.
+    Bad input raises ValueError.
+"""
+
+import json
+import math
+import os
+import time
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from assignments.a7_minigpt.model import GPT
+from assignments.a7_minigpt.tokenizer import CharTokenizer
+from common.display import TrainingDisplay
+
+# Exercise 7.2
+
+
+def get_batch(
+    data: Int[Tensor, " length"],
+    batch_size: int,
+    block_size: int,
+    generator: torch.Generator,
+    device: str | torch.device = "cpu",
+) -> tuple[Int[Tensor, "batch_size block_size"], Int[Tensor, "batch_size block_size"]]:
+    """Random windows of a text, and for each of their places the token that comes next.
+
+    A window is block_size tokens in a row that have a token after them, so a text has
+    length - block_size windows. Each is equally likely for every row, whatever the other rows are.
+    Returns (x, y), int64, on the device: where row r of x is data[s : s + block_size], row r of y
+    is data[s + 1 : s + 1 + block_size]. All random numbers come from the generator.
+
+    On a GPU, both go through pinned memory and are copied with non_blocking=True, so that the
+    copy runs while the GPU computes.
+    Raises ValueError if the text has no window, and for sizes below 1.
+    """
+    # BEGIN SOLUTION
+    if batch_size < 1 or block_size < 1:
+        raise ValueError(f"sizes must be at least 1, got {batch_size} and {block_size}")
+    windows = len(data) - block_size
+    if windows < 1:
+        raise ValueError(f"a text of {len(data)} tokens has no window of {block_size} and one more")
+    starts = torch.randint(windows, (batch_size,), generator=generator)
+    places = starts[:, None] + torch.arange(block_size)  # (batch_size, block_size)
+    x, y = data[places], data[places + 1]
+    if torch.device(device).type == "cuda":
+        x, y = x.pin_memory(), y.pin_memory()
+    return x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+    # END SOLUTION
+
+
+# Exercise 7.5
+
+
+def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float = 0.0) -> float:
+    """The learning rate of a step: up in a straight line, then down along half a cosine wave.
+
+    peak * step / warmup for step = 1 ... warmup. From there it falls along a cosine: it is peak at
+    step warmup, half-way between peak and floor in the middle, and floor at step total. After
+    total it stays at floor. warmup may be 0: then the cosine starts from step 0.
+    Raises ValueError for a step below 1, a warmup below 0 or not below total, and unless
+    0 <= floor <= peak.
+    """
+    # BEGIN SOLUTION
+    if step < 1 or not 0 <= warmup < total:
+        raise ValueError(f"no learning rate for step {step}, warm-up {warmup}, {total} steps")
+    if not 0 <= floor <= peak:
+        raise ValueError(f"the floor lies between 0 and the peak, got {floor} and {peak}")
+    if step < warmup:
+        return step / warmup * peak
+    done = min((step - warmup) / (total - warmup), 1.0)  # 0 at the peak, 1 at the end
+    return floor + (peak - floor) * (1 + math.cos(math.pi * done)) / 2
+    # END SOLUTION
+
+
+def configure_optimizer(
+    model: nn.Module,
+    learning_rate: float,
+    weight_decay: float,
+    betas: tuple[float, float] = (0.9, 0.95),
+) -> torch.optim.Optimizer:
+    """AdamW (torch.optim.AdamW, its other settings as they come) for all parameters of a model.
+
+    Weight decay is for matrices alone, parameters with two axes or more. Biases and the gains of
+    norms have one axis, and are left to the gradient.
+    """
+    # BEGIN SOLUTION
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    free = [p for p in model.parameters() if p.ndim < 2]
+    groups = [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True)
+    # END SOLUTION
+
+
+def train_step(
+    model: GPT,
+    optimizer: torch.optim.Optimizer,
+    batches: list[tuple[Int[Tensor, "n t"], Int[Tensor, "n t"]]],
+    clip: float = 1.0,
+    autocast: bool = False,
+) -> float:
+    """One update of the model, from the gradients of all batches together.
+
+    batches: pairs (x, y) of one shape. Each goes through the model by itself, so a batch that
+    doesn't fit into memory can be cut into pieces. The update is the one that all rows as one batch
+    would give: their gradient is the mean over the batches. Gradients left over from before don't
+    count.
+    clip: if the norm of all gradients together is above it, they are scaled down to it. This is
+        done once, before the update.
+    autocast: whether forward and loss run under torch.autocast with bfloat16, for the model's
+        device. The weights stay as they are, and backward runs outside.
+    The model stays in the mode in which it is: training, or evaluation without dropout.
+    Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
+    empty list.
+    """
+    # BEGIN SOLUTION
+    if not batches:
+        raise ValueError("a step needs at least one batch")
+    device = next(model.parameters()).device.type
+    optimizer.zero_grad()
+    total = 0.0
+    for x, y in batches:
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=autocast):
+            _, loss = model(x, y)
+        loss = loss / len(batches)
+        loss.backward()
+        total += loss.item()
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return total
+    # END SOLUTION
+
+
+# Exercise 7.6
+
+
+class TrainConfig:
+    """Given: the settings of a training."""
+
+    def __init__(
+        self,
+        steps: int = 2000,
+        batch_size: int = 32,
+        micro_batches: int = 1,
+        peak: float = 2e-3,
+        floor: float = 2e-4,
+        warmup: int = 100,
+        weight_decay: float = 0.1,
+        clip: float = 1.0,
+        autocast: bool = False,
+        seed: int = 0,
+        evaluate_every: int = 0,
+        evaluate_batches: int = 20,
+        checkpoint: str = "",
+        save_every: int = 0,
+        stop: int | None = None,
+        resume: bool = False,
+    ) -> None:
+        """Raises ValueError for settings that make no sense.
+
+        batch_size: windows in each of the micro_batches of a step.
+        peak, floor, warmup: as learning_rate takes them; its total is steps.
+        evaluate_every: steps between two validations; 0: only after the last step.
+        evaluate_batches: batches of a validation.
+        checkpoint: the file for checkpoints; "" for none.
+        save_every: steps between two checkpoints; 0: only after the last step.
+        stop: the last step of this run; None: the last of all. The schedule is that of all steps.
+        resume: go on from the checkpoint, not from the start.
+        """
+        if min(steps, batch_size, micro_batches, evaluate_batches) < 1:
+            raise ValueError("steps, batch_size, micro_batches, evaluate_batches: at least 1 each")
+        if min(evaluate_every, save_every) < 0 or not 0 <= warmup < steps:
+            raise ValueError("evaluate_every, save_every, warmup: at least 0, warmup below steps")
+        if not 0 <= floor <= peak or clip <= 0 or weight_decay < 0:
+            raise ValueError("0 <= floor <= peak, clip above 0 and weight_decay at least 0, please")
+        if stop is not None and not 1 <= stop <= steps:
+            raise ValueError(f"stop must be from 1 to {steps}, got {stop}")
+        if resume and not checkpoint:
+            raise ValueError("resume needs a checkpoint to go on from")
+        self.steps = steps
+        self.batch_size = batch_size
+        self.micro_batches = micro_batches
+        self.peak = peak
+        self.floor = floor
+        self.warmup = warmup
+        self.weight_decay = weight_decay
+        self.clip = clip
+        self.autocast = autocast
+        self.seed = seed
+        self.evaluate_every = evaluate_every
+        self.evaluate_batches = evaluate_batches
+        self.checkpoint = checkpoint
+        self.save_every = save_every
+        self.stop = stop
+        self.resume = resume
+
+
+def estimate_loss(
+    model: GPT,
+    data: Int[Tensor, " length"],
+    batch_size: int,
+    batches: int,
+    generator: torch.Generator,
+) -> float:
+    """The mean loss over that many random batches of a text, as a float.
+
+    Windows are as long as the model's context, drawn by get_batch. The model is in evaluation mode
+    meanwhile, and afterwards in the mode in which it was. No gradients are computed.
+    Raises ValueError for sizes below 1, and for a text without a window.
+    """
+    if batches < 1:
+        raise ValueError(f"at least 1 batch is needed, got {batches}")
+    # BEGIN SOLUTION
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    total = 0.0
+    try:
+        with torch.no_grad():
+            for _ in range(batches):
+                x, y = get_batch(data, batch_size, model.config.context, generator, device)
+                total += model(x, y)[1].item()
+    finally:
+        model.train(was_training)
+    return total / batches
+    # END SOLUTION
+
+
+def save_checkpoint(
+    path: str | Path,
+    model: GPT,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    generator: torch.Generator,
+) -> None:
+    """Write all that a training needs to go on after that step, in the format of safetensors.
+
+    That is: the model's parameters, what the optimizer remembers of each (optimizer.state; nothing
+    before its first step), the step, and the states of the generator and of PyTorch's own random
+    numbers, from which dropout draws (torch.get_rng_state; for a model on a GPU also
+    torch.cuda.get_rng_state). Which names they have in the file is up to you. Only tensors and
+    short strings fit into that format, and that is its point: unlike a pickle, it runs no code when
+    it is read. A file that is there already is replaced.
+    """
+    # BEGIN SOLUTION
+    device = next(model.parameters()).device
+    tensors = {"generator": generator.get_state(), "torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        tensors["cuda"] = torch.cuda.get_rng_state(device)
+    for name, parameter in model.named_parameters():
+        tensors[f"model.{name}"] = parameter
+        for key, value in optimizer.state.get(parameter, {}).items():
+            tensors[f"optimizer.{key}.{name}"] = value
+    part = Path(f"{path}.part")
+    # Copies: safetensors refuses tensors that share memory.
+    copies = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+    save_file(copies, part, {"step": str(step)})
+    os.replace(part, path)  # a run that is killed while it writes leaves the old file whole
+    # END SOLUTION
+
+
+def load_checkpoint(
+    path: str | Path, model: GPT, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> int:
+    """Put everything back that save_checkpoint wrote, and return the step.
+
+    Raises ValueError, with the path in its message, for a file that is missing, that safetensors
+    can't read, that save_checkpoint didn't write, or that is of another model (names or shapes of
+    the parameters differ). In that case nothing has been changed.
+    """
+    # BEGIN SOLUTION
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            step = int((file.metadata() or {})["step"])
+        windows, numbers = tensors["generator"], tensors["torch"]
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint that can be read: {error}") from None
+    device, parameters = next(model.parameters()).device, dict(model.named_parameters())
+    stored = {name: value for name, value in tensors.items() if name.startswith("model.")}
+    wanted = {f"model.{name}": parameter.shape for name, parameter in parameters.items()}
+    if {name: value.shape for name, value in stored.items()} != wanted:
+        raise ValueError(f"{path} is a checkpoint of another model")
+    state: dict[nn.Parameter, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition(".")
+        if kind == "optimizer":
+            key, _, owner = rest.partition(".")
+            state.setdefault(parameters[owner], {})[key] = value.to(device)
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[f"model.{name}"])
+    optimizer.state.clear()
+    optimizer.state.update(state)
+    generator.set_state(windows)
+    torch.set_rng_state(numbers)
+    if device.type == "cuda" and "cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["cuda"], device)
+    return step
+    # END SOLUTION
+
+
+def train(
+    model: GPT,
+    data: Int[Tensor, " length"],
+    config: TrainConfig,
+    validation: Int[Tensor, " length"] | None = None,
+) -> dict[str, list]:
+    """Train a model on random windows of a text, with a progress bar.
+
+    1. Seed PyTorch (torch.manual_seed) and a new generator for the windows with config.seed, make
+       the optimiser, and if config.resume is set, load the checkpoint: the run then goes on after
+       its step as if it had never stopped, with the same numbers.
+    2. For each step: set the learning rate of all parameter groups, draw micro_batches batches of
+       batch_size windows, as long as the model's context, and call train_step in training mode.
+    3. After every evaluate_every steps and after the last, if there is a validation text: its
+       estimate_loss with a fresh generator, seeded with config.seed. So each validation looks at
+       the same windows, and training doesn't notice it.
+    4. After every save_every steps and after the last, if there is a checkpoint file: save.
+
+    "The last" is config.stop, or config.steps if that is None. The model is in evaluation mode
+    afterwards. The display (TrainingDisplay) shows the loss and tokens per second, and how long it
+    will take.
+
+    Returns a history of lists, one entry for each step of this run: "step", "loss" and
+    "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
+    Raises ValueError if a loss is not finite, with a message that names its step, as in "step 12",
+    and for a text, data or validation, that is too short for one window.
+    A run that resumes at its last step or later does nothing, and its lists are empty.
+    """
+    # BEGIN SOLUTION
+    torch.manual_seed(config.seed)
+    generator = torch.Generator().manual_seed(config.seed)
+    optimizer = configure_optimizer(model, config.peak, config.weight_decay)
+    done = load_checkpoint(config.checkpoint, model, optimizer, generator) if config.resume else 0
+    last = config.stop or config.steps
+    device, context = next(model.parameters()).device, model.config.context
+    tokens = config.micro_batches * config.batch_size * context
+    names = ("step", "loss", "learning_rate", "validation_step", "validation_loss")
+    history: dict[str, list] = {name: [] for name in names}
+
+    def is_due(step: int, every: int) -> bool:
+        return step == last or (every > 0 and step % every == 0)
+
+    model.train()
+    with TrainingDisplay(max(last - done, 0), "mini-GPT") as display:
+        for step in range(done + 1, last + 1):
+            start = time.perf_counter()
+            rate = learning_rate(step, config.peak, config.warmup, config.steps, config.floor)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            batches = [
+                get_batch(data, config.batch_size, context, generator, device)
+                for _ in range(config.micro_batches)
+            ]
+            loss = train_step(model, optimizer, batches, config.clip, config.autocast)
+            if not math.isfinite(loss):
+                raise ValueError(f"the loss of step {step} is {loss}")
+            for name, value in (("step", step), ("loss", loss), ("learning_rate", rate)):
+                history[name].append(value)
+            display.step(loss=loss, **{"tokens/s": tokens / (time.perf_counter() - start)})
+
+            if validation is not None and is_due(step, config.evaluate_every):
+                same = torch.Generator().manual_seed(config.seed)
+                sizes = config.batch_size, config.evaluate_batches
+                history["validation_step"].append(step)
+                history["validation_loss"].append(estimate_loss(model, validation, *sizes, same))
+                display.note(f"step {step}: validation loss {history['validation_loss'][-1]:.4f}")
+            if config.checkpoint and is_due(step, config.save_every):
+                save_checkpoint(config.checkpoint, model, optimizer, step, generator)
+    model.eval()
+    return history
+    # END SOLUTION
+
+
+# Exercise 7.10
+
+
+def export_model(model: GPT, tokenizer: CharTokenizer, folder: str | Path) -> None:
+    """Given: write what you submit for 7.10: checkpoint.safetensors and config.json in a folder."""
+    tensors = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
+    save_file(tensors, Path(folder) / "checkpoint.safetensors")
+    sizes = {name: getattr(model.config, name) for name in ("context", "layers", "heads", "width")}
+    content = json.dumps({"vocabulary": tokenizer.vocabulary, **sizes}, ensure_ascii=False)
+    (Path(folder) / "config.json").write_text(content, encoding="utf-8")

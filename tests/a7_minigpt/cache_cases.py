@@ -1,0 +1,185 @@
+"""How the tests of exercise 7.8 check the cache, and that it saves work."""
+
+import torch
+
+from common.checks import check_refused, check_unchanged
+from common.comparison import assert_close, assert_equal, check, unpack
+from common.modules import seed_torch
+from common.operations import call_each, call_each_held, fetch
+from common.timing import check_speed
+from common.torch_objects import torch_generator, vectors_through
+from tests.a7_minigpt.cases import (
+    LOGIT_AXES,
+    check_ids,
+    check_object,
+    check_same_weights,
+    draw_model,
+    draw_tokens,
+    draw_vectors,
+    expected_output,
+)
+from tests.a7_minigpt.sampling_cases import check_likeliest, windows_of
+
+HEAD_AXES = ("sequence", "head", "place", "feature")
+FASTER = 2
+TRIES, PATIENCE = 5, 30
+# The sizes of the CPU, but for the context.
+TIMED = {"vocabulary": 70, "context": 256, "layers": 4, "heads": 4, "width": 128}
+LENGTH = 256
+# How far from the likeliest a token may be, as a part of the largest score: float32 rounds.
+CLOSE = 1e-4
+
+
+def new_cache(student, model):
+    cache = student.sampling.KVCache(student.model.GPTConfig(**model.settings))
+    return check_object(cache, "what KVCache gives", "a cache")
+
+
+def check_cache(student, rng, pieces, n=2, dtype=torch.float64, **settings):
+    """Keys and values come back with all that came before, for each layer by itself."""
+    model = draw_model(rng, **settings)
+    heads, layers = model.settings["heads"], model.settings["layers"]
+    size = model.settings["width"] // heads
+    cache = new_cache(student, model)
+    assert_equal(cache.length, 0, what="the length of a new cache")
+    calls, parts = [], {layer: ([], []) for layer in range(layers)}
+    wanted = []
+    for t in pieces:
+        for layer in range(layers):
+            pair = [draw_vectors(rng, n, heads, t, size, dtype=dtype) for _ in "kv"]
+            calls.append((layer, *pair))
+            for kept, part in zip(parts[layer], pair, strict=True):
+                kept.append(part)
+            wanted.append([torch.cat(kept, dim=2) for kept in parts[layer]])
+    # The results are read after the last call: what was returned before must stay as it was.
+    for result, right in zip(call_each(cache.extend, calls), wanted, strict=True):
+        for name, actual, expected in zip(
+            ("keys", "values"), unpack(result, 2, "extend"), right, strict=True
+        ):
+            assert_close(actual, expected, f"the {name} of extend", HEAD_AXES)
+    assert_equal(cache.length, sum(pieces), what="the length of the cache")
+    room = model.settings["context"] - sum(pieces)
+    more = [draw_vectors(rng, n, heads, room + 1, size, dtype=dtype) for _ in "kv"]
+    check_refused("more tokens than the context", cache.extend, 0, *more)
+    check_unchanged("extend", new_cache(student, model).extend, 0, *calls[0][1:])
+
+
+def check_pieces(student, oracle, rng, model, n, pieces):
+    """Piece by piece, the scores are those of all tokens at once; each piece is read once."""
+    module, forward = model.on(student, dropout=0.5), student.sampling.forward_cached
+    cache, read = new_cache(student, model), 0
+    tokens = draw_tokens(rng, model.settings["vocabulary"], n, sum(pieces))
+    expected = expected_output(oracle, model, (tokens,))
+    module.eval()
+    for index, t in enumerate(pieces):
+        piece = tokens[:, read : read + t]
+        scores = forward(module, piece, cache)
+        right = expected[:, read : read + t]
+        assert_close(scores, right, f"the scores of piece {index} ({t} tokens)", LOGIT_AXES)
+        read += t
+        assert_equal(cache.length, read, what="the length of the cache")
+    check_same_weights(module, model.parameters, "forward_cached")
+    room = model.settings["context"] - read
+    wide = draw_tokens(rng, model.settings["vocabulary"], n, room + 1)
+    check_refused("more tokens than there is room for", forward, module, wide, cache)
+    wrong = torch.full((n, 1), model.settings["vocabulary"])
+    check_refused(
+        "an id that isn't in the vocabulary", forward, module, wrong, new_cache(student, model)
+    )
+    check_unchanged("forward_cached", forward, module, tokens, new_cache(student, model))
+
+
+def check_same_tokens(student, oracle, rng, model, prompts, length, seed):
+    """The tokens of generate, for the same generator, past the context too."""
+    module, sampling = model.on(student, dropout=0.5), student.sampling
+    vocabulary = model.settings["vocabulary"]
+    for index, size in enumerate(prompts):
+        module.train(index % 2 == 0)
+        prompt = draw_tokens(rng, vocabulary, size)
+        found = sampling.generate_cached(module, prompt, length, 0.0)
+        check_likeliest(oracle, model, found, prompt, length, "generate_cached")
+        for settings in ({"temperature": 2.0}, {"top_k": 4, "top_p": 0.9, "temperature": 1.3}):
+            texts = []
+            for function in (sampling.generate, sampling.generate_cached):
+                seed_torch(student, index)
+                generator = torch_generator(student, seed + index)
+                texts.append(function(module, prompt, length, **settings, generator=generator))
+            check_ids(texts[0], (size + length,), vocabulary, "What generate returns")
+            what = "what generate_cached gives, beside generate,"
+            assert_close(texts[1], texts[0], what=what, axes=("place",))
+        mode = index % 2 == 0
+        check(module.training is mode, "generate_cached must leave the model in its mode.")
+        check_unchanged("generate_cached", sampling.generate_cached, module, prompt, 2, 0.0)
+    check_same_weights(module, model.parameters, "generate_cached")
+
+
+def check_each_token_once(student, rng, model, size, length):
+    """Only new tokens go through the layers, but for windows that are begun anew."""
+    module, context = model.on(student), model.settings["context"]
+    prompt = draw_tokens(rng, model.settings["vocabulary"], size)
+    found = student.sampling.generate_cached(module, prompt, length, 0.0)
+    vocabulary = model.settings["vocabulary"]
+    check_ids(found, (size + length,), vocabulary, "What generate_cached returns")
+    windows = windows_of(found.tolist(), size, context)
+    allowed, before = len(windows[0]), windows[0]
+    for window in windows[1:]:
+        allowed += 1 if len(window) > len(before) else len(window)
+        before = window
+    allowed += 1  # whether the last token is read, too, though nothing comes after it
+    for part in ("blocks.0.mlp", f"blocks.{model.settings['layers'] - 1}.attention.qkv"):
+        arguments = (module, prompt, length, 0.0)
+        count = vectors_through(module, part, student.sampling.generate_cached, *arguments)
+        check(
+            count <= allowed,
+            "generate_cached lets tokens go through the layers again that the cache holds.",
+            f"{count} vectors went through {part}, and {allowed} would do.",
+        )
+
+
+def check_new_tokens_alone(student, rng, model, pieces):
+    """forward_cached lets only the new tokens go through the layers."""
+    module, cache = model.on(student), new_cache(student, model)
+    for t in pieces:
+        tokens = draw_tokens(rng, model.settings["vocabulary"], 2, t)
+        forward = student.sampling.forward_cached
+        count = vectors_through(module, "blocks.0.mlp", forward, module, tokens, cache)
+        check(
+            count <= 2 * t,
+            "forward_cached lets more than the new tokens go through the layers.",
+            f"{count} vectors went through an MLP, for {2 * t} new tokens.",
+        )
+
+
+def check_cache_speed(student, oracle, rng):
+    """With the cache, 256 tokens take at most half of the time without; they are the right ones."""
+    model = draw_model(rng, torch.float32, **TIMED)
+    module, generate = model.on(student), student.sampling.generate_cached
+    prompts = iter(rng.permutation(TIMED["vocabulary"]).tolist())
+
+    def prepare():
+        prompt = [next(prompts)]
+        yardstick = oracle.uncached_generation(TIMED, model.parameters, prompt, LENGTH)
+        calls = [(module, torch.tensor(prompt), LENGTH, 0.0)]
+        return lambda: (prompt, call_each_held(generate, calls)), yardstick
+
+    (prompt, results), _ = check_speed(
+        prepare,
+        bar=1 / FASTER,
+        tries=TRIES,
+        patience=PATIENCE,
+        sentence="generate_cached takes more than half of the time that it takes without a cache.",
+        help="Each token must go through the model once: its keys and values are in the cache.",
+    )
+    (found,) = fetch(results)
+    check_timed(oracle, model, prompt, found)
+
+
+def check_timed(oracle, model, prompt, found):
+    """Each token is the likeliest after those before it. They all fit into the context."""
+    shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
+    check_ids(found, shape, TIMED["vocabulary"], what)
+    check(found[: len(prompt)].tolist() == prompt, f"{what} must begin with the prompt.")
+    scores = expected_output(oracle, model, (found[None, :-1],))[0]
+    chosen = scores.gather(1, found[1:, None])[:, 0]
+    behind = float((scores.max(dim=1).values - chosen).max()) / float(scores.abs().max())
+    check(behind < CLOSE, "While timed, generate_cached gave a token that is not the likeliest.")

@@ -1,0 +1,238 @@
+"""What the tests of assignment 7 share: modules with parameters by name, and how one is checked."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from common.checks import check_unchanged, transposed
+from common.comparison import assert_close, check, kind_of
+from common.modules import compare_gradient, load_parameters, parameters_of, vjp
+from common.operations import call_each
+from common.values import Handle
+
+VECTOR_AXES = ("sequence", "place", "feature")
+LOGIT_AXES = ("sequence", "place", "id")
+SMALL = {"vocabulary": 7, "context": 6, "layers": 2, "heads": 2, "width": 8}
+SMALL_BLOCK = SMALL | {"context": 16}  # no test of a block has more places
+
+
+@dataclass(frozen=True)
+class Block:
+    """A module: its class, the sizes of its GPTConfig, and its parameters by name."""
+
+    kind: str
+    settings: dict
+    parameters: dict = field(repr=False)
+
+    @property
+    def dtype(self):
+        return next(iter(self.parameters.values())).dtype
+
+    def on(self, student, dropout=0.0):
+        """The student's module with these parameters."""
+        module = new_module(student, self.kind, dropout=dropout, **self.settings)
+        if self.dtype == torch.float64:
+            module.double()
+        load_parameters(module, self.parameters)
+        return module
+
+    def changed(self, **parameters):
+        """The same with other values for some parameters; dots are written as two underscores."""
+        others = {name.replace("__", "."): value for name, value in parameters.items()}
+        return Block(self.kind, self.settings, self.parameters | others)
+
+
+def new_module(student, kind, **settings):
+    module = getattr(student.model, kind)(student.model.GPTConfig(**settings))
+    return check_object(module, f"what {kind} gives", "a module")
+
+
+def check_object(value, what, kind):
+    """An object that stays with the student's code, not a number, a list or None."""
+    check(
+        isinstance(value, Handle),
+        f"{what[0].upper()}{what[1:]} must be {kind}, but it is {kind_of(value)}.",
+        help="Is the return statement missing?" if value is None else "",
+    )
+    return value
+
+
+# The names and shapes that the docstrings give.
+
+
+def inside(prefix, shapes):
+    return {f"{prefix}.{name}": shape for name, shape in shapes.items()}
+
+
+def dense(name, rows, columns):
+    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+
+
+def shapes_of(kind, settings):
+    """The parameters of a module by name, with their shapes."""
+    d = settings["width"]
+    if kind == "CausalSelfAttention":
+        return dense("qkv", 3 * d, d) | dense("out", d, d)
+    if kind == "MLP":
+        return dense("up", 4 * d, d) | dense("down", d, 4 * d)
+    norm = {"weight": (d,), "bias": (d,)}
+    if kind == "Block":
+        attention, mlp = shapes_of("CausalSelfAttention", settings), shapes_of("MLP", settings)
+        shapes = inside("norm1", norm) | inside("attention", attention)
+        return shapes | inside("norm2", norm) | inside("mlp", mlp)
+    shapes = {
+        "token_embedding.weight": (settings["vocabulary"], d),
+        "position_embedding.weight": (settings["context"], d),
+    }
+    for index in range(settings["layers"]):
+        shapes |= inside(f"blocks.{index}", shapes_of("Block", settings))
+    return shapes | inside("norm", norm)
+
+
+def draw_block(rng, kind, dtype=torch.float64, **settings):
+    """Random weights, and biases and gains that are far from 0 and from 1."""
+    settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
+    for name, shape in shapes_of(kind, settings).items():
+        if len(shape) == 1:
+            values = rng.uniform(0.4, 0.9, size=shape) * rng.choice([-1, 1], size=shape)
+        else:
+            values = rng.normal(scale=1.3 / math.sqrt(shape[1]), size=shape)
+        if "qkv" in name:  # weights near 0 and 1 would have next to no gradient
+            values[: 2 * shape[0] // 3] /= 2
+        parameters[name] = torch.from_numpy(values).to(dtype)
+    return Block(kind, settings, parameters)
+
+
+def draw_model(rng, dtype=torch.float64, **settings):
+    return draw_block(rng, "GPT", dtype, **settings)
+
+
+def silent_block(kind, **settings):
+    """Parameters of zero and gains of one: nothing is added to what runs past the parts."""
+    settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
+    for name, shape in shapes_of(kind, settings).items():
+        *_, owner, kind_of_values = f".{name}".split(".")
+        gain = kind_of_values == "weight" and owner.startswith("norm")
+        parameters[name] = (torch.ones if gain else torch.zeros)(shape, dtype=torch.float64)
+    return Block(kind, settings, parameters)
+
+
+def draw_vectors(rng, *shape, dtype=torch.float64):
+    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
+
+
+def draw_tokens(rng, vocabulary, *shape):
+    return torch.from_numpy(rng.integers(vocabulary, size=shape))
+
+
+def view_of(values):
+    """The same numbers, laid out in memory from the last axis to the first."""
+    return torch.from_numpy(transposed(values.numpy()))
+
+
+def first_of(result):
+    """The first of several values, or the value itself."""
+    return next(iter(result), None) if isinstance(result, tuple | list) else result
+
+
+def check_ids(values, shape, vocabulary, what):
+    """Ids of a vocabulary, as int64, in a tensor of that shape."""
+    check(
+        isinstance(values, torch.Tensor)
+        and values.dtype == torch.int64
+        and values.shape == shape
+        and bool(((values >= 0) & (values < vocabulary)).all()),
+        f"{what} must be a tensor of ids, int64, in the right shape.",
+    )
+    return values
+
+
+def expected_output(oracle, block, inputs):
+    return oracle.output(block.kind, block.settings, block.parameters, inputs)
+
+
+def compare(out, expected, situation, tolerance=None):
+    axes = VECTOR_AXES if expected.ndim == 3 else None
+    assert_close(out, expected, f"out ({situation})", axes, tolerance)
+
+
+def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=None):
+    """The output, and the gradients of all inputs and parameters under a random one, too.
+
+    A GPT returns a loss beside its output: without targets it is None.
+    """
+    expected = expected_output(oracle, block, inputs)
+    upstream = draw_vectors(rng, *expected.shape, dtype=block.dtype)
+    wanted, wanted_parameters = oracle.gradients(
+        block.kind, block.settings, block.parameters, inputs, upstream
+    )
+    outputs, gradients, parameters = vjp(block.on(student), inputs, [upstream])
+    compare(first_of(outputs), expected, situation, tolerance)
+    pairs = {}
+    for actual, right in zip(gradients, wanted, strict=True):
+        if right is not None:
+            pairs["x"] = actual, right
+    compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
+
+
+def compare_gradients(gradients, wanted, situation, tolerance=None, more=None):
+    """The gradients of parameters by name, and more pairs of an actual and a right one."""
+    pairs = dict(more or {})
+    for name, right in wanted.items():
+        check(
+            name in gradients,
+            f"There is no gradient of {name}.",
+            help="Is it a parameter that doesn't require gradients?",
+        )
+        pairs[name] = gradients[name], right
+    largest = max(float(right.abs().max()) for _, right in pairs.values())
+    for name, (actual, right) in pairs.items():
+        what = f"the gradient of {name} ({situation})"
+        compare_gradient(actual, right, largest, what, tolerance)
+
+
+def check_calls_stay_apart(student, oracle, block, first, second):
+    """Inputs stay as they are, and a result survives further calls."""
+    module, cases = block.on(student), (first, second, first)
+    for inputs, out in zip(cases, call_each(module, cases), strict=True):
+        compare(
+            first_of(out) if block.kind == "GPT" else out,
+            expected_output(oracle, block, inputs),
+            "several calls in a row",
+        )
+    check_unchanged(block.kind, module, *first)
+
+
+def check_evaluation(student, oracle, rng, kind, inputs, **settings):
+    """In evaluation mode, dropout does nothing; in training mode it does something."""
+    block = draw_block(rng, kind, **settings)
+    module, expected = block.on(student, dropout=0.5), expected_output(oracle, block, inputs)
+
+    def run():
+        out = module(*inputs)
+        return first_of(out) if kind == "GPT" else out
+
+    module.eval()
+    compare(run(), expected, "evaluation mode")
+    module.train()
+    out = run()
+    same = isinstance(out, torch.Tensor) and out.shape == expected.shape
+    check(
+        same and float((out - expected).abs().max()) > 1e-6,
+        f"In training mode, dropout must change what {kind} gives.",
+    )
+    module.eval()
+    compare(run(), expected, "evaluation mode, after training mode")
+
+
+def other_weights(module, parameters):
+    """The names of the parameters that are not bit for bit these."""
+    found = parameters_of(module)
+    return [name for name, value in parameters.items() if not torch.equal(found[name], value)]
+
+
+def check_same_weights(module, parameters, what):
+    """The module still has the weights that it was given."""
+    for name in other_weights(module, parameters):
+        check(False, f"{what} changes the weights: {name} is another one afterwards.")

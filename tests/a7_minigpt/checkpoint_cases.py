@@ -1,0 +1,250 @@
+"""How the tests of exercise 7.6 check that a training can be stopped and resumed."""
+
+import json
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from common.checks import check_refused
+from common.comparison import assert_close, assert_equal, check
+from common.modules import parameters_of, seed_torch, step_with_gradients
+from common.scratch import scratch_bytes, scratch_path, write_scratch
+from common.torch_objects import torch_generator
+from tests.a7_minigpt.cases import draw_model, draw_tokens, first_of, other_weights
+from tests.a7_minigpt.optimizer_cases import draw_gradients, new_optimizer
+from tests.a7_minigpt.training_cases import TINY, run_train
+
+LIMIT = 10_000_000  # bytes of a checkpoint; that of a small model has some thousands
+
+
+class Run:
+    """A training in the student's hands: a model, its optimiser, and a generator in use."""
+
+    def __init__(self, student, model, seed, dropout=0.3):
+        self.student = student
+        self.module = model.on(student, dropout=dropout)
+        self.module.train()
+        self.optimizer = new_optimizer(student, self.module, 0.01, 0.1)
+        self.generator = torch_generator(student, seed)
+        student.training.get_batch(torch.arange(9), 2, 3, self.generator)
+
+    def step(self, gradients):
+        step_with_gradients(self.module, self.optimizer, gradients)
+
+    def save(self, path, step):
+        arguments = (self.module, self.optimizer, step, self.generator)
+        self.student.training.save_checkpoint(path, *arguments)
+
+    def load(self, path):
+        arguments = (path, self.module, self.optimizer, self.generator)
+        return self.student.training.load_checkpoint(*arguments)
+
+    def refuses(self, situation, path):
+        arguments = (path, self.module, self.optimizer, self.generator)
+        message = check_refused(situation, self.student.training.load_checkpoint, *arguments)
+        check(
+            path in message,
+            "The ValueError of load_checkpoint must have the path in its message.",
+            f"The message is: {message}",
+        )
+
+    def future(self, tokens, gradients):
+        """What this run does next: dropout, windows, and two steps of the optimiser."""
+        logits = first_of(self.module(tokens))  # in training mode, so that dropout draws
+        drawn = self.generator.get_state()
+        self.step(gradients)
+        self.step(gradients)
+        return {"dropout": logits, "the generator": drawn} | parameters_of(self.module)
+
+
+def compare_futures(found, wanted, situation):
+    """The same to the last bit, in each of its parts."""
+    for name, right in wanted.items():
+        check(
+            isinstance(found[name], torch.Tensor) and torch.equal(found[name], right),
+            f"{situation}: {name} goes on otherwise.",
+            help="All that the docstring lists must be written, and put back.",
+        )
+
+
+def read_tensors(content):
+    """The tensors of a file, by the judge's own reader."""
+    try:
+        return load(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        check(False, "A checkpoint is no file that safetensors can read.", str(error))
+
+
+def check_round_trip(student, rng, seed, step, **settings):
+    """A checkpoint brings back weights, optimiser, step, generator, and PyTorch's random state."""
+    model, other = (draw_model(rng, **TINY | settings) for _ in "12")
+    tokens = draw_tokens(rng, model.settings["vocabulary"], 3, model.settings["context"])
+    path = scratch_path(student, "checkpoint.safetensors")
+    write_scratch(student, path, b"what was there before, and is longer" * 5000)
+    gradients = [draw_gradients(rng, model) for _ in range(3)]
+    run = Run(student, model, seed)
+    run.step(gradients[0])
+    run.step(gradients[1])
+    seed_torch(student, seed + 1)
+    saved = parameters_of(run.module)
+    run.save(path, step)
+    tensors = read_tensors(scratch_bytes(student, path, LIMIT)).values()
+    for name, value in saved.items():
+        there = any(t.shape == value.shape and torch.equal(t.to(value), value) for t in tensors)
+        check(there, f"The checkpoint doesn't hold the values of {name}.")
+    check(not other_weights(run.module, saved), "save_checkpoint changes the weights.")
+    wanted = run.future(tokens, gradients[2])
+    # Into a run that has come another way, and into a new one.
+    for steps in (1, 0):
+        again = Run(student, other, seed + 5)
+        for _ in range(steps):
+            again.step(gradients[0])
+        seed_torch(student, seed + 9)
+        assert_equal(again.load(path), step, what="the step of load_checkpoint")
+        for name, value in parameters_of(again.module).items():
+            assert_close(value, saved[name], what=f"{name} after load_checkpoint", tolerance=0.0)
+        found = again.future(tokens, gradients[2])
+        compare_futures(found, wanted, "After load_checkpoint")
+
+
+def damaged(content, parameters):
+    """Files that are no checkpoint of a model with these parameters, and what each one is."""
+    tensors, size = load(content), int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + size]).get("__metadata__")
+    table = parameters["token_embedding.weight"]
+    others = {
+        name: value
+        for name, value in tensors.items()
+        if value.shape != table.shape or not torch.equal(value.to(table), table)
+    }
+    renamed = {f"other.{name}": value for name, value in tensors.items()}
+    return {
+        "an empty file": b"",
+        "a file that is cut off in its header": content[:50],
+        "a file that is cut off at its end": content[:-40],
+        "a file that is no safetensors": b"\x93NUMPY" + bytes(200),
+        "a header that is larger than the file": (2**60).to_bytes(8, "little") + content[8:],
+        "a file without one of the parameters": save(others, metadata),
+        "a file with other names": save(renamed, metadata),
+        "a file of something else": save({"weight": torch.ones(2, 3)}),
+    }
+
+
+def check_refused_files(student, rng, seed):
+    """Files that can't be used raise ValueError with their path, and change nothing."""
+    model = draw_model(rng, **TINY)
+    tokens = draw_tokens(rng, TINY["vocabulary"], 2, TINY["context"])
+    gradients = [draw_gradients(rng, model) for _ in range(2)]
+    path = scratch_path(student, "whole.safetensors")
+    saved = draw_model(rng, **TINY)
+    Run(student, saved, seed).save(path, 4)
+    whole = scratch_bytes(student, path, LIMIT)
+    read_tensors(whole)
+    files = damaged(whole, saved.parameters)
+    for name, size in (("context", 5), ("vocabulary", 6), ("layers", 2), ("width", 6)):
+        wrong = scratch_path(student, f"{name}.safetensors")
+        changed = draw_model(rng, **TINY | {name: size})
+        Run(student, changed, seed).save(wrong, 4)
+        files[f"the checkpoint of a model with another {name}"] = wrong
+    files["a missing file"] = scratch_path(student, "missing.safetensors")
+    run = Run(student, model, seed + 1)
+    run.step(gradients[0])
+    twin = Run(student, model, seed + 1)
+    twin.step(gradients[0])
+    seed_torch(student, seed + 2)
+    for situation, content in files.items():
+        file = content
+        if isinstance(content, bytes):
+            file = scratch_path(student, "damaged.safetensors")
+            write_scratch(student, file, content)
+        run.refuses(situation, file)
+    found = run.future(tokens, gradients[1])
+    seed_torch(student, seed + 2)
+    wanted = twin.future(tokens, gradients[1])
+    compare_futures(found, wanted, "After a file that load_checkpoint refuses")
+    check(run.load(path) == 4, "A right file must still be read afterwards.")
+
+
+def check_resume(student, rng, steps, stop, seed, **settings):
+    """Stopped and resumed, a run comes to the same numbers, bit for bit, with dropout."""
+    model, other = (draw_model(rng, **TINY | settings) for _ in "12")
+    data, validation = (draw_tokens(rng, model.settings["vocabulary"], 40) for _ in "12")
+    config = {"steps": steps, "batch_size": 2, "micro_batches": 2, "warmup": 2, "seed": seed}
+    config |= {"evaluate_every": 2, "evaluate_batches": 2, "peak": 1e-2, "floor": 1e-3}
+    rated = [step for step in range(1, steps + 1) if step % 2 == 0 or step == steps]
+    whole = model.on(student, dropout=0.3)
+    everything = range(1, steps + 1)
+    right = run_train(student, whole, data, everything, rated, validation, **config)
+    path = scratch_path(student, "resume.safetensors")
+    first, second = model.on(student, dropout=0.3), other.on(student, dropout=0.3)
+    early = [step for step in range(1, stop + 1) if step % 2 == 0 or step == stop]
+    some = config | {"checkpoint": path}
+    begun = run_train(
+        student, first, data, range(1, stop + 1), early, validation, **some, stop=stop
+    )
+    seed_torch(student, seed + 3)
+    late = [step for step in rated if step > stop]
+    rest = range(stop + 1, steps + 1)
+    resumed = run_train(student, second, data, rest, late, validation, **some, resume=True)
+    for name in ("loss", "learning_rate"):
+        check(
+            begun[name] + resumed[name] == right[name],
+            f'Stopped and resumed, history["{name}"] is not that of a run in one go.',
+            f"In one go: {right[name]}; in two: {begun[name]} and {resumed[name]}.",
+        )
+    losses = [right["validation_loss"][rated.index(step)] for step in late]
+    check(
+        resumed["validation_loss"] == losses,
+        "Resumed, a validation loss is not that of a run in one go.",
+    )
+    different = other_weights(second, parameters_of(whole))
+    check(
+        not different,
+        "Stopped and resumed, the weights at the end are not those of a run in one go.",
+        f"They differ in {', '.join(different)}.",
+    )
+    check_at_its_end(student, other, second, data, some | {"resume": True}, stop)
+
+
+def check_at_its_end(student, other, trained, data, config, stop):
+    """A run that resumes at its last step, or later, does nothing."""
+    for last in ({}, {"stop": stop}):
+        module = other.on(student, dropout=0.3)
+        run_train(student, module, data, (), **config, **last)
+        check(module.training is False, "train must leave the model in evaluation mode.")
+        check(
+            not other_weights(module, parameters_of(trained)),
+            "A run that resumes at its last step must end with the checkpoint's weights.",
+        )
+
+
+def check_saves(student, rng, seed):
+    """A file after every save_every steps and after the last, and none without a name.
+
+    A run that breaks off in step 2, as its weights are beyond what floats can hold, tells.
+    """
+    model, training = draw_model(rng, **TINY), student.training
+    data = draw_tokens(rng, TINY["vocabulary"], 20)
+    broken = {"steps": 4, "batch_size": 2, "warmup": 0, "peak": 1e200, "floor": 0.0, "seed": seed}
+    for every, there in ((0, False), (1, True), (2, False)):
+        path = scratch_path(student, f"every{every}.safetensors")
+        config = training.TrainConfig(**broken, checkpoint=path, save_every=every)
+        situation = "a loss that is not finite"
+        check_refused(situation, training.train, model.on(student), data, config)
+        run = Run(student, draw_model(rng, **TINY), seed)
+        if there:
+            assert_equal(run.load(path), 1, what="the step of the checkpoint of a broken run")
+        else:
+            run.refuses("a checkpoint that is to be written later", path)
+    missing = scratch_path(student, "missing.safetensors")
+    config = training.TrainConfig(**broken, checkpoint=missing, resume=True)
+    check_refused("a missing checkpoint", training.train, model.on(student), data, config)
+    path = scratch_path(student, "last.safetensors")
+    config = broken | {"peak": 1e-3, "checkpoint": path, "save_every": 3}
+    module = model.on(student)
+    run_train(student, module, data, range(1, 5), **config)
+    run = Run(student, draw_model(rng, **TINY), seed)
+    assert_equal(run.load(path), 4, what="the step of the last checkpoint")
+    different = other_weights(run.module, parameters_of(module))
+    check(not different, "The last checkpoint must hold the weights after the last step.")

@@ -1,0 +1,264 @@
+"""How the tests of exercise 7.5 check the schedule, the optimiser, and a step of training."""
+
+import math
+
+import numpy as np
+import torch
+
+from common.checks import check_float, check_refused
+from common.comparison import assert_close, check
+from common.modules import load_parameters, parameters_of, step_with_gradients
+from common.operations import call_each_held, fetch, hold
+from common.timing import check_speed, compare
+from common.torch_objects import gradient_descent
+from tests.a7_minigpt.cases import (
+    check_object,
+    draw_model,
+    draw_tokens,
+    draw_vectors,
+    view_of,
+)
+
+# PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
+CLIPPED = 1e-5
+NO_CLIP = 1e9
+BAR = 2  # of the yardstick's time; a fair one is about 1, and a busy machine gets the rest
+TRIES, PATIENCE = 6, 20
+TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
+BATCH = 12
+
+
+def rate_of(step, peak, warmup, total, floor):
+    """Up in a straight line, down along half a wave, and then the floor."""
+    if step <= warmup:
+        return peak * step / warmup
+    done = min(1.0, (step - warmup) / (total - warmup))
+    return floor + (peak - floor) * math.cos(math.pi / 2 * done) ** 2
+
+
+def check_rates(student, peak, warmup, total, floor, steps):
+    """The learning rate of each of these steps, to a billionth of the peak."""
+    for step in steps:
+        rate = student.training.learning_rate(step, peak, warmup, total, floor)
+        check_float(rate, "what learning_rate returns")
+        expected = rate_of(step, peak, warmup, total, floor)
+        where = "in the warm-up" if step <= warmup else "after the warm-up"
+        check(
+            abs(rate - expected) <= 1e-9 * peak,
+            f"A learning rate {where if step < total else 'at the end'} is wrong.",
+            f"learning_rate({step}, {peak}, {warmup}, {total}, {floor}) is {rate:.9g}, and "
+            f"{expected:.9g} is right.",
+            value=np.array(rate),
+        )
+
+
+def check_rates_refuse(student):
+    rate = student.training.learning_rate
+    check(rate(1, 0.5, 0, 1, 0.5) is not None, "learning_rate returned None.")
+    check(rate(1, 0.5, 3, 4, 0.0) is not None, "learning_rate returned None.")
+    for situation, arguments in (
+        ("a step below 1", (0, 1.0, 2, 5)),
+        ("a step below 1", (-3, 1.0, 2, 5)),
+        ("a warmup below 0", (1, 1.0, -1, 5)),
+        ("a warmup that is not below total", (1, 1.0, 5, 5)),
+        ("a warmup that is not below total", (1, 1.0, 6, 5)),
+        ("a floor above the peak", (1, 1.0, 2, 5, 1.5)),
+        ("a floor below 0", (1, 1.0, 2, 5, -0.1)),
+    ):
+        check_refused(situation, rate, *arguments)
+
+
+def new_optimizer(student, *arguments, **settings):
+    optimizer = student.training.configure_optimizer(*arguments, **settings)
+    return check_object(optimizer, "what configure_optimizer returns", "an optimiser")
+
+
+def draw_gradients(rng, model, scale=1.0):
+    return {
+        name: scale * draw_vectors(rng, *value.shape, dtype=value.dtype)
+        for name, value in model.parameters.items()
+    }
+
+
+def compare_parameters(module, wanted, situation, tolerance=None):
+    found = parameters_of(module)
+    for name, right in wanted.items():
+        assert_close(found[name], right, what=f"{name} ({situation})", tolerance=tolerance)
+
+
+def check_decay(student, rng, model, rate, decay):
+    """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
+    module = model.on(student)
+    optimizer = new_optimizer(student, module, rate, decay)
+    zeros = {name: torch.zeros_like(value) for name, value in model.parameters.items()}
+    for step in (1, 2):
+        step_with_gradients(module, optimizer, zeros)
+        wanted = {
+            name: value * (1 - rate * decay) ** step if value.ndim > 1 else value
+            for name, value in model.parameters.items()
+        }
+        compare_parameters(module, wanted, f"gradients of 0, step {step}")
+
+
+def check_optimizer(student, oracle, rng, model, rate, decay, betas=None):
+    """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
+    module, settings = model.on(student), {} if betas is None else {"betas": betas}
+    optimizer = new_optimizer(student, module, rate, decay, **settings)
+    right = oracle.Optimizer(model.parameters, rate, decay, **settings)
+    for step in range(1, 4):
+        # About as large as AdamW's epsilon, so that this can be seen.
+        gradients = draw_gradients(rng, model, 1e-7)
+        step_with_gradients(module, optimizer, gradients)
+        right.step(gradients)
+        wanted = {name: value.to(model.dtype) for name, value in right.values().items()}
+        compare_parameters(module, wanted, f"step {step} of AdamW")
+
+
+def draw_batches(rng, model, count, n, t):
+    vocabulary = model.settings["vocabulary"]
+    return [tuple(draw_tokens(rng, vocabulary, n, t) for _ in range(2)) for _ in range(count)]
+
+
+def joined(batches):
+    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
+
+
+def expected_step(oracle, model, batches, clip, rate):
+    """The loss, the parameters after a step of plain gradient descent, and the norm."""
+    loss, gradients = oracle.loss_and_gradients(model.settings, model.parameters, *joined(batches))
+    cut, norm = oracle.clipped(gradients, clip)
+    return loss, {name: p - rate * cut[name] for name, p in model.parameters.items()}, norm
+
+
+def check_step(student, oracle, rng, model, batches, share, situation, views=False):
+    """One step of gradient descent, which shows the gradient that train_step makes.
+
+    share: what part of the gradient's norm clip is; above 1 nothing is clipped.
+    """
+    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    clip, rate = share * norm, 1.0 / min(share, 1.0) / norm
+    loss, wanted, _ = expected_step(oracle, model, batches, clip, rate)
+    module = model.on(student)
+    given = [tuple(map(view_of, pair)) for pair in batches] if views else batches
+    optimizer = gradient_descent(module, rate)
+    found = student.training.train_step(module, optimizer, given, clip)
+    check_float(found, "what train_step returns")
+    assert_close(found, loss, what=f"the loss ({situation})", tolerance=1e-9)
+    compare_parameters(module, wanted, situation, CLIPPED if share < 1 else 1e-9)
+    return module, optimizer
+
+
+def check_usual_clip(student, oracle, rng, model, batches):
+    """Without a clip, gradients are scaled to a norm of 1."""
+    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    check(norm > 1.2, "The test needs a larger gradient.")
+    _, wanted, _ = expected_step(oracle, model, batches, 1.0, 0.5)
+    module = model.on(student)
+    student.training.train_step(module, gradient_descent(module, 0.5), batches)
+    compare_parameters(module, wanted, "clip not given", CLIPPED)
+
+
+def check_leftovers(student, oracle, rng, model, batches):
+    """Gradients that lie there from before, of other batches, don't count."""
+    _, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, 0.5)
+    module, train_step = model.on(student), student.training.train_step
+    optimizer = gradient_descent(module, 0.5)
+    for other in (draw_batches(rng, model, 1, 2, 3), batches):
+        train_step(module, optimizer, other, NO_CLIP)
+        load_parameters(module, model.parameters)
+        train_step(module, optimizer, batches, NO_CLIP)
+        compare_parameters(module, wanted, "gradients left over from before")
+        load_parameters(module, model.parameters)
+
+
+def check_adam_steps(student, oracle, rng, model, clip):
+    """Several steps with the optimiser of configure_optimizer are those of AdamW."""
+    module = model.on(student)
+    optimizer = new_optimizer(student, module, 0.01, 0.2)
+    right = oracle.Optimizer(model.parameters, 0.01, 0.2)
+    for step in range(1, 4):
+        batches = draw_batches(rng, model, 2, 3, 4)
+        loss, gradients = oracle.loss_and_gradients(
+            model.settings, right.values(), *joined(batches)
+        )
+        found = student.training.train_step(module, optimizer, batches, clip)
+        assert_close(found, loss, what=f"the loss (step {step})", tolerance=1e-6)
+        right.step(oracle.clipped(gradients, clip)[0])
+        compare_parameters(module, right.values(), f"after step {step}", 1e-6)
+
+
+# What autocast may change, as a part of the largest entry. bfloat16 has 8 bits, so a product is off
+# by up to 0.4 percent, and a gradient by a few times that. That all of thousands of numbers agree
+# to 1e-5 happens only where nothing was rounded.
+ROUNDED = (1e-5, 0.1)
+
+
+def check_autocast(student, oracle, rng, **settings):
+    """With autocast, loss and gradients are rounded on the way, and the weights stay float32."""
+    model = draw_model(rng, torch.float32, **settings)
+    batches = draw_batches(rng, model, 2, 2, settings["context"])
+    loss, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    module = model.on(student)
+    found = student.training.train_step(
+        module, gradient_descent(module, 1.0), batches, NO_CLIP, True
+    )
+    check_float(found, "what train_step returns")
+    check(
+        abs(found - loss) < 0.02 * loss,
+        "With autocast, the loss is far from the one without.",
+        f"It is {found:.4f} instead of {loss:.4f}.",
+    )
+    moves, right = {}, {}
+    for name, value in parameters_of(module).items():
+        check(
+            value.dtype == torch.float32,
+            f"With autocast, {name} must stay float32, but it is {value.dtype}.",
+            help="torch.autocast rounds copies; the weights are not to be changed to bfloat16.",
+        )
+        moves[name] = value.double() - model.parameters[name].double()
+        right[name] = wanted[name] - model.parameters[name].double()
+    largest = max(float(move.abs().max()) for move in right.values())
+    off = max(float((moves[name] - right[name]).abs().max()) for name in right) / largest
+    check(
+        off > ROUNDED[0],
+        "autocast changes nothing: forward and loss must run under torch.autocast with bfloat16.",
+    )
+    check(
+        off < ROUNDED[1],
+        "With autocast, the gradients are far from those without.",
+        f"They are off by {off:.2f} of the largest.",
+    )
+
+
+def check_step_refuses(student, rng, model):
+    module = model.on(student)
+    optimizer, step = gradient_descent(module, 0.1), student.training.train_step
+    check(step(module, optimizer, draw_batches(rng, model, 1, 1, 1)) is not None, "No loss.")
+    check_refused("no batches", step, module, optimizer, [])
+
+
+def check_step_speed(student, oracle, rng, leaderboard):
+    """A training step is fast enough, and what was timed was really computed."""
+    model = draw_model(rng, torch.float32, **TIMED)
+    rate = 1e-3
+
+    def prepare():
+        batch = draw_batches(rng, model, 1, BATCH, TIMED["context"])
+        module = model.on(student)
+        optimizer = new_optimizer(student, module, rate, 0.1)
+        yardstick = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
+        calls = [(module, optimizer, hold(student, batch))]
+        return lambda: call_each_held(student.training.train_step, calls), yardstick
+
+    losses, right = check_speed(
+        prepare,
+        bar=BAR,
+        tries=TRIES,
+        patience=PATIENCE,
+        sentence=f"train_step takes more than {BAR} times as long as one of PyTorch's layers.",
+        help="Do all sequences and places at once, without a loop over them.",
+    )
+    (loss,) = fetch(losses)
+    assert_close(loss, right, what="the loss (while timed)", tolerance=1e-3)
+    ratio = compare(*prepare(), repeats=3).ratio
+    leaderboard("tokens/s relative to the yardstick", round(ratio, 2), "desc")

@@ -1,0 +1,233 @@
+"""How the tests of exercise 7.7 check what a model writes."""
+
+import math
+
+import torch
+
+from common.checks import check_refused, check_unchanged, sliced
+from common.comparison import assert_close, assert_equal, check
+from common.modules import seed_torch
+from common.torch_objects import torch_generator
+from tests.a7_minigpt.cases import (
+    check_ids,
+    check_same_weights,
+    draw_model,
+    draw_tokens,
+    expected_output,
+)
+
+CLOSE = 1e-9  # between two tokens that are nearer to each other, rounding may decide
+# The chance that right draws deviate from a probability by more than a distance d, in the sense of
+# Kullback and Leibler, is below 2 * exp(-n * d) after n draws. There are below 1e5 comparisons of
+# this kind in a test, over all n: together their chance is below 1e-8.
+SURPRISE = 30
+
+
+# next_probabilities
+
+
+def draw_logits(rng, vocabulary, dtype=torch.float64):
+    """Logits in a random order, none of them near another."""
+    gaps = rng.uniform(0.2, 0.6, size=vocabulary)
+    return torch.from_numpy(rng.permutation(gaps.cumsum() - 1)).to(dtype)
+
+
+def check_probabilities(student, oracle, logits, situation, **settings):
+    """The probabilities are the right ones, also for a view of the logits."""
+    full = {"temperature": 1.0, "top_k": None, "top_p": None} | settings
+    expected = oracle.next_probabilities(logits, **full)
+    spread = torch.from_numpy(sliced(logits.numpy()))
+    for given, more in ((logits, ""), (spread, ", a view")):
+        found = student.sampling.next_probabilities(given, **settings)
+        what = f"the probabilities ({situation}{more})"
+        assert_close(found, expected, what=what, axes=("token",))
+    check_unchanged("next_probabilities", student.sampling.next_probabilities, logits)
+
+
+def top_ps(logits, temperature=1.0, top_k=None):
+    """Values for top_p a little below and above each sum at which another token is let in."""
+    values = torch.softmax(logits.double() / temperature, dim=0).sort(descending=True).values
+    sums = (values[:top_k] / values[:top_k].sum()).cumsum(0)[:-1].tolist()
+    # float32 could mix up what is nearer to each other than this.
+    return [p for total in sums for p in (total - 1e-5, total + 1e-5) if 0 < p < 1]
+
+
+def check_probabilities_refuse(student, logits):
+    function = student.sampling.next_probabilities
+    check(function(logits, 0.0, 1, 1.0) is not None, "next_probabilities returned None.")
+    for situation, settings in (
+        ("a temperature below 0", {"temperature": -0.5}),
+        ("a top_k below 1", {"top_k": 0}),
+        ("a top_k below 1", {"top_k": -2}),
+        ("a top_p of 0", {"top_p": 0.0}),
+        ("a top_p below 0", {"top_p": -0.1}),
+        ("a top_p above 1", {"top_p": 1.0001}),
+        ("a top_p above 1, at temperature 0", {"temperature": 0.0, "top_p": 2.0}),
+        ("a top_k below 1, at temperature 0", {"temperature": 0.0, "top_k": 0}),
+    ):
+        check_refused(situation, function, logits, **settings)
+
+
+# next_window and generate
+
+
+def slid(window, token, context):
+    """The rule of next_window: a full window loses its oldest half first."""
+    kept = window[len(window) - context // 2 :] if len(window) == context else window
+    return [*kept, token]
+
+
+def check_window(student, window, token, context, expected):
+    found = student.sampling.next_window(window, token, context)
+    check(isinstance(found, list), "next_window must return a list.")
+    assert_equal(list(found), expected, what=f"the window after {len(window)} of {context}")
+
+
+def check_windows(student, context, tokens):
+    """Token by token, and the window that is handed in stays as it is."""
+    window = []
+    for token in tokens:
+        expected = slid(window, token, context)
+        check_window(student, window, token, context, expected)
+        window = expected
+    mine = student.sampling.next_window([1, 2, 3], 4, 8)
+    student.sampling.next_window(mine, 5, 8)
+    assert_equal(list(mine), [1, 2, 3, 4], what="a window that was handed in")
+
+
+def windows_of(tokens, prompt_length, context):
+    """The window before each token that was added to the prompt."""
+    window, found = [], []
+    for place, token in enumerate(tokens):
+        if place >= prompt_length:
+            found.append(window)
+        window = slid(window, token, context)
+    return found
+
+
+def check_likeliest(oracle, model, found, prompt, length, what):
+    """The prompt, and then the likeliest token after each window."""
+    expected = torch.cat([prompt, torch.zeros(length, dtype=torch.int64)])
+    check(
+        isinstance(found, torch.Tensor) and found.dtype == torch.int64,
+        f"{what} must return a tensor of int64.",
+    )
+    check(
+        found.shape == expected.shape,
+        f"{what} must return the prompt, and as many tokens more as it was asked for.",
+        f"got shape {tuple(found.shape)}, expected {tuple(expected.shape)}",
+    )
+    vocabulary, tokens = model.settings["vocabulary"], found.tolist()
+    check(tokens[: len(prompt)] == prompt.tolist(), f"What {what} returns begins with the prompt.")
+    check(all(0 <= t < vocabulary for t in tokens), f"{what} gives an id that isn't there.")
+    context = model.settings["context"]
+    for place, window in enumerate(windows_of(tokens, len(prompt), context)):
+        scores = expected_output(oracle, model, (torch.tensor([window]),))[0, -1]
+        chosen = tokens[len(prompt) + place]
+        check(
+            float(scores[chosen]) > float(scores.max()) - CLOSE,
+            f"{what} goes on with a token that is not the likeliest one after its window.",
+            f"It is new token {place}, after the window {window}.",
+            "next_window says what the window is once the context is full.",
+        )
+
+
+def check_greedy(student, oracle, rng, model, prompts, length):
+    """At temperature 0, by the rule of the windows; the model stays in the mode that it has."""
+    module, generate = model.on(student, dropout=0.5), student.sampling.generate
+    for index, size in enumerate(prompts):
+        prompt, training = draw_tokens(rng, model.settings["vocabulary"], size), index % 2 == 0
+        module.train(training)
+        found = generate(module, prompt, length, 0.0)
+        check_likeliest(oracle, model, found, prompt, length, "generate")
+        check(module.training is training, "generate must leave the model in its mode.")
+        spread = torch.from_numpy(sliced(prompt.numpy()))
+        again = generate(module, spread, length, temperature=0, generator=None)
+        assert_close(again, found, what="the same prompt once more, as a view", axes=("place",))
+        narrow = generate(module, prompt, length, top_k=1)
+        assert_close(narrow, found, what="the tokens with top_k = 1", axes=("place",))
+        check_unchanged("generate", generate, module, prompt, 2, 0.0)
+    check_same_weights(module, model.parameters, "generate")
+
+
+def check_nothing_to_write(student, rng, model, function):
+    """A length of 0 returns the prompt."""
+    module = model.on(student)
+    for size in (1, 3, 2 * model.settings["context"] + 1):
+        prompt = draw_tokens(rng, model.settings["vocabulary"], size)
+        assert_close(function(module, prompt, 0), prompt, what="the prompt (length 0)")
+
+
+def check_generate_refuses(student, rng, model, function):
+    """Prompts, lengths and settings that make no sense; the mode stays as it was."""
+    module, prompt = model.on(student), torch.tensor([1, 2, 0])
+    module.train()
+    check(function(module, prompt, 1) is not None, "Nothing was returned.")
+    vocabulary = model.settings["vocabulary"]
+    for situation, given, length, settings in (
+        ("an empty prompt", prompt[:0], 3, {}),
+        ("a negative length", prompt, -1, {}),
+        ("an id that isn't in the vocabulary", torch.tensor([1, vocabulary]), 2, {}),
+        ("an id below 0", torch.tensor([-1, 1]), 2, {}),
+        ("a prompt of two axes", prompt[None], 2, {}),
+        ("a prompt of floats", prompt.double(), 2, {}),
+        ("a prompt in a list", prompt.tolist(), 2, {}),
+        ("a temperature below 0", prompt, 2, {"temperature": -1.0}),
+        ("a top_k below 1", prompt, 2, {"top_k": 0}),
+        ("a top_p of 0", prompt, 2, {"top_p": 0.0}),
+        ("a top_p above 1", prompt, 2, {"top_p": 1.5}),
+    ):
+        check_refused(situation, function, module, given, length, **settings)
+    check(module.training is True, "After a ValueError, the model must be in the mode it was in.")
+
+
+def distance(share, chance):
+    """How far a share is from its chance, by Kullback and Leibler."""
+    pairs = ((share, chance), (1 - share, 1 - chance))
+    return sum(p * math.log(p / q) if q else math.inf for p, q in pairs if p)
+
+
+def check_draws(student, oracle, rng, length, seed, **settings):
+    """Each token comes as often as its probability says.
+
+    With a context of 1, the next token depends on the last one alone: so every token has its own
+    probabilities of what comes next, and a long text shows them.
+    """
+    vocabulary = 3
+    model = draw_model(rng, vocabulary=vocabulary, context=1, layers=1, width=4)
+    full = {"temperature": 1.0, "top_k": None, "top_p": None} | settings
+    generator = torch_generator(student, seed)
+    found = student.sampling.generate(
+        model.on(student), torch.tensor([0]), length, **settings, generator=generator
+    )
+    check_ids(found, (length + 1,), vocabulary, "What generate returns")
+    pairs = torch.stack([found[:-1], found[1:]], dim=1).tolist()
+    for last in range(vocabulary):
+        following = [after for before, after in pairs if before == last]
+        logits = expected_output(oracle, model, (torch.tensor([[last]]),))[0, -1]
+        chances = oracle.next_probabilities(logits, **full).tolist()
+        for token, chance in enumerate(chances):
+            share = following.count(token) / max(1, len(following))
+            far = len(following) * distance(share, min(chance, 1.0)) if following else 0.0
+            check(
+                far < SURPRISE,
+                "The tokens that generate draws don't come as often as next_probabilities says.",
+                f"{token} came after {last} in a share of {share:.3f} of {len(following)} draws; "
+                f"its probability is {chance:.3f}.",
+            )
+
+
+def check_generator_alone(student, rng, model, function, length, seed):
+    """The same generator gives the same tokens; without one, PyTorch's own numbers are drawn."""
+    module, prompt, found = model.on(student), torch.tensor([1, 0]), []
+    for own_seed, given in ((1, seed), (2, seed), (2, seed + 1), (3, None), (3, None), (4, None)):
+        seed_torch(student, own_seed)
+        generator = None if given is None else torch_generator(student, given)
+        tokens = function(module, prompt, length, temperature=3.0, generator=generator)
+        check_ids(tokens, (2 + length,), model.settings["vocabulary"], "What comes out")
+        found.append(tokens.tolist())
+    first, again, other, own, own_again, own_other = found
+    check(first == again, "The same generator must give the same tokens: all draws come from it.")
+    check(first != other, "Another generator must give other tokens.")
+    check(own == own_again, "Without a generator, the same seed of PyTorch must give the same.")
+    check(own != own_other, "Without a generator, another seed of PyTorch must give other tokens.")

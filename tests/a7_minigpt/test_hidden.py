@@ -1,0 +1,563 @@
+"""The hidden tests of assignment 7: the public tests' properties on other shapes and seeds."""
+
+import torch
+from gradescope_utils.autograder_utils.decorators import number, weight
+
+from common.checks import check_refused
+from tests.a7_minigpt.artifact_cases import check_trained
+from tests.a7_minigpt.block_cases import (
+    check_attend,
+    check_dropout_of_attention,
+    check_dropout_of_block,
+    check_dropout_of_mlp,
+    check_large,
+    check_names,
+    check_project,
+    check_refuses,
+)
+from tests.a7_minigpt.cache_cases import (
+    check_cache,
+    check_each_token_once,
+    check_new_tokens_alone,
+    check_pieces,
+    check_same_tokens,
+)
+from tests.a7_minigpt.cases import (
+    SMALL,
+    SMALL_BLOCK,
+    check_calls_stay_apart,
+    check_evaluation,
+    check_gradients,
+    draw_block,
+    draw_model,
+    draw_tokens,
+    draw_vectors,
+    view_of,
+)
+from tests.a7_minigpt.checkpoint_cases import (
+    check_refused_files,
+    check_resume,
+    check_round_trip,
+    check_saves,
+)
+from tests.a7_minigpt.model_cases import (
+    check_causal,
+    check_count,
+    check_dropout_of_model,
+    check_embed,
+    check_first_loss,
+    check_first_values,
+    check_loss,
+    check_model_refuses,
+    check_rows_alone,
+    check_scores,
+    check_tied,
+)
+from tests.a7_minigpt.optimizer_cases import (
+    check_adam_steps,
+    check_autocast,
+    check_decay,
+    check_leftovers,
+    check_optimizer,
+    check_rates,
+    check_rates_refuse,
+    check_step,
+    check_step_refuses,
+    check_usual_clip,
+    draw_batches,
+)
+from tests.a7_minigpt.sampling_cases import (
+    check_draws,
+    check_generate_refuses,
+    check_generator_alone,
+    check_greedy,
+    check_nothing_to_write,
+    check_probabilities,
+    check_probabilities_refuse,
+    check_windows,
+    draw_logits,
+    top_ps,
+)
+from tests.a7_minigpt.text_cases import (
+    check_batch_refuses,
+    check_decoded,
+    check_encoded,
+    check_load,
+    check_repeats,
+    check_saved,
+    check_uniform,
+    check_unknown,
+    check_vocabulary,
+    draw_characters,
+)
+from tests.a7_minigpt.text_cases import check_generator_alone as check_batches_by_generator
+from tests.a7_minigpt.text_cases import check_windows as check_windows_of_text
+from tests.a7_minigpt.timing_cases import (
+    check_by_hand,
+    check_flops,
+    check_paced,
+    check_peak,
+    check_quantiles,
+    check_table,
+    check_table_refuses,
+    check_time_refuses,
+)
+from tests.a7_minigpt.timing_cases import check_rates as check_speeds
+from tests.a7_minigpt.training_cases import (
+    TINY,
+    check_autocast_of_train,
+    check_estimate,
+    check_estimate_refuses,
+    check_modes,
+    check_run,
+    check_train_refuses,
+    check_validation_apart,
+    check_windows_of_train,
+)
+
+# Exercise 7.1
+
+
+@weight(1)
+@number("7.1")
+def test_other_texts_become_ids_and_texts_again(student, rng):
+    """Vocabularies, ids and texts of other characters; unknown ones and ids are refused."""
+    for _ in range(4):
+        text = draw_characters(rng, 60)
+        _, vocabulary = check_vocabulary(student, text)
+        check_encoded(student, vocabulary, text, "the ids")
+        check_decoded(student, vocabulary, rng.integers(len(vocabulary), size=30).tolist())
+        known, unknown = vocabulary[1:], vocabulary[0]
+        check_unknown(student, known, known[0] + unknown + known[0], unknown)
+    check_encoded(student, vocabulary, "", "the ids of an empty text")
+    check_refused("an empty text", student.tokenizer.CharTokenizer.from_text, "")
+
+
+@weight(1)
+@number("7.1")
+def test_other_vocabularies_are_saved_and_loaded(student, rng):
+    """JSON in UTF-8 of other characters; other files are refused."""
+    for _ in range(3):
+        check_saved(student, draw_characters(rng, 40))
+    check_load(student)
+
+
+# Exercise 7.2
+
+
+@weight(2)
+@number("7.2")
+def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
+    """Other lengths and sizes, one window, and texts without any; from the generator alone."""
+    for batch_size, block_size in ((3, 6), (6, 1), (1, 9)):
+        length = block_size + int(rng.integers(2, 40))
+        check_windows_of_text(student, rng, length, batch_size, block_size)
+    check_windows_of_text(student, rng, 5, 4, 4)
+    check_batches_by_generator(student, rng, 700)
+    check_batch_refuses(student)
+
+
+@weight(1)
+@number("7.2")
+def test_windows_of_other_texts_come_equally_often(student, rng):
+    """The first and the last one too, and each row whatever the others are."""
+    check_uniform(student, rng, 5, 4, int(rng.integers(1000)))
+    check_uniform(student, rng, 3, 1, int(rng.integers(1000)))
+    check_repeats(student, rng, int(rng.integers(1000)))
+
+
+# Exercise 7.3
+
+
+@weight(2)
+@number("7.3")
+def test_attention_is_right_for_other_sizes(student, rng, oracle):
+    """Names, outputs and gradients of other shapes; large numbers; other vectors are refused."""
+    for n, t, width, heads in ((3, 2, 8, 2), (1, 6, 6, 3), (2, 1, 5, 5), (4, 3, 4, 1)):
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
+        check_names(student, "CausalSelfAttention", settings)
+        block = draw_block(rng, "CausalSelfAttention", **settings)
+        x = draw_vectors(rng, n, t, width)
+        check_gradients(student, oracle, rng, block, (x,), "other sizes")
+    check_large(student, oracle, rng, "CausalSelfAttention", 1e3)
+    check_refuses(student, rng, "CausalSelfAttention")
+
+
+@weight(1)
+@number("7.3")
+def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
+    """Queries, keys and values by head, and queries of the last places."""
+    check_project(student, oracle, rng, 3, 2, width=9, heads=3)
+    check_project(student, oracle, rng, 1, 5, torch.float32, width=4, heads=2)
+    for n, queries, keys, heads in ((3, 3, 3, 2), (2, 2, 6, 4), (1, 1, 5, 1), (2, 4, 5, 2)):
+        check_attend(student, oracle, rng, n, queries, keys, width=8, heads=heads)
+    check_attend(student, oracle, rng, 2, 2, 4, torch.float32, width=8, heads=2)
+
+
+@weight(1)
+@number("7.3")
+def test_mlp_is_right_for_other_sizes(student, rng, oracle):
+    """Names, outputs and gradients of other shapes; other vectors are refused."""
+    for n, t, width in ((3, 2, 5), (1, 1, 7), (2, 5, 2)):
+        check_names(student, "MLP", SMALL_BLOCK | {"width": width, "heads": 1})
+        block = draw_block(rng, "MLP", width=width, heads=1)
+        x = 3 * draw_vectors(rng, n, t, width)
+        check_gradients(student, oracle, rng, block, (x,), "other sizes")
+    check_large(student, oracle, rng, "MLP", 1e4)
+    check_refuses(student, rng, "MLP")
+
+
+@weight(1)
+@number("7.3")
+def test_block_is_right_for_other_sizes(student, rng, oracle):
+    """Names, outputs and gradients of other shapes; other vectors are refused."""
+    for n, t, width, heads in ((3, 2, 8, 4), (1, 5, 6, 1), (2, 1, 9, 3)):
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
+        check_names(student, "Block", settings)
+        block = draw_block(rng, "Block", **settings)
+        x = 3 * draw_vectors(rng, n, t, width) - 1
+        check_gradients(student, oracle, rng, block, (x,), "other sizes")
+    check_refuses(student, rng, "Block")
+
+
+@weight(1)
+@number("7.3")
+def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
+    """Dropout of other rates, in training mode only; float32, views, inputs that stay."""
+    check_dropout_of_attention(student, rng, 5, 0.45, 500)
+    check_dropout_of_mlp(student, rng, 8, 0.6, (40, 8))
+    for part in ("attention", "mlp"):
+        check_dropout_of_block(student, rng, part, 8, 0.15, (40, 8))
+    for kind in ("CausalSelfAttention", "MLP", "Block"):
+        settings = {"width": 6, "heads": 3}
+        x, second = draw_vectors(rng, 3, 2, 6), draw_vectors(rng, 2, 4, 6)
+        check_evaluation(student, oracle, rng, kind, (x,), **settings)
+        single = draw_block(rng, kind, torch.float32, **settings)
+        check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+        block = draw_block(rng, kind, **settings)
+        check_calls_stay_apart(student, oracle, block, (view_of(x),), (second,))
+
+
+# Exercise 7.4
+
+
+@weight(1)
+@number("7.4")
+def test_gpts_of_other_sizes_have_the_right_parameters(student, rng):
+    """Names, shapes, first values and their number, for other sizes; a first loss near ln(v)."""
+    settings = {"vocabulary": 90, "context": 80, "layers": 3, "heads": 2, "width": 56}
+    check_first_values(student, **settings)
+    check_count(student, **settings)
+    check_count(student, **SMALL | {"layers": 3, "width": 10})
+    check_first_loss(student, rng, 120)
+
+
+@weight(2)
+@number("7.4")
+def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
+    """Logits and gradients of other models, and the gradients of their losses."""
+    for n, t, settings in (
+        (3, 4, {"layers": 1}),
+        (1, 7, {"context": 7, "heads": 4}),
+        (2, 1, {"vocabulary": 4, "layers": 3, "width": 10}),
+    ):
+        model = draw_model(rng, **settings)
+        tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
+        check_gradients(student, oracle, rng, model, (tokens,), "other sizes")
+        check_loss(student, oracle, rng, model, n, t, "other sizes")
+    check_loss(student, oracle, rng, draw_model(rng, torch.float32), 3, 2, "float32")
+
+
+@weight(1)
+@number("7.4")
+def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle):
+    """Causality, and sequences that are apart, for other sizes."""
+    model = draw_model(rng, vocabulary=9, context=7, layers=2, heads=3, width=6)
+    check_causal(student, oracle, rng, model, 3, 7)
+    check_rows_alone(student, oracle, rng, model, 5, 3)
+
+
+@weight(1)
+@number("7.4")
+def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
+    """Places from start on, the last norm, and one matrix for both ends."""
+    model = draw_model(rng, vocabulary=10, context=9, width=6)
+    check_tied(student, oracle, rng, model)
+    for n, t, start in ((3, 4, 0), (1, 2, 7), (2, 9, 0), (2, 3, 2)):
+        check_embed(student, oracle, rng, model, n, t, start)
+    check_scores(student, oracle, rng, model, 3, 2)
+    check_embed(student, oracle, rng, draw_model(rng, torch.float32), 2, 3, 1)
+
+
+@weight(1)
+@number("7.4")
+def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
+    """Dropout of another rate; float32, views, inputs that stay; a ValueError."""
+    for where in ("embedding", "mlp"):
+        check_dropout_of_model(student, rng, where, 0.45, (15, 8))
+    tokens, second = draw_tokens(rng, 7, 3, 6), draw_tokens(rng, 7, 1, 2)
+    check_evaluation(student, oracle, rng, "GPT", (tokens,), layers=3)
+    single = draw_model(rng, torch.float32, layers=1)
+    check_gradients(student, oracle, rng, single, (tokens,), "float32")
+    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), (second,))
+    check_model_refuses(student, rng)
+
+
+# Exercise 7.5
+
+
+@weight(1)
+@number("7.5")
+def test_other_schedules_are_right(student, rng):
+    """Other peaks, floors, warm-ups and totals."""
+    for _ in range(4):
+        warmup = int(rng.integers(1, 40))
+        total = warmup + int(rng.integers(2, 100))
+        peak = float(rng.uniform(0.1, 2))
+        floor = float(rng.uniform(0, peak))
+        steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
+        check_rates(student, peak, warmup, total, floor, sorted(steps))
+    check_rates(student, 0.5, 0, 9, 0.1, range(1, 12))
+    check_rates_refuse(student)
+
+
+@weight(1)
+@number("7.5")
+def test_other_optimisers_are_adamw_with_decay_for_matrices(student, rng, oracle):
+    """Other rates, decays and betas, and gradients of 0."""
+    rate, decay = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.2, 1))
+    check_decay(student, rng, draw_model(rng, layers=1), rate, decay)
+    check_optimizer(student, oracle, rng, draw_model(rng), rate, decay)
+    check_optimizer(student, oracle, rng, draw_block(rng, "MLP"), rate, decay, (0.7, 0.9))
+
+
+@weight(1)
+@number("7.5")
+def test_other_batches_give_the_right_step(student, rng, oracle):
+    """One batch, clipped or not; gradients left over; what AdamW makes of it."""
+    model = draw_model(rng, layers=1, width=6)
+    for share, situation in ((5.0, "below clip"), (0.2, "above clip")):
+        batches = draw_batches(rng, model, 1, 2, 6)
+        check_step(student, oracle, rng, model, batches, share, situation)
+    check_usual_clip(student, oracle, rng, model, draw_batches(rng, model, 1, 1, 2))
+    check_leftovers(student, oracle, rng, model, draw_batches(rng, model, 1, 3, 4))
+    check_adam_steps(student, oracle, rng, model, 0.7)
+
+
+@weight(1)
+@number("7.5")
+def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
+    """Update and loss of several batches, clipped together."""
+    model = draw_model(rng, heads=4)
+    for count, n, t in ((3, 2, 5), (5, 1, 3)):
+        for share in (2.0, 0.3):
+            batches = draw_batches(rng, model, count, n, t)
+            check_step(student, oracle, rng, model, batches, share, "several batches", views=True)
+    check_step_refuses(student, rng, model)
+
+
+@weight(1)
+@number("7.5")
+def test_autocast_is_right_for_other_sizes(student, rng, oracle):
+    """bfloat16 changes loss and gradients by a little; parameters stay float32."""
+    check_autocast(student, oracle, rng, vocabulary=30, context=10, width=24, heads=4)
+
+
+# Exercise 7.6
+
+
+@weight(1)
+@number("7.6")
+def test_estimate_loss_is_right_for_other_texts(student, rng, oracle):
+    """Other lengths and sizes; the model stays as it was."""
+    seed = int(rng.integers(1000))
+    for length, batch_size, batches in ((8, 1, 4), (60, 4, 3)):
+        model = draw_model(rng, context=5, layers=1)
+        check_estimate(student, oracle, rng, model, length, batch_size, batches, seed)
+    check_estimate_refuses(student, rng, draw_model(rng, context=3))
+
+
+@weight(1)
+@number("7.6")
+def test_other_trainings_take_the_right_steps(student, rng, oracle):
+    """Losses, rates, validations and weights of other runs, and their windows."""
+    config = {"steps": 6, "batch_size": 3, "micro_batches": 3, "peak": 0.03, "floor": 0.0}
+    config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.3, "evaluate_batches": 1}
+    model = draw_model(rng, **TINY | {"context": 5})
+    every = config | {"evaluate_every": 3}
+    check_run(student, oracle, rng, model, every, [3, 6], "other settings")
+    stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0}
+    check_run(student, oracle, rng, model, stopped, [4, 5], "other settings, stopped early")
+    check_windows_of_train(student, oracle, rng, model, 4, 2, 3, int(rng.integers(1000)))
+
+
+@weight(1)
+@number("7.6")
+def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
+    """The same seed gives the same run; validations change nothing; odd losses name the step."""
+    seed = int(rng.integers(1000))
+    check_modes(student, oracle, rng, 4, seed)
+    check_validation_apart(student, rng, 3, seed)
+    check_autocast_of_train(student, rng, seed)
+    check_train_refuses(student, rng)
+
+
+@weight(1)
+@number("7.6")
+def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng):
+    """Other models and steps; files that can't be used."""
+    seed = int(rng.integers(1000))
+    check_round_trip(student, rng, seed, int(rng.integers(2, 10**6)), context=5, heads=1)
+    check_refused_files(student, rng, seed)
+
+
+@weight(1)
+@number("7.6")
+def test_other_runs_resume_to_the_same_numbers(student, rng):
+    """Stopped at another step, bit for bit; files come when they should."""
+    seed = int(rng.integers(1000))
+    check_resume(student, rng, 7, 4, seed, layers=2)
+    check_resume(student, rng, 5, 1, seed + 1)
+    check_saves(student, rng, seed)
+
+
+# Exercise 7.7
+
+
+@weight(1)
+@number("7.7")
+def test_next_probabilities_are_right_for_other_logits(student, rng, oracle):
+    """Other temperatures, top_k and top_p, alone and together."""
+    logits = draw_logits(rng, 9)
+    temperature = float(rng.uniform(0.3, 3))
+    for t in (temperature, 0.0):
+        check_probabilities(student, oracle, logits, "a temperature", temperature=t)
+    for k in (1, 4, 8, 20):
+        check_probabilities(student, oracle, logits, "top_k", top_k=k)
+    for p in top_ps(logits):
+        check_probabilities(student, oracle, logits, "top_p", top_p=p)
+    for p in top_ps(logits, temperature, 5):
+        settings = {"temperature": temperature, "top_k": 5, "top_p": p}
+        check_probabilities(student, oracle, logits, "all three", **settings)
+    single = draw_logits(rng, 6, torch.float32)
+    check_probabilities(student, oracle, single, "float32", temperature=1.4, top_k=3)
+    check_probabilities_refuse(student, logits)
+
+
+@weight(1)
+@number("7.7")
+def test_generate_is_greedy_for_other_models(student, rng, oracle):
+    """At temperature 0, with other contexts, past them, and after long prompts."""
+    for context in (1, 4, 7):
+        check_windows(student, context, rng.integers(90, size=3 * context + 1).tolist())
+    for settings in ({"context": 4, "vocabulary": 12}, {"context": 7, "layers": 1}):
+        check_greedy(student, oracle, rng, draw_model(rng, **settings), (2, 5, 11), 13)
+
+
+@weight(1)
+@number("7.7")
+def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, oracle):
+    """Long texts of other models show the probabilities of the next token."""
+    check_draws(student, oracle, rng, 1000, int(rng.integers(1000)), temperature=1.3)
+    check_draws(student, oracle, rng, 500, int(rng.integers(1000)), top_k=2)
+
+
+@weight(1)
+@number("7.7")
+def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
+    """The same generator gives the same tokens; a length of 0; what makes no sense."""
+    model, generate = draw_model(rng, context=4, vocabulary=9), student.sampling.generate
+    check_generator_alone(student, rng, model, generate, 25, int(rng.integers(1000)))
+    check_nothing_to_write(student, rng, model, generate)
+    check_generate_refuses(student, rng, model, generate)
+
+
+# Exercise 7.8
+
+
+@weight(1)
+@number("7.8")
+def test_caches_of_other_sizes_give_the_same_scores(student, rng, oracle):
+    """Keys and values of each layer, and pieces of other lengths."""
+    check_cache(student, rng, (2, 2, 1), n=3, layers=2, context=6)
+    check_cache(student, rng, (1, 3), dtype=torch.float32, layers=1)
+    model = draw_model(rng, context=9, layers=3, heads=4)
+    for n, pieces in ((3, (2, 5, 1)), (1, (8, 1)), (2, (1, 1, 3))):
+        check_pieces(student, oracle, rng, model, n, pieces)
+
+
+@weight(1)
+@number("7.8")
+def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, rng, oracle):
+    """For the same generator, past other contexts; it refuses what generate refuses."""
+    seed = int(rng.integers(1000))
+    for settings in ({"context": 7, "vocabulary": 11}, {"context": 4, "layers": 3}):
+        model = draw_model(rng, **settings)
+        check_same_tokens(student, oracle, rng, model, (2, 4, 9), 15, seed)
+    generate = student.sampling.generate_cached
+    check_nothing_to_write(student, rng, model, generate)
+    check_generate_refuses(student, rng, model, generate)
+
+
+@weight(1)
+@number("7.8")
+def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
+    """Each token once, but for the windows that are begun anew."""
+    model = draw_model(rng, context=10, layers=3)
+    check_new_tokens_alone(student, rng, model, (1, 5, 1, 2))
+    for size, length in ((2, 8), (7, 25), (25, 6)):
+        check_each_token_once(student, rng, model, size, length)
+
+
+# Exercise 7.9
+
+
+@weight(1)
+@number("7.9")
+def test_other_summaries_speeds_and_flops_are_right(student, rng, oracle):
+    """Percentiles, tokens per second, mfu and FLOPs of other numbers."""
+    check_quantiles(student, oracle, rng)
+    check_speeds(student, rng)
+    check_flops(student, oracle, vocabulary=13, context=10, layers=3, heads=3, width=12)
+    check_flops(student, oracle, vocabulary=50, context=33, layers=1, heads=2, width=20)
+
+
+@weight(1)
+@number("7.9")
+def test_other_calls_are_timed_and_their_memory_is_counted(student, rng, oracle):
+    """Counts and times of other calls; the most that was alive."""
+    delays = [round(float(delay), 1) for delay in rng.uniform(2, 12, size=6)]
+    check_paced(student, oracle, [90.0], delays)
+    check_paced(student, oracle, [30.0, 50.0, 20.0], [5.0])
+    check_time_refuses(student)
+    check_peak(student, (2, 1, 5, 3))
+
+
+@weight(1)
+@number("7.9")
+def test_attention_by_hand_and_its_table_are_right_for_other_sizes(student, rng, oracle):
+    """It is F.scaled_dot_product_attention; bytes grow with the square of the length."""
+    for shape in ((1, 2, 6, 5), (3, 1, 4, 2)):
+        check_by_hand(student, oracle, rng, shape)
+    check_by_hand(student, oracle, rng, (2, 1, 3, 4), torch.float32)
+    check_table(student, [768, 384], 3, 8)
+    check_table_refuses(student)
+
+
+# Exercise 7.10
+
+
+@weight(1)
+@number("7.10")
+def test_the_trained_model_knows_which_characters_follow_in_other_windows(
+    artifact, rng, oracle, leaderboard
+):
+    """Its loss on other windows of the plays for validation is below the first band."""
+    check_trained(oracle, artifact, rng, "first", leaderboard)
+
+
+@weight(2)
+@number("7.10")
+def test_the_trained_model_knows_words_in_other_windows(artifact, rng, oracle):
+    """Its loss on other windows of the plays for validation is below the second band."""
+    check_trained(oracle, artifact, rng, "second")

@@ -1,0 +1,718 @@
+"""The public tests of assignment 7: a mini-GPT, from characters to a trained model."""
+
+import torch
+from gradescope_utils.autograder_utils.decorators import number, tags, weight
+
+from common.checks import check_refused
+from common.comparison import assert_close, assert_equal
+from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
+from tests.a7_minigpt.block_cases import (
+    check_attend,
+    check_dropout_of_attention,
+    check_dropout_of_block,
+    check_dropout_of_mlp,
+    check_large,
+    check_names,
+    check_project,
+    check_refuses,
+)
+from tests.a7_minigpt.cache_cases import (
+    check_cache,
+    check_cache_speed,
+    check_each_token_once,
+    check_new_tokens_alone,
+    check_pieces,
+    check_same_tokens,
+)
+from tests.a7_minigpt.cases import (
+    SMALL,
+    SMALL_BLOCK,
+    check_calls_stay_apart,
+    check_evaluation,
+    check_gradients,
+    draw_block,
+    draw_model,
+    draw_tokens,
+    draw_vectors,
+    view_of,
+)
+from tests.a7_minigpt.checkpoint_cases import (
+    check_refused_files,
+    check_resume,
+    check_round_trip,
+    check_saves,
+)
+from tests.a7_minigpt.model_cases import (
+    check_causal,
+    check_count,
+    check_dropout_of_model,
+    check_embed,
+    check_first_loss,
+    check_first_values,
+    check_loss,
+    check_model_refuses,
+    check_rows_alone,
+    check_scores,
+    check_tied,
+)
+from tests.a7_minigpt.optimizer_cases import (
+    check_adam_steps,
+    check_autocast,
+    check_decay,
+    check_leftovers,
+    check_optimizer,
+    check_rates,
+    check_rates_refuse,
+    check_step,
+    check_step_refuses,
+    check_step_speed,
+    check_usual_clip,
+    draw_batches,
+)
+from tests.a7_minigpt.sampling_cases import (
+    check_draws,
+    check_generate_refuses,
+    check_generator_alone,
+    check_greedy,
+    check_nothing_to_write,
+    check_probabilities,
+    check_probabilities_refuse,
+    check_window,
+    check_windows,
+    draw_logits,
+    top_ps,
+)
+from tests.a7_minigpt.text_cases import (
+    TEXTS,
+    check_batch_on_gpu,
+    check_batch_refuses,
+    check_decoded,
+    check_encoded,
+    check_load,
+    check_repeats,
+    check_saved,
+    check_uniform,
+    check_unknown,
+    check_vocabulary,
+)
+from tests.a7_minigpt.text_cases import check_generator_alone as check_batches_by_generator
+from tests.a7_minigpt.text_cases import check_windows as check_windows_of_text
+from tests.a7_minigpt.timing_cases import (
+    check_by_hand,
+    check_flops,
+    check_paced,
+    check_peak,
+    check_quantiles,
+    check_summary,
+    check_table,
+    check_table_refuses,
+    check_time_on_gpu,
+    check_time_refuses,
+    check_usual_calls,
+)
+from tests.a7_minigpt.timing_cases import check_rates as check_speeds
+from tests.a7_minigpt.training_cases import (
+    TINY,
+    check_autocast_of_train,
+    check_estimate,
+    check_estimate_refuses,
+    check_modes,
+    check_plays,
+    check_run,
+    check_train_refuses,
+    check_validation_apart,
+    check_windows_of_train,
+)
+
+# Exercise 7.1
+
+
+@weight(1)
+@number("7.1")
+def test_from_text_finds_each_character_once_in_order(student):
+    """By code points: a line break, capitals, small letters, then all others; not an empty text."""
+    tokenizer, _ = check_vocabulary(student, "banana\nABC")
+    assert_equal(tokenizer.vocabulary, "\nABCabn", what="the vocabulary of 'banana\\nABC'")
+    for text in TEXTS:
+        check_vocabulary(student, text)
+    check_refused("an empty text", student.tokenizer.CharTokenizer.from_text, "")
+
+
+@weight(1)
+@number("7.1")
+def test_encode_gives_the_place_of_each_character_in_the_vocabulary(student):
+    """int64, empty for an empty text, and a ValueError that shows an unknown character."""
+    for text in TEXTS:
+        _, vocabulary = check_vocabulary(student, text)
+        check_encoded(student, vocabulary, text, "the ids")
+        check_encoded(student, vocabulary, "", "the ids of an empty text")
+    check_encoded(student, "\n abc", 100_000 * "ab c\n", "the ids of a long text")
+    for text, unknown in (("abcd", "d"), ("a\nb", "\n"), ("ab'", "'"), ("aéb", "é")):
+        check_unknown(student, "abc", text, unknown)
+
+
+@weight(1)
+@number("7.1")
+def test_decode_gives_the_text_back_and_refuses_ids_that_are_not_there(student, rng):
+    """For tensors, views and lists; an id of -1 would silently be Python's last."""
+    for vocabulary in ("\n !abc", "a", "AZaé日"):
+        for length in (0, 1, 40):
+            check_decoded(student, vocabulary, rng.integers(len(vocabulary), size=length).tolist())
+    for text in TEXTS:
+        tokenizer, _ = check_vocabulary(student, text)
+        assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text")
+
+
+@weight(1)
+@number("7.1")
+def test_save_writes_json_that_load_reads(student):
+    """{"vocabulary": "..."} in UTF-8; what is no such file is a ValueError."""
+    for text in TEXTS:
+        check_saved(student, text)
+    check_load(student)
+
+
+# Exercise 7.2
+
+
+@weight(2)
+@number("7.2")
+def test_get_batch_gives_windows_of_the_text_and_what_comes_next(student, rng):
+    """Rows of int64 that are windows of the text; y is x, one place further."""
+    for length, batch_size, block_size in ((30, 4, 5), (9, 7, 8), (50, 1, 3), (12, 3, 1)):
+        check_windows_of_text(student, rng, length, batch_size, block_size)
+    check_batch_refuses(student)
+
+
+@weight(1)
+@number("7.2")
+def test_get_batch_draws_every_window_equally_often(student, rng):
+    """The first and the last one too, and each row whatever the others are.
+
+    20,000 draws are off by as much as is allowed with a chance below 1e-6.
+    """
+    check_uniform(student, rng, 6, 3, 11)
+    check_uniform(student, rng, 2, 5, 12)
+    check_repeats(student, rng, 13)
+
+
+@weight(1)
+@number("7.2")
+def test_get_batch_draws_from_its_generator_alone(student, rng):
+    """The same generator gives the same batches; two batches in a row are two draws."""
+    check_batches_by_generator(student, rng, 500)
+
+
+@weight(1)
+@number("7.2")
+@tags("gpu")
+def test_get_batch_on_a_gpu_gives_what_it_gives_on_a_cpu(student, rng):
+    """The same windows for the same generator, and both tensors are on the GPU."""
+    check_batch_on_gpu(student, rng)
+
+
+# Exercise 7.3
+
+
+@weight(2)
+@number("7.3")
+def test_attention_is_pytorchs_with_copied_weights(student, rng, oracle):
+    """Names, outputs and all gradients are nn.MultiheadAttention's with a causal mask."""
+    for n, t, width, heads in ((2, 3, 6, 2), (1, 5, 8, 4), (3, 1, 4, 1), (2, 4, 3, 3)):
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
+        check_names(student, "CausalSelfAttention", settings)
+        block = draw_block(rng, "CausalSelfAttention", **settings)
+        x = draw_vectors(rng, n, t, width)
+        check_gradients(student, oracle, rng, block, (x,), f"width {width}, {heads} heads")
+
+
+@weight(1)
+@number("7.3")
+def test_project_gives_queries_keys_and_values_by_head(student, rng, oracle):
+    """(n, heads, t, width / heads) each, in this order; float32 and views too."""
+    for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 5, 1)):
+        check_project(student, oracle, rng, n, t, width=width, heads=heads)
+    check_project(student, oracle, rng, 2, 3, torch.float32, width=6, heads=3)
+
+
+@weight(2)
+@number("7.3")
+def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
+    """As many queries as keys, fewer, and a single one; outputs and gradients, views, float32."""
+    for n, queries, keys, heads in ((2, 4, 4, 2), (1, 2, 5, 3), (3, 1, 6, 2), (2, 5, 7, 1)):
+        check_attend(student, oracle, rng, n, queries, keys, width=6, heads=heads)
+    check_attend(student, oracle, rng, 1, 1, 1, width=6, heads=2)
+    check_attend(student, oracle, rng, 2, 3, 5, torch.float32, width=6, heads=2)
+
+
+@weight(1)
+@number("7.3")
+def test_mlp_is_two_dense_layers_with_an_exact_gelu_between(student, rng, oracle):
+    """Four times as wide inside; names, outputs and gradients are nn.Linear's and nn.GELU's."""
+    check_names(student, "MLP", SMALL_BLOCK)
+    for n, t, width in ((2, 3, 4), (1, 4, 5), (3, 1, 1)):
+        block = draw_block(rng, "MLP", width=width, heads=1)
+        x = 2 * draw_vectors(rng, n, t, width)
+        check_gradients(student, oracle, rng, block, (x,), f"width {width}")
+    check_large(student, oracle, rng, "MLP", 1e3)
+
+
+@weight(1)
+@number("7.3")
+def test_block_is_pytorchs_layer_with_its_norms_first(student, rng, oracle):
+    """Names, outputs and all gradients are those of nn.TransformerEncoderLayer."""
+    for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 4, 1)):
+        settings = SMALL_BLOCK | {"width": width, "heads": heads}
+        check_names(student, "Block", settings)
+        block = draw_block(rng, "Block", **settings)
+        x = 2 * draw_vectors(rng, n, t, width) + 1
+        check_gradients(student, oracle, rng, block, (x,), f"width {width}, {heads} heads")
+    check_large(student, oracle, rng, "Block", 1e3)
+
+
+@weight(1)
+@number("7.3")
+def test_blocks_drop_out_in_training_mode_keep_types_and_refuse_other_vectors(student, rng, oracle):
+    """Dropout on weights, on what attention and MLP give, nowhere else; float32, views; errors."""
+    check_dropout_of_attention(student, rng, 6, 0.3, 500)
+    check_dropout_of_mlp(student, rng, 6, 0.3, (50, 10))
+    for part in ("attention", "mlp"):
+        check_dropout_of_block(student, rng, part, 6, 0.3, (50, 10))
+    for kind in ("CausalSelfAttention", "MLP", "Block"):
+        x = draw_vectors(rng, 2, 3, SMALL["width"])
+        check_evaluation(student, oracle, rng, kind, (x,))
+        single = draw_block(rng, kind, torch.float32)
+        check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+        second = draw_vectors(rng, 1, 5, SMALL["width"])
+        block = draw_block(rng, kind)
+        check_calls_stay_apart(student, oracle, block, (view_of(x),), (second,))
+        check_refuses(student, rng, kind)
+
+
+# Exercise 7.4
+
+
+@weight(1)
+@number("7.4")
+def test_gpt_has_the_parameters_that_the_docstring_names(student):
+    """Names, shapes and first values; num_parameters counts the tied matrix once."""
+    settings = {"vocabulary": 70, "context": 60, "layers": 2, "heads": 4, "width": 64}
+    check_first_values(student, **settings)
+    check_first_values(student, **settings | {"layers": 5})
+    for some in (settings, SMALL, {"vocabulary": 70, **{n: 1 for n in SMALL if n != "vocabulary"}}):
+        check_count(student, **some)
+    config = student.model.GPTConfig.for_device(70, "cpu")
+    assert_equal(student.model.GPT(config).num_parameters(), 810_496, what="num_parameters()")
+
+
+@weight(2)
+@number("7.4")
+def test_gpt_is_pytorchs_with_copied_weights(student, rng, oracle):
+    """Logits and all gradients are those of PyTorch's layers; fewer tokens than the context too."""
+    for n, t, settings in (
+        (2, 6, {}),
+        (1, 3, {"layers": 1, "heads": 4}),
+        (3, 1, {"vocabulary": 11, "layers": 3, "width": 6}),
+        (2, 5, {"context": 9, "heads": 1, "width": 5}),
+    ):
+        model = draw_model(rng, **settings)
+        tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
+        check_gradients(student, oracle, rng, model, (tokens,), f"{n} sequences of {t}")
+
+
+@weight(1)
+@number("7.4")
+def test_loss_is_the_mean_cross_entropy_over_all_places(student, rng, oracle):
+    """A tensor without axes, with all gradients; float32 and views; None without targets."""
+    for n, t, settings in ((2, 3, {}), (1, 6, {"layers": 1}), (4, 1, {"vocabulary": 12})):
+        check_loss(student, oracle, rng, draw_model(rng, **settings), n, t, f"{n} of {t}")
+    check_loss(student, oracle, rng, draw_model(rng, torch.float32), 2, 4, "float32")
+
+
+@weight(1)
+@number("7.4")
+def test_a_token_changes_no_scores_before_it_nor_in_other_sequences(student, rng, oracle):
+    """Causality: changing token t never changes logits before t. And rows are apart."""
+    for settings in ({}, {"layers": 3, "heads": 4}):
+        model = draw_model(rng, **settings)
+        check_causal(student, oracle, rng, model, 2, 6)
+        check_rows_alone(student, oracle, rng, model, 4, 5)
+
+
+@weight(1)
+@number("7.4")
+def test_the_output_layer_is_the_token_embedding(student, rng, oracle):
+    """Changing a row of the embedding changes that token's scores; embed and scores by themselves.
+
+    embed counts places from start on, scores is the last norm and the tied layer.
+    """
+    model = draw_model(rng)
+    check_tied(student, oracle, rng, model)
+    for n, t, start in ((2, 3, 0), (1, 6, 0), (3, 2, 4), (2, 1, 5), (1, 3, 1)):
+        check_embed(student, oracle, rng, model, n, t, start)
+    check_scores(student, oracle, rng, model, 2, 3)
+    check_scores(student, oracle, rng, draw_model(rng, torch.float32), 1, 4)
+
+
+@weight(1)
+@number("7.4")
+def test_a_new_gpt_has_a_loss_near_ln_of_the_vocabulary(student, rng):
+    """All tokens are about equally likely at first: the scores are small."""
+    for vocabulary in (20, 70, 300):
+        check_first_loss(student, rng, vocabulary)
+
+
+@weight(1)
+@number("7.4")
+def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student, rng, oracle):
+    """Dropout on token vectors and in blocks; float32, views, inputs that stay; a ValueError."""
+    for where in ("embedding", "mlp"):
+        check_dropout_of_model(student, rng, where, 0.3, (20, 6))
+    tokens, second = draw_tokens(rng, 7, 2, 5), draw_tokens(rng, 7, 3, 4)
+    check_evaluation(student, oracle, rng, "GPT", (tokens,))
+    single = draw_model(rng, torch.float32)
+    check_gradients(student, oracle, rng, single, (tokens,), "float32")
+    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), (second,))
+    check_model_refuses(student, rng)
+
+
+# Exercise 7.5
+
+
+@weight(2)
+@number("7.5")
+def test_learning_rate_goes_up_in_a_line_and_down_along_a_cosine(student):
+    """With peak 1, warmup 4 and total 12: 0.25 at step 1, 1 at 4, 0.5 at 8, and 0 from 12 on."""
+    for step, expected in ((1, 0.25), (2, 0.5), (4, 1.0), (8, 0.5), (6, 0.8535533905932737)):
+        rate = student.training.learning_rate(step, 1.0, 4, 12)
+        assert_close(rate, expected, what=f"the learning rate of step {step}")
+    check_rates(student, 1.0, 4, 12, 0.0, range(1, 16))
+    check_rates(student, 3e-3, 10, 50, 3e-4, (1, 9, 10, 11, 30, 49, 50, 51, 1000))
+    check_rates(student, 2.0, 0, 5, 0.5, range(1, 8))
+    check_rates(student, 1.0, 1, 2, 1.0, (1, 2, 3))
+    check_rates_refuse(student)
+
+
+@weight(1)
+@number("7.5")
+def test_weight_decay_is_for_matrices_alone(student, rng):
+    """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
+    for rate, decay in ((0.1, 0.5), (0.01, 2.0), (0.3, 0.0)):
+        check_decay(student, rng, draw_model(rng), rate, decay)
+    check_decay(student, rng, draw_block(rng, "MLP", torch.float32), 0.1, 0.3)
+
+
+@weight(1)
+@number("7.5")
+def test_the_optimiser_is_adamw_with_its_usual_settings(student, rng, oracle):
+    """All parameters step as torch.optim.AdamW steps them, with the betas that are given."""
+    check_optimizer(student, oracle, rng, draw_model(rng), 0.01, 0.1)
+    check_optimizer(student, oracle, rng, draw_block(rng, "Block"), 0.1, 0.3, (0.8, 0.99))
+    check_optimizer(student, oracle, rng, draw_model(rng, torch.float32), 0.02, 0.0)
+
+
+@weight(1)
+@number("7.5")
+def test_train_step_follows_the_gradient_that_is_clipped_if_it_is_too_long(student, rng, oracle):
+    """Above clip the gradient is scaled down to it, below it stays; the loss is the one before."""
+    model = draw_model(rng)
+    for share, situation in ((3.0, "below clip"), (0.4, "above clip"), (0.01, "far above clip")):
+        batches = draw_batches(rng, model, 1, 3, 5)
+        check_step(student, oracle, rng, model, batches, share, situation)
+    check_usual_clip(student, oracle, rng, model, draw_batches(rng, model, 1, 2, 2))
+
+
+@weight(2)
+@number("7.5")
+def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, rng, oracle):
+    """The update and the loss are those of one large batch, clipped together; views too."""
+    model = draw_model(rng)
+    for count, n, t in ((2, 3, 4), (4, 1, 6), (3, 2, 1)):
+        for share in (3.0, 0.5):
+            situation = f"{count} batches, {'clipped' if share < 1 else 'not clipped'}"
+            batches = draw_batches(rng, model, count, n, t)
+            check_step(student, oracle, rng, model, batches, share, situation, views=count == 2)
+    check_leftovers(student, oracle, rng, model, draw_batches(rng, model, 2, 2, 5))
+    check_adam_steps(student, oracle, rng, model, 0.3)
+    check_step_refuses(student, rng, model)
+
+
+@weight(1)
+@number("7.5")
+def test_autocast_rounds_the_forward_pass_and_leaves_the_weights_alone(student, rng, oracle):
+    """bfloat16 changes loss and gradients by a little; parameters stay float32."""
+    check_autocast(student, oracle, rng, vocabulary=20, context=8, width=16, heads=2)
+
+
+@weight(1)
+@number("7.5")
+@tags("timing")
+def test_a_training_step_is_about_as_fast_as_with_pytorchs_layers(
+    student, rng, oracle, leaderboard
+):
+    """At most twice the time of nn.TransformerEncoderLayer's, for the sizes of a CPU."""
+    check_step_speed(student, oracle, rng, leaderboard)
+
+
+# Exercise 7.6
+
+
+@weight(1)
+@number("7.6")
+def test_estimate_loss_is_the_mean_over_random_batches_without_dropout(student, rng, oracle):
+    """The batches that get_batch draws; mode, weights and gradients stay as they were."""
+    for length, batch_size, batches in ((7, 2, 3), (40, 3, 4), (20, 1, 1)):
+        check_estimate(student, oracle, rng, draw_model(rng), length, batch_size, batches, 5)
+    check_estimate_refuses(student, rng, draw_model(rng))
+
+
+@weight(1)
+@number("7.6")
+def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle):
+    """Losses, rates, validations and weights, step by step, and each step's random windows."""
+    config = {"steps": 5, "batch_size": 2, "micro_batches": 2, "peak": 0.02, "floor": 0.005}
+    config |= {"warmup": 2, "weight_decay": 0.3, "clip": 0.2, "evaluate_batches": 2}
+    model = draw_model(rng, **TINY)
+    check_run(student, oracle, rng, model, config, [5], "one validation")
+    every = config | {"evaluate_every": 2, "clip": 50.0, "micro_batches": 1}
+    check_run(student, oracle, rng, model, every, [2, 4, 5], "validations, not clipped")
+    stopped = config | {"stop": 4, "evaluate_every": 2, "warmup": 0}
+    check_run(student, oracle, rng, model, stopped, [2, 4], "stopped early")
+    check_windows_of_train(student, oracle, rng, model, 3, 3, 2, 7)
+
+
+@weight(1)
+@number("7.6")
+def test_train_starts_from_its_seed_drops_out_and_is_not_disturbed_by_validation(
+    student, rng, oracle
+):
+    """The same seed gives the same run; validations change nothing; odd losses name the step."""
+    check_modes(student, oracle, rng, 3, 5)
+    check_validation_apart(student, rng, 4, 3)
+    check_autocast_of_train(student, rng, 4)
+    check_train_refuses(student, rng)
+
+
+@weight(1)
+@number("7.6")
+def test_a_checkpoint_brings_everything_back(student, rng):
+    """Weights, optimiser, step, generator and dropout's random state, in a file of safetensors."""
+    check_round_trip(student, rng, 5, 7)
+    check_round_trip(student, rng, 8, 123, layers=2, width=6)
+
+
+@weight(1)
+@number("7.6")
+def test_a_checkpoint_that_can_not_be_used_changes_nothing(student, rng):
+    """Missing, cut off, or of another model: a ValueError with the path in it."""
+    check_refused_files(student, rng, 4)
+
+
+@weight(1)
+@number("7.6")
+def test_a_run_that_is_stopped_and_resumed_comes_to_the_same_numbers(student, rng):
+    """Bit for bit, with dropout; files come when they should; at its end there is nothing to do."""
+    check_resume(student, rng, 6, 3, 5)
+    check_saves(student, rng, 2)
+
+
+@weight(1)
+@number("7.6")
+@tags("training")
+def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle):
+    """A small model on the plays: it starts near ln(vocabulary), and ends below a band."""
+    check_plays(student, oracle, rng)
+
+
+# Exercise 7.7
+
+
+@weight(2)
+@number("7.7")
+def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng, oracle):
+    """Temperature first, then the likeliest, then as many as reach top_p; scaled to a sum of 1."""
+    logits = draw_logits(rng, 7)
+    for temperature in (1.0, 0.5, 3.0, 0.0, 0.01):
+        situation = f"temperature {temperature}"
+        check_probabilities(student, oracle, logits, situation, temperature=temperature)
+    for k in (1, 3, 6, 7, 8, 100):
+        check_probabilities(student, oracle, logits, f"top_k {k}", top_k=k)
+    for p in (*top_ps(logits), 1.0, 1e-6):
+        check_probabilities(student, oracle, logits, f"top_p {p:.5f}", top_p=p)
+    for p in top_ps(logits, 2.0, 4):
+        settings = {"temperature": 2.0, "top_k": 4, "top_p": p}
+        check_probabilities(student, oracle, logits, f"all three, top_p {p:.5f}", **settings)
+    single = draw_logits(rng, 5, torch.float32)
+    check_probabilities(student, oracle, single, "float32", temperature=0.7, top_k=4, top_p=0.85)
+    check_probabilities(student, oracle, 1e3 * logits, "logits near 1e3", top_k=3)
+    check_probabilities(student, oracle, logits[:1], "a single token", top_p=0.5)
+    check_probabilities_refuse(student, logits)
+
+
+@weight(1)
+@number("7.7")
+def test_next_window_drops_the_oldest_half_when_it_is_full(student, rng):
+    """Odd contexts too, and a context of 1; the window that is handed in stays."""
+    check_window(student, [1, 2, 3], 9, 4, [1, 2, 3, 9])
+    check_window(student, [1, 2, 3, 4], 9, 4, [3, 4, 9])
+    check_window(student, [1, 2, 3, 4, 5], 9, 5, [4, 5, 9])
+    check_window(student, [], 9, 4, [9])
+    check_window(student, [7], 9, 1, [9])
+    for context in (1, 2, 3, 6, 7):
+        check_windows(student, context, rng.integers(50, size=3 * context + 2).tolist())
+
+
+@weight(1)
+@number("7.7")
+def test_generate_takes_the_likeliest_token_at_temperature_0(student, rng, oracle):
+    """Past the context too, and after a prompt that is longer; the model stays in its mode."""
+    for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
+        check_greedy(student, oracle, rng, draw_model(rng, **settings), (1, 3, 6, 15), 14)
+
+
+@weight(1)
+@number("7.7")
+def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, oracle):
+    """Long texts show them; right draws are off by this much with a chance below 1e-6."""
+    check_draws(student, oracle, rng, 1000, 1)
+    check_draws(student, oracle, rng, 1000, 2, temperature=2.0, top_k=2)
+    check_draws(student, oracle, rng, 500, 3, temperature=1.5, top_p=0.8)
+
+
+@weight(1)
+@number("7.7")
+def test_generate_draws_from_its_generator_alone_and_refuses_what_makes_no_sense(student, rng):
+    """The same generator gives the same tokens; a length of 0 is the prompt; errors in words."""
+    model, generate = draw_model(rng), student.sampling.generate
+    check_generator_alone(student, rng, model, generate, 25, 5)
+    check_nothing_to_write(student, rng, model, generate)
+    check_generate_refuses(student, rng, model, generate)
+
+
+# Exercise 7.8
+
+
+@weight(1)
+@number("7.8")
+def test_the_cache_holds_keys_and_values_of_each_layer(student, rng):
+    """extend gives all so far, what it gave before stays, and there is room for the context."""
+    check_cache(student, rng, (3, 1, 2), layers=2)
+    check_cache(student, rng, (1, 1), n=1, layers=3, context=4)
+    check_cache(student, rng, (4,), dtype=torch.float32, layers=1, heads=4)
+
+
+@weight(1)
+@number("7.8")
+def test_forward_cached_in_pieces_is_the_model_at_once(student, rng, oracle):
+    """The scores of each piece are those of all tokens so far, in float32 too."""
+    for n, pieces in ((2, (3, 1, 2)), (1, (1, 1, 1, 1)), (3, (6,)), (2, (1, 4))):
+        check_pieces(student, oracle, rng, draw_model(rng), n, pieces)
+    check_pieces(student, oracle, rng, draw_model(rng, torch.float32), 2, (2, 3))
+
+
+@weight(1)
+@number("7.8")
+def test_generate_cached_gives_the_tokens_of_generate(student, rng, oracle):
+    """For the same generator, past the context too; it refuses what generate refuses."""
+    for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
+        model = draw_model(rng, **settings)
+        check_same_tokens(student, oracle, rng, model, (1, 3, 13), 17, 6)
+    generate = student.sampling.generate_cached
+    check_nothing_to_write(student, rng, model, generate)
+    check_generator_alone(student, rng, draw_model(rng), generate, 25, 5)
+    check_generate_refuses(student, rng, draw_model(rng), generate)
+
+
+@weight(1)
+@number("7.8")
+def test_only_new_tokens_go_through_the_layers(student, rng):
+    """Each token once, but for the windows that are begun anew when the context is full."""
+    model = draw_model(rng, context=8)
+    check_new_tokens_alone(student, rng, model, (3, 1, 2))
+    for size, length in ((1, 7), (3, 20), (12, 9)):
+        check_each_token_once(student, rng, model, size, length)
+
+
+@weight(1)
+@number("7.8")
+@tags("timing")
+def test_generate_cached_takes_at_most_half_of_the_time(student, rng, oracle):
+    """256 tokens at a context of 256, beside PyTorch's layers without a cache."""
+    check_cache_speed(student, oracle, rng)
+
+
+# Exercise 7.9
+
+
+@weight(1)
+@number("7.9")
+def test_summaries_speeds_and_flops_are_right(student, rng, oracle):
+    """Percentiles are NumPy's, FLOPs those that PyTorch counts; mfu and tokens per second."""
+    check_summary(student, oracle, [3.0, 1.0, 2.0])
+    check_quantiles(student, oracle, rng)
+    check_speeds(student, rng)
+    check_flops(student, oracle, **SMALL)
+    check_flops(student, oracle, vocabulary=70, context=64, layers=4, heads=4, width=128)
+
+
+@weight(1)
+@number("7.9")
+def test_time_ms_times_each_call_after_the_warm_up(student, oracle):
+    """Counts of calls, and times between those of the calls and those of the judge's clock."""
+    check_paced(student, oracle, [60.0, 40.0], [4.0, 12.0, 5.0, 8.0, 6.0])
+    check_paced(student, oracle, [], [10.0])
+    check_paced(student, oracle, [80.0], [3.0, 3.0])
+    check_usual_calls(student)
+    check_time_refuses(student)
+    check_peak(student, (3, 8, 1))
+
+
+@weight(1)
+@number("7.9")
+def test_attention_by_hand_needs_the_square_of_the_length(student, rng, oracle):
+    """It is F.scaled_dot_product_attention; the table shows bytes and times of both."""
+    for shape in ((2, 3, 5, 4), (1, 1, 1, 3), (1, 2, 7, 1)):
+        check_by_hand(student, oracle, rng, shape)
+    check_by_hand(student, oracle, rng, (2, 2, 4, 3), torch.float32)
+    check_table(student, [256, 1024, 512], 2, 16)
+    check_table_refuses(student)
+
+
+@weight(1)
+@number("7.9")
+@tags("gpu")
+def test_time_ms_on_a_gpu_is_the_time_of_the_gpus_work(student):
+    """A large product takes as long by events as by a clock that waits for it."""
+    check_time_on_gpu(student)
+
+
+@weight(1)
+@number("7.9")
+@tags("gpu")
+def test_peak_memory_on_a_gpu_is_the_most_that_was_alive(student):
+    """Tensors that are made one after another: the largest counts."""
+    check_peak(student, (6, 20, 2), "cuda")
+
+
+# Exercise 7.10
+
+
+@weight(1)
+@number("7.10")
+def test_the_trained_model_can_be_read_and_is_within_the_budget(artifact):
+    """checkpoint.safetensors and config.json as export_model writes them; 11 million parameters."""
+    read_model(artifact(CHECKPOINT), artifact(CONFIG))
+
+
+@weight(1)
+@number("7.10")
+def test_the_trained_model_knows_which_characters_follow(artifact, rng, oracle):
+    """Its loss on plays that are kept for validation is below the first band."""
+    check_trained(oracle, artifact, rng, "first")
+
+
+@weight(1)
+@number("7.10")
+def test_the_trained_model_knows_words(artifact, rng, oracle):
+    """Its loss on plays that are kept for validation is below the second band."""
+    check_trained(oracle, artifact, rng, "second")

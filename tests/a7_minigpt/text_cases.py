@@ -1,0 +1,242 @@
+"""How the tests of exercises 7.1 and 7.2 check characters as ids, and batches of a text."""
+
+import json
+import math
+
+import numpy as np
+import torch
+
+from common.checks import STANDARD_ERRORS, check_refused, check_unchanged, sliced
+from common.comparison import assert_close, assert_equal, check, unpack
+from common.failures import is_students, kind_in_words
+from common.modules import seed_torch
+from common.scratch import scratch_bytes, scratch_path, write_scratch
+from common.torch_objects import devices_of, torch_generator
+from tests.a7_minigpt.cases import check_object
+
+# Upper and lower case, a line break, quotes, and characters of two, three and four bytes.
+TEXTS = ("to be,\nor not", 'A "Zebra"\tba', "été, 日本 und \U0001f600!", "z", "\\n\n")
+
+# Exercise 7.1
+
+
+def draw_characters(rng, length):
+    """A text of characters of all kinds, at least three different ones."""
+    alphabet = [*map(chr, range(32, 127)), "\n", "\t", *"äéßøλжא日本", "\U0001f600", "\U0001d11e"]
+    chosen = rng.permutation(len(alphabet))[:15]
+    places = [*chosen[:3], *rng.choice(chosen, size=length)]
+    return "".join(alphabet[place] for place in places)
+
+
+def check_vocabulary(student, text):
+    """Each character once, by code points; ids count them."""
+    tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+    check_object(tokenizer, "what from_text returns", "a CharTokenizer")
+    vocabulary = "".join(map(chr, sorted({ord(character) for character in text})))
+    assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary")
+    assert_equal(tokenizer.size, len(vocabulary), what="the size")
+    return tokenizer, vocabulary
+
+
+def check_encoded(student, vocabulary, text, what):
+    """The ids are places in the vocabulary, as int64."""
+    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
+    places = {character: place for place, character in enumerate(vocabulary)}
+    expected = torch.tensor([places[character] for character in text], dtype=torch.int64)
+    ids = tokenizer.encode(text)
+    assert_close(ids, expected, what=what, axes=("place",))
+    return tokenizer, ids
+
+
+def check_unknown(student, vocabulary, text, unknown):
+    """The ValueError shows the character that isn't known."""
+    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
+    message = check_refused("a character that isn't known", tokenizer.encode, text)
+    check(
+        repr(unknown) in message,
+        "The ValueError for an unknown character must show it as repr does.",
+        f"The character is {unknown!r}, and the message is: {message}",
+    )
+
+
+def check_decoded(student, vocabulary, ids):
+    """A tensor and a list of ids give the text; a view and calls in a row do too."""
+    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
+    text, tensor = "".join(vocabulary[i] for i in ids), torch.tensor(ids, dtype=torch.int64)
+    spread = torch.from_numpy(sliced(tensor.numpy())) if ids else tensor
+    for given, kind in ((tensor, "a tensor"), (list(ids), "a list"), (spread, "a view")):
+        assert_equal(tokenizer.decode(given), text, what=f"the text of {kind}")
+    check_unchanged("decode", tokenizer.decode, tensor)
+    for wrong in (-1, len(vocabulary), -len(vocabulary)):
+        check_refused("an id that isn't there", tokenizer.decode, [0, wrong])
+        check_refused("an id that isn't there", tokenizer.decode, torch.tensor([wrong, 0]))
+
+
+def check_saved(student, text):
+    """The file is JSON in UTF-8 with the vocabulary, and load reads it back."""
+    kind, path = student.tokenizer.CharTokenizer, scratch_path(student, "vocabulary.json")
+    write_scratch(student, path, b"what was there before, and is longer" * 50)
+    tokenizer, _ = check_vocabulary(student, text)
+    tokenizer.save(path)
+    content = read_json(scratch_bytes(student, path, 100_000))
+    check(
+        content == {"vocabulary": "".join(sorted(set(text)))},
+        'save must write {"vocabulary": "..."} as JSON, and nothing else.',
+        f"The file holds {content!r}.",
+    )
+    check_loaded(kind.load(path), text)
+
+
+def read_json(content):
+    try:
+        return json.loads(content.decode("utf-8"))
+    except ValueError as error:
+        check(False, "What save writes is not JSON in UTF-8.", str(error))
+
+
+def check_loaded(tokenizer, text):
+    check_object(tokenizer, "what load returns", "a CharTokenizer")
+    assert_equal(tokenizer.vocabulary, "".join(sorted(set(text))), what="the vocabulary of load")
+    assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text after load")
+
+
+def check_load(student):
+    """Other right files are read; files that are no vocabulary raise ValueError."""
+    load, path = student.tokenizer.CharTokenizer.load, scratch_path(student, "other.json")
+    for content in ('{"vocabulary": "ab"}', ' {\n "vocabulary"\n : "\\u0061b" }\n'):
+        write_scratch(student, path, content.encode())
+        check_loaded(load(path), "ab")
+    for situation, content in (
+        ("a file that is not JSON", "vocabulary: ab"),
+        ("an empty file", ""),
+        ("a list", '["ab"]'),
+        ("a text alone", '"ab"'),
+        ("an object without vocabulary", '{"words": "ab"}'),
+        ("a vocabulary that is a number", '{"vocabulary": 3}'),
+        ("a vocabulary that is a list", '{"vocabulary": ["a", "b"]}'),
+        ("a vocabulary that isn't sorted", '{"vocabulary": "ba"}'),
+        ("a vocabulary with a character twice", '{"vocabulary": "aab"}'),
+        ("an empty vocabulary", '{"vocabulary": ""}'),
+    ):
+        write_scratch(student, path, content.encode())
+        check_refused(situation, load, path)
+    missing = scratch_path(student, "missing.json")
+    try:
+        load(missing)
+    except FileNotFoundError:
+        return
+    except Exception as error:
+        if not is_students(error):
+            raise
+        check(False, f"A missing file must raise FileNotFoundError, not {kind_in_words(error)}.")
+    check(False, "A missing file must raise FileNotFoundError, but nothing was raised.")
+
+
+# Exercise 7.2
+
+
+def draw_text(rng, length):
+    """Different ids at all places, so that a window tells where it is from."""
+    return torch.from_numpy(rng.permutation(3 * length)[:length])
+
+
+def starts_of(data, batch, batch_size, block_size):
+    """Where each row is from; x and y have the right shape and type, and belong together."""
+    x, y = unpack(batch, 2, "get_batch")
+    places, starts = {value: place for place, value in enumerate(data.tolist())}, [0] * batch_size
+    if isinstance(x, torch.Tensor) and x.shape == (batch_size, block_size):
+        # The first entry tells. A row that begins with none of a window's is compared with one.
+        last = len(data) - block_size - 1
+        starts = [min(places.get(first, 0), last) for first in x[:, 0].tolist()]
+    windows = data.unfold(0, block_size + 1, 1)[starts]
+    for name, rows, expected in (("x", x, windows[:, :-1]), ("y", y, windows[:, 1:])):
+        assert_close(rows, expected, what=name, axes=("row", "place"))
+    return starts
+
+
+def check_windows(student, rng, length, batch_size, block_size):
+    """Rows of x are windows of the text, and y is one place further."""
+    data, generator = draw_text(rng, length), torch_generator(student, 3)
+    spread = torch.from_numpy(sliced(data.numpy()))
+    for given in (data, spread):
+        batch = student.training.get_batch(given, batch_size, block_size, generator)
+        starts_of(data, batch, batch_size, block_size)
+    get_batch = student.training.get_batch
+    check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
+
+
+# Pairs of rows in a batch for check_uniform. With 6 windows, each of the 36 pairs of windows is to
+# be expected 278 times. It is off by 7 standard errors, 115, with a chance below 1e-8.
+PAIRS = 10_000
+
+
+def check_uniform(student, rng, windows, block_size, seed):
+    """Every window is equally likely, the last one too, whatever the row beside it is."""
+    data, generator = draw_text(rng, windows + block_size), torch_generator(student, seed)
+    batch = student.training.get_batch(data, 2 * PAIRS, block_size, generator)
+    starts = np.array(starts_of(data, batch, 2 * PAIRS, block_size))
+    counts = np.bincount(starts, minlength=windows)
+    check_even_counts(counts, "Some windows of the text are drawn too often or too seldom.")
+    pairs = np.bincount(starts[::2] * windows + starts[1::2], minlength=windows**2)
+    check_even_counts(pairs, "Rows of a batch depend on each other: each is to be drawn by itself.")
+
+
+def check_repeats(student, rng, seed):
+    """Windows may come again in a batch. That 10 batches of 8 have none has a chance of 6e-27."""
+    data, generator = draw_text(rng, 8 + 3), torch_generator(student, seed)
+    batches = [student.training.get_batch(data, 8, 3, generator) for _ in range(10)]
+    drawn = [starts_of(data, batch, 8, 3) for batch in batches]
+    check(
+        any(len(set(starts)) < 8 for starts in drawn),
+        "No window comes twice in a batch: each row is to be drawn whatever the others are.",
+    )
+
+
+def check_even_counts(counts, sentence):
+    total, chance = counts.sum(), 1 / len(counts)
+    allowed = STANDARD_ERRORS * math.sqrt(total * chance * (1 - chance))
+    worst = int(np.abs(counts - total * chance).argmax())
+    check(
+        abs(counts[worst] - total * chance) <= allowed,
+        sentence,
+        f"Number {worst} of {len(counts)} came {counts[worst]} times in {total}.",
+        "A text has length - block_size windows, and torch.randint leaves out its upper end.",
+    )
+
+
+def check_generator_alone(student, rng, length):
+    """The same generator gives the same batches, whatever else draws random numbers."""
+    data, get_batch, found = draw_text(rng, length), student.training.get_batch, []
+    for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
+        seed_torch(student, own_seed)
+        generator = torch_generator(student, seed)
+        batches = [get_batch(data, 8, 4, generator) for _ in range(2)]
+        found.append([starts_of(data, batch, 8, 4) for batch in batches])
+    first, again, other = found
+    sentence = "The same generator must give the same batches: all random numbers come from it."
+    check(first == again, sentence)
+    check(first != other, "Another generator must give other batches.")
+    check(first[0] != first[1], "Two batches in a row must be two draws of the generator.")
+
+
+def check_batch_refuses(student):
+    """Texts without a window and sizes below 1; the smallest that there is gives its one window."""
+    data, get_batch = torch.arange(9), student.training.get_batch
+    generator = torch_generator(student, 0)
+    check(starts_of(data, get_batch(data, 3, 8, generator), 3, 8) == [0] * 3, "A window is wrong.")
+    for block_size in (9, 10, 50):
+        check_refused("a text without a window", get_batch, data, 2, block_size, generator)
+    check_refused("an empty text", get_batch, data[:0], 2, 1, generator)
+    for sizes in ((0, 3), (-1, 3), (2, 0), (2, -1)):
+        check_refused("a size below 1", get_batch, data, *sizes, generator)
+
+
+def check_batch_on_gpu(student, rng):
+    """Tensors on the GPU, equal to those that the CPU gets from the same generator."""
+    data, get_batch = draw_text(rng, 200), student.training.get_batch
+    arguments = [(data, 5, 7, torch_generator(student, 4), device) for device in ("cpu", "cuda")]
+    on_cpu, on_gpu = (unpack(get_batch(*given), 2, "get_batch") for given in arguments)
+    for name, right, actual in zip(("x", "y"), on_cpu, on_gpu, strict=True):
+        assert_close(actual, right, what=f"{name} on the GPU", axes=("row", "place"))
+    devices = devices_of(get_batch, data, 5, 7, torch_generator(student, 4), "cuda")
+    assert_equal(devices, ["cuda", "cuda"], what="the devices of x and y")

@@ -1,0 +1,250 @@
+"""How the tests of exercise 7.9 check measurements: beside the judge's own clock and counts."""
+
+import time
+
+import numpy as np
+import torch
+
+from common.checks import check_float, check_refused, check_unchanged
+from common.comparison import assert_close, assert_equal, check, kind_of
+from common.modules import compare_gradient, vjp
+from common.operations import paced_function
+from common.torch_objects import allocating_function, product_function
+from tests.a7_minigpt.cases import check_object, draw_vectors, first_of, view_of
+
+HEAD_AXES = ("sequence", "head", "place", "feature")
+MEGABYTE = 2**20
+COLUMNS = ("length", "by_hand_ms", "fused_ms", "by_hand_bytes", "fused_bytes")
+
+
+def read_timing(timing, what):
+    """The four numbers of a Timing."""
+    check_object(timing, f"what {what} returns", "a Timing")
+    numbers = {name: getattr(timing, name) for name in ("median", "low", "high")}
+    for name, value in numbers.items():
+        check_float(value, f"the {name} of {what}")
+    check(
+        numbers["low"] <= numbers["median"] <= numbers["high"],
+        f"low, median and high of {what} are not in order.",
+    )
+    return numbers | {"n": timing.n}
+
+
+def check_summary(student, oracle, times):
+    """Median and percentiles are NumPy's; the list stays in its order."""
+    given = list(times)
+    timing = student.timing.summarise(given)
+    found, right = read_timing(timing, "summarise"), oracle.percentiles(times)
+    for name, expected in zip(("median", "low", "high"), right, strict=True):
+        assert_close(found[name], expected, what=f"{name} of {len(times)} times")
+    assert_equal(found["n"], len(times), what="n")
+
+
+def check_paced(student, oracle, warm, delays):
+    """Calls that take so many milliseconds: counted, and timed between two bounds.
+
+    A call never takes less than its delay. And all of them lie within the time that the judge sees,
+    in which the warm-up has its own part: half of the timed calls take at least the median.
+    """
+    function = paced_function(student, [*warm, *delays])
+    start = time.perf_counter()
+    timing = student.timing.time_ms(function, "cpu", len(warm), len(delays))
+    milliseconds = 1000 * (time.perf_counter() - start)
+    found = read_timing(timing, "time_ms")
+    assert_equal(found["n"], len(delays), what="n")
+    assert_equal(function.calls, len(warm) + len(delays), what="the number of calls")
+    least = dict(zip(("median", "low", "high"), oracle.percentiles(delays), strict=True))
+    for name, bound in least.items():
+        check(
+            found[name] > 0.99 * bound,
+            f"The {name} of time_ms is shorter than the calls were.",
+            f"It is {found[name]:.3f} ms, and calls took {delays} ms at least.",
+        )
+    left, half = milliseconds - sum(warm), (len(delays) + 1) // 2
+    most = {"median": left / half, "low": left / len(delays), "high": left}
+    for name, bound in most.items():
+        check(
+            found[name] < 1.01 * bound,
+            f"The {name} of time_ms is longer than the calls can have been.",
+            f"It is {found[name]:.3f} ms, and all timed calls together had {left:.3f} ms.",
+            "Warm-up calls don't count, and each call is timed by itself.",
+        )
+
+
+def check_usual_calls(student):
+    """3 warm-up calls and 20 that are timed, if nothing is said."""
+    function = paced_function(student, [0.2] * 40)
+    timing = student.timing.time_ms(function)
+    check_object(timing, "what time_ms returns", "a Timing")
+    assert_equal(timing.n, 20, what="n, if nothing is said")
+    assert_equal(function.calls, 23, what="the number of calls, if nothing is said")
+
+
+def check_time_refuses(student):
+    function = paced_function(student, [0.1] * 40)
+    time_ms = student.timing.time_ms
+    check(time_ms(function, "cpu", 0, 1) is not None, "time_ms returned None.")
+    for counts in ((-1, 3), (2, 0), (2, -1)):
+        check_refused("a warmup below 0 or repeats below 1", time_ms, function, "cpu", *counts)
+
+
+def check_rates(student, rng):
+    """Tokens per second and model FLOPs utilisation, worked out by hand."""
+    timing = student.timing
+    for tokens, milliseconds, expected in ((500, 250.0, 2000.0), (1, 4000.0, 0.25), (0, 3.0, 0.0)):
+        found = timing.tokens_per_second(tokens, milliseconds)
+        check_float(found, "tokens_per_second")
+        assert_close(found, expected, what="tokens_per_second")
+    tokens, milliseconds = int(rng.integers(1, 10**6)), float(rng.uniform(1, 1000))
+    found = timing.tokens_per_second(tokens, milliseconds)
+    assert_close(found, tokens / (milliseconds / 1000), what="tokens_per_second")
+    for per_second, per_token, peak, expected in (
+        (1000.0, 2e6, 1e10, 0.2),
+        (50.0, 3e9, 3e11, 0.5),
+        (0.0, 1e6, 1e12, 0.0),
+    ):
+        found = timing.mfu(per_second, per_token, peak)
+        check_float(found, "mfu")
+        assert_close(found, expected, what="mfu")
+    for wrong in (0.0, -1.0):
+        check_refused("a time that is not above 0", timing.tokens_per_second, 5, wrong)
+        check_refused("a peak that is not above 0", timing.mfu, 5.0, 5.0, wrong)
+
+
+def check_flops(student, oracle, **settings):
+    """What PyTorch counts in a model whose attention is written out, forward and in training."""
+    config = student.model.GPTConfig(**settings)
+    for training in (True, False):
+        found = student.timing.flops_per_token(config, training)
+        expected = oracle.flops(settings, training)
+        situation = "training" if training else "forward"
+        assert_equal(found, expected, what=f"flops_per_token ({situation})")
+    usual = student.timing.flops_per_token(config)
+    assert_equal(usual, oracle.flops(settings, True), what="flops_per_token (training not given)")
+
+
+def check_peak(student, sizes, device="cpu"):
+    """Tensors that are made one after another: the largest is the peak, whatever came before."""
+    function = allocating_function(student, [size * MEGABYTE for size in sizes], device)
+    for _ in range(2):
+        found = student.timing.peak_memory(function, device)
+        check(
+            type(found) is int,
+            f"peak_memory must return an int, but it is {kind_of(found)}.",
+        )
+        # A GPU rounds up to blocks.
+        check(
+            0 <= found - max(sizes) * MEGABYTE < 0.01 * MEGABYTE,
+            "peak_memory is not the most that was alive at one time.",
+            f"Tensors of {sizes} MB were made, each after the last was gone; "
+            f"it says {found / MEGABYTE:.3f} MB.",
+        )
+
+
+def check_by_hand(student, oracle, rng, shape, dtype=torch.float64):
+    """attention_by_hand is F.scaled_dot_product_attention, causal, with its gradients."""
+    inputs = [draw_vectors(rng, *shape, dtype=dtype) for _ in "qkv"]
+    upstream = draw_vectors(rng, *shape, dtype=dtype)
+    expected = oracle.attention(*inputs)
+    function = student.timing.attention_by_hand
+    outputs, gradients, _ = vjp(function, inputs, [upstream])
+    assert_close(first_of(outputs), expected, f"attention_by_hand {shape}", HEAD_AXES)
+    right = oracle.attention_gradients(*inputs, upstream)
+    largest = max(float(gradient.abs().max()) for gradient in right)
+    for name, actual, wanted in zip("qkv", gradients, right, strict=True):
+        compare_gradient(actual, wanted, largest, f"the gradient of {name} {shape}", None)
+    views = [view_of(value) for value in inputs]
+    assert_close(function(*views), expected, f"attention_by_hand {shape}, views", HEAD_AXES)
+    check_unchanged("attention_by_hand", function, *inputs)
+
+
+def check_table(student, lengths, heads, size):
+    """A row for each length; by hand, memory grows with its square, fused it doesn't."""
+    start = time.perf_counter()
+    rows = student.timing.scaling_table(lengths, "cpu", heads, size, repeats=3)
+    milliseconds = 1000 * (time.perf_counter() - start)
+    check(
+        isinstance(rows, list) and len(rows) == len(lengths),
+        "scaling_table must return a list with a row for each length.",
+    )
+    for length, row in zip(lengths, rows, strict=True):
+        check(
+            isinstance(row, dict) and set(row) == set(COLUMNS),
+            f"A row of scaling_table must be a dict with {', '.join(COLUMNS)}.",
+        )
+        check(
+            all(isinstance(value, int | float) for value in row.values()),
+            "The entries of a row of scaling_table must be numbers.",
+        )
+        check(row["length"] == length, "The rows of scaling_table are not in the order given.")
+        scores, vectors = 4 * heads * length**2, 4 * heads * length * size
+        check(
+            scores <= row["by_hand_bytes"] <= 6 * scores + 10 * vectors,
+            "By hand, all scores of all heads are in memory at least once, and not many times.",
+            f"At length {length} they take {scores} bytes; the row says {row['by_hand_bytes']}.",
+        )
+        check(
+            vectors <= row["fused_bytes"] <= 6 * vectors + MEGABYTE,
+            "Fused, there are outputs in memory, but no matrix of scores.",
+            f"At length {length} an output takes {vectors} bytes; the row says "
+            f"{row['fused_bytes']}.",
+        )
+        both = row["by_hand_ms"] + row["fused_ms"]
+        check(
+            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1.01 * milliseconds,
+            "The times of scaling_table can't be right: medians of 3 calls, in milliseconds.",
+            f"The row says {row['by_hand_ms']:.4g} and {row['fused_ms']:.4g}; all took "
+            f"{milliseconds:.4g} ms.",
+        )
+    check_growth(dict(zip(lengths, rows, strict=True)))
+
+
+def check_growth(rows):
+    """At twice the length, four times the scores."""
+    for length in rows:
+        if 2 * length in rows:
+            grown = rows[2 * length]["by_hand_bytes"] / rows[length]["by_hand_bytes"]
+            check(
+                3.5 < grown < 4.2,
+                "By hand, memory must grow four times when the length doubles.",
+                f"From {length} to {2 * length} it grows {grown:.2f} times.",
+            )
+    by_hand = [row["by_hand_ms"] for _, row in sorted(rows.items())]
+    check(by_hand[-1] > by_hand[0], "By hand, the longest sequence must take longest.")
+
+
+def check_table_refuses(student):
+    table = student.timing.scaling_table
+    check(table([1], "cpu", 1, 2, 1) is not None, "scaling_table returned None.")
+    check_refused("no lengths", table, [])
+    for wrong in ([0], [4, -1]):
+        check_refused("a length below 1", table, wrong)
+
+
+def check_time_on_gpu(student):
+    """A large product: its time by events is that which a clock sees that waits for it."""
+    function = product_function(student, 4096, "cuda")
+    timing = read_timing(student.timing.time_ms(function, "cuda", 3, 10), "time_ms")
+    whole = time_of(lambda: student.timing.time_ms(function, "cuda", 3, 200))
+    # 13 and 203 products by the judge's clock: the difference leaves out what comes but once.
+    few = time_of(lambda: student.timing.time_ms(function, "cuda", 3, 10))
+    each = (whole - few) / 190
+    check(
+        0.5 * each < timing["median"] < 2 * each,
+        "time_ms on a GPU is not the time of the GPU's work.",
+        f"It says {timing['median']:.3f} ms; by the clock a call took {each:.3f} ms.",
+        "Events must be read after torch.cuda.synchronize().",
+    )
+
+
+def time_of(function):
+    start = time.perf_counter()
+    function()
+    return 1000 * (time.perf_counter() - start)
+
+
+def check_quantiles(student, oracle, rng):
+    for count in (1, 2, 3, 10, 11, 25):
+        check_summary(student, oracle, rng.uniform(0.1, 9, size=count).tolist())
+    check_summary(student, oracle, [float(i) for i in np.arange(11)[::-1]])
+    check_refused("no times", student.timing.summarise, [])

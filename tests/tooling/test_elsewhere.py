@@ -1,0 +1,54 @@
+"""The comparison with other graders is fair: right code gets all there, and a mere stub nothing."""
+
+import pytest
+
+from autograder.benchmarks import hostile
+from autograder.benchmarks.elsewhere.graders import TESTS, GradescopeUtils, Harm, Otter
+from autograder.proving.hostile.corpus import read_corpus
+
+RIGHT = """
+import numpy as np
+
+
+def conv_output_size(size, kernel, stride=1, padding=0):
+    return (size + 2 * padding - kernel) // stride + 1
+
+
+def conv2d_forward(x, w, b):
+    out = np.empty((len(x), len(w), x.shape[2] - w.shape[2] + 1, x.shape[3] - w.shape[3] + 1))
+    for i, k, r, s in np.ndindex(out.shape):
+        out[i, k, r, s] = np.sum(x[i, :, r : r + w.shape[2], s : s + w.shape[3]] * w[k]) + b[k]
+    return out, None
+"""
+STUB = "def conv_output_size(*sizes): return None\ndef conv2d_forward(*inputs): return None\n"
+ENTRIES = {entry.name: entry.file.read_text() for entry in read_corpus()}
+
+
+@pytest.fixture(scope="module", params=["gradescope-utils", "otter"])
+def grader(request):
+    made = (
+        GradescopeUtils() if request.param == "gradescope-utils" else Otter(hostile.otter_python())
+    )
+    if reason := made.missing():
+        pytest.skip(reason)
+    return made
+
+
+def test_right_code_gets_every_point_and_a_stub_none(grader):
+    assert grader.grade(RIGHT) == Harm(points=TESTS)
+    assert grader.grade(STUB) == Harm()
+
+
+def test_what_an_attack_gets_is_told_apart():
+    grader = GradescopeUtils()
+    if reason := grader.missing():
+        pytest.skip(reason)
+    assert grader.grade(ENTRIES["results/at_exit"]).points == 100
+    assert grader.grade(ENTRIES["endings/os_exit"]) == Harm(lost=True)
+    assert grader.grade(ENTRIES["environment/secrets"]) == Harm(secret=True, deed=True)
+    assert grader.grade(ENTRIES["survivors/new_session"]) == Harm(left=True)
+
+
+def test_a_grader_that_is_not_installed_is_not_run_and_says_so(tmp_path):
+    assert hostile.otter_python(tmp_path) is None
+    assert Otter(None).missing() == "not run: otter-grader is not installed"

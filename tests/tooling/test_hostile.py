@@ -1,0 +1,139 @@
+"""No hostile submission gets points, secrets or time that it has not earned, or leaves anything."""
+
+import json
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from autograder.proving.hostile.corpus import BOAST, read_corpus
+from autograder.proving.hostile.lane import HONEST, Lane
+from common.assignment import load_assignment
+from tests.tooling.test_results import check_content
+
+CORPUS = {entry.name: entry for entry in read_corpus()}
+LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
+HANDFUL = 6  # so many gradings at most before an honest one is looked at
+# What each kind of attack must have at least one entry for; the names are those of the files.
+ITEMS = {
+    "results": "at_import in_a_call at_exit later",
+    "run_autograder": "append",
+    "reading": "source hidden_tests metadata",
+    "inspection": "frames garbage modules",
+    "patching": "numpy_testing torch_allclose pytest_module unittest_module clock",
+    "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
+    "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
+    "waiting": "endless_loop sleep deadlock recursion slow_import",
+    "bombs": "fork threads memory disk output million_tests",
+    "survivors": "new_session double_fork",
+    "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
+    "torch_module common_package pth_file",
+    "names": "symbolic_link_to_tests hard_link names_that_lead_out absolute_names zip_bomb "
+    "hundred_thousand_files odd_encodings nul_bytes huge_source syntax_error byte_order_mark "
+    "carriage_returns",
+    "checkpoints": "pickle torch_load",
+    "network": "connect names unix_sockets abstract_sockets",
+    "environment": "ld_preload pythonpath secrets proc ptrace shared_memory descriptors",
+    "showing": "printed raised returned",
+    "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
+    "extra_replies later_replies",
+    "fingerprints": "stored_answers seed",
+    "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
+    "attention_alias attention_importlib attention_eval",
+}
+
+
+class Gradings:
+    """All chosen entries, graded in two lanes at once, each entry's outcome as it comes."""
+
+    def __init__(self, entries):
+        self.outcomes = {entry.name: Future() for entry in entries}
+        self.stopped = False
+        self.threads = []
+        for short in ("a1", "a5"):
+            chosen = [entry for entry in entries if entry.assignment.short == short]
+            if chosen:
+                self.threads.append(threading.Thread(target=self.run, args=(short, chosen)))
+                self.threads[-1].start()
+
+    def run(self, short, entries):
+        """Grade one after the other, and an honest one after each that could leave something."""
+        waiting = []
+        try:
+            with Lane(load_assignment(short)) as lane:
+                for entry in entries:
+                    if self.stopped:
+                        return
+                    waiting.append((entry, lane.grade(entry)))
+                    if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
+                        after = lane.grade_honest()
+                        for graded, outcome in waiting:
+                            self.outcomes[graded.name].set_result((outcome, lane, after))
+                        waiting.clear()
+        except BaseException as error:
+            for entry in entries:
+                if not self.outcomes[entry.name].done():
+                    self.outcomes[entry.name].set_exception(error)
+
+
+@pytest.fixture(scope="module")
+def gradings(request):
+    """The entries that this run of pytest has chosen."""
+    names = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = {spec.params["name"] for spec in names if spec and "name" in spec.params}
+    made = Gradings([CORPUS[name] for name in CORPUS if name in chosen])
+    yield made
+    made.stopped = True
+    for thread in made.threads:
+        thread.join()
+
+
+def test_every_kind_of_attack_has_its_entries():
+    wanted = {f"{row}/{item}" for row, items in ITEMS.items() for item in items.split()}
+    assert wanted <= CORPUS.keys()
+    assert {entry.row for entry in CORPUS.values()} == ITEMS.keys()
+    assert len(CORPUS) >= 60
+    assert len({entry.tries for entry in CORPUS.values()}) == len(CORPUS)
+
+
+def chosen_entries():
+    """Every entry; one that is known to succeed must fail here, until that is mended."""
+    for name, entry in CORPUS.items():
+        marks = [pytest.mark.xfail(strict=True, reason=entry.open)] if entry.open else []
+        yield pytest.param(name, marks=marks, id=name)
+
+
+@pytest.mark.parametrize("name", chosen_entries())
+def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
+    graded, lane, after = gradings.outcomes[name].result(timeout=900)
+    record_property("seconds", round(graded.seconds, 2))
+    entry = CORPUS[name]
+    text = graded.results.decode()
+    assert BOAST not in json.dumps(graded.content), f"{entry.tries} It succeeded: {boast(text)}"
+    assert graded.passed == entry.earned_tests & {test.name for test in lane.roster}
+
+    content = check_content(graded.content)
+    assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
+        (test.name, test.points) for test in lane.roster
+    ]
+    assert content["extra_data"]["finished"]
+
+    assert (graded.changes, graded.strays, graded.survivors) == ([], [], [])
+    for canary in lane.canaries.values():
+        assert canary not in text and canary not in graded.printed
+    shown = [test["output"] for test in content["tests"] if test["visibility"] != "visible"]
+    assert LEAK not in "".join(shown)
+
+    assert after.uid == graded.uid or entry.cold
+    assert after.timeless == lane.honest.timeless
+    assert (after.changes, after.strays, after.survivors) == ([], [], [])
+    assert after.passed == {
+        test.name for test in lane.roster if test.exercise in HONEST[entry.assignment.short]
+    }
+    assert graded.seconds < 60
+
+
+def boast(text):
+    """What an attack says about its success."""
+    place = text.find(BOAST)
+    return text[place : place + 300]
