@@ -46,16 +46,16 @@ def made_artifacts(
 
 
 def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
-    """A hash of what makes the artifacts: the reference, what is given beside it, the data."""
-    given = root / "assignments" / assignment.name
+    """A hash of what makes the artifacts: the reference, its artifacts.py, the data."""
+    reference = root / "solutions" / assignment.name
     files = [
-        *sorted((root / "solutions" / assignment.name).glob("*.py")),
-        *(file for file in sorted(given.glob("*.py")) if file.name not in assignment.files),
+        *(reference / name for name in (*assignment.files, "artifacts.py")),
         *sorted((root / "common" / "data").glob("*.py") if assignment.data else ()),
     ]
     digest = hashlib.sha256(repr(assignment.artifacts).encode())
     for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        content = file.read_bytes() if file.is_file() else b""
+        digest.update(file.name.encode() + b"\0" + content)
     return digest.hexdigest()
 
 
