@@ -27,6 +27,14 @@ class Row:
         return self.ratio <= self.bar
 
 
+@dataclass(frozen=True)
+class NotMeasured:
+    """What couldn't be measured on this machine, and why."""
+
+    name: str
+    why: str
+
+
 def measure(
     name: str,
     ours: Callable[[], object],

@@ -9,16 +9,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from common.assignment import ROOT
-from common.benchmark import Row, measure
+from common.benchmark import NotMeasured, Row, measure
 from common.submitted import mount, unmount
+from solutions.a7_minigpt import speedrun
 
 VOCABULARY, CONTEXT, LAYERS, HEADS, WIDTH = 65, 64, 4, 4, 128
 BATCH = 32
 LONG_CONTEXT = TOKENS = 256
 
 
-def rows() -> Iterator[Row]:
-    """A training step against PyTorch's layers; generation with the cache against without."""
+def rows() -> Iterator[Row | NotMeasured]:
+    """A training step against PyTorch's layers; generation with the cache; the speedrun."""
     torch.set_num_threads(1)
     model, training, sampling = reference()
     x, y = torch.randint(VOCABULARY, (2, BATCH, CONTEXT), generator=seeded())
@@ -39,6 +40,7 @@ def rows() -> Iterator[Row]:
         bar=0.5,
         repeats=3,
     )
+    yield speedrun.benchmark()
 
 
 def reference() -> tuple[ModuleType, ...]:

@@ -12,13 +12,16 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
+from common.benchmark import NotMeasured, Row
 from common.data import Text, load_shakespeare
 from common.display import TrainingDisplay
+from common.errors import CourseError
 from common.experiments import run
 from solutions.a7_minigpt.speedrun_model import Switches
 from solutions.a7_minigpt.speedrun_training import BAR, CONTEXT, Clock, Corpus, Recipe, Run
@@ -135,17 +138,22 @@ def new_runs(recipes: Sequence[Recipe], corpus: Corpus, options: Options) -> lis
     return [Run(recipe, corpus, new_clock(options), options.seed) for recipe in recipes]
 
 
+def in_turns(runs: Sequence[Run], rounds: int) -> Iterator[tuple[Run, float]]:
+    """Train all to their ends, a slice of each in every round; who trained, and its loss now."""
+    for done in range(1, rounds + 1):
+        for each in runs:
+            each.advance(done / rounds)
+            yield each, each.measure(whole=done == rounds)
+
+
 def train_in_turns(runs: Sequence[Run], rounds: int) -> None:
-    """Train all to their ends, a slice of each in every round."""
+    """The same, shown."""
     with TrainingDisplay(total_steps=rounds * len(runs), title="speedrun") as display:
-        for done in range(1, rounds + 1):
-            for each in runs:
-                each.advance(done / rounds)
-                loss = each.measure(whole=done == rounds)
-                display.step()
-                display.note(
-                    f"{each.recipe.name}: step {each.step}, {each.seconds:.1f} s, loss {loss:.4f}"
-                )
+        for each, loss in in_turns(runs, rounds):
+            display.step()
+            display.note(
+                f"{each.recipe.name}: step {each.step}, {each.seconds:.1f} s, loss {loss:.4f}"
+            )
 
 
 def race(corpus: Corpus, options: Options) -> None:
@@ -176,6 +184,25 @@ def verdict(public: Run, ours: Run) -> str:
     ratio = theirs / ours.reached.seconds
     end = "reaches it" if public.reached else "ends without reaching it"
     return f"Ours reaches {BAR} {ratio:.1f} times as soon as the public recipe {end}."
+
+
+def benchmark(text: Text | None = None) -> Row | NotMeasured:
+    """The race alone, on one thread: our time to the bar, against all of the public recipe's."""
+    name, options = f"a7: speedrun to a validation loss of {BAR}", read_options(["--threads", "1"])
+    try:
+        corpus = Corpus(text or load_shakespeare("tiny"))
+    except CourseError as error:
+        return NotMeasured(name, str(error))
+    torch.set_num_threads(options.threads)
+    public, ours = new_runs([PUBLIC, OURS], corpus, options)
+    deque(in_turns([public, ours], ROUNDS), maxlen=0)
+    return Row(
+        name,
+        "the public recipe, until it is there or ends",
+        ours.reached.seconds if ours.reached else math.inf,
+        public.reached.seconds if public.reached else public.seconds,
+        bar=1 / 3,
+    )
 
 
 def ablate(corpus: Corpus, options: Options) -> None:

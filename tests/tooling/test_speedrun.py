@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from common.benchmark import NotMeasured
 from common.data import Text
 from solutions.a7_minigpt import speedrun
 from solutions.a7_minigpt.muon import Muon, orthogonalise
@@ -241,15 +242,36 @@ def test_a_bad_option_is_refused(bad, capsys):
     assert bad.split("=")[0] in capsys.readouterr().err
 
 
-def test_without_tiny_shakespeare_there_is_one_sentence(tmp_path, monkeypatch, capsys):
-    def offline(*_, **__):
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """No tiny Shakespeare anywhere."""
+
+    def refuse(*_, **__):
         raise OSError("no network")
 
     monkeypatch.setenv("CONV2GPT_DATA", str(tmp_path))
     monkeypatch.setenv("CONV2GPT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(urllib.request, "urlopen", offline)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+
+
+def test_without_tiny_shakespeare_there_is_one_sentence(offline, capsys):
     assert speedrun.main(["--quick"]) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("Tiny Shakespeare can't be downloaded (no network)")
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_without_tiny_shakespeare_the_row_is_not_measured(offline):
+    row = speedrun.benchmark()
+    assert isinstance(row, NotMeasured)
+    assert "Tiny Shakespeare can't be downloaded" in row.why
+
+
+def test_the_row_compares_our_time_to_the_bar_with_the_public_recipes(monkeypatch):
+    monkeypatch.setattr(speedrun, "PUBLIC", replace(speedrun.PUBLIC, steps=2, batch=2))
+    monkeypatch.setattr(speedrun, "OURS", replace(speedrun.OURS, steps=2, batch=2))
+    monkeypatch.setattr(speedrun, "ROUNDS", 1)
+    row = speedrun.benchmark(synthetic())
+    assert row.seconds == math.inf and not row.holds  # two steps reach nothing
+    assert 0 < row.yardstick_seconds < math.inf
