@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from common.submitted import mount
 from common.threads import ONE_THREAD
 
 STAMP = "stamp"
+SECONDS_BETWEEN = 20.0  # two lines of progress
 
 
 def say_aside(sentence: str) -> None:
@@ -39,17 +41,18 @@ def made_artifacts(
     with locked(folder.with_suffix(".lock")) as lock:  # who comes second waits, and finds them made
         state = fingerprint(assignment, root)
         if read_stamp(folder) != state or None in contents(assignment, folder).values():
-            say(f"{assignment.short}: making the reference's artifacts, for a minute or two")
-            make_anew(assignment, folder, state, root, lock)
+            say(f"{assignment.short}: making the reference's artifacts, which takes some minutes")
+            make_anew(assignment, folder, state, root, lock, say)
         made = contents(assignment, folder)
     return {name: content for name, content in made.items() if content is not None}
 
 
 def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
-    """A hash of what makes the artifacts: the reference, its artifacts.py, the data."""
-    reference = root / "solutions" / assignment.name
+    """A hash of what makes them: the reference, its artifacts.py, what is given, the data."""
+    reference, given = (root / top / assignment.name for top in ("solutions", "assignments"))
     files = [
         *(reference / name for name in (*assignment.files, "artifacts.py")),
+        *(file for file in sorted(given.glob("*.py")) if file.name not in assignment.files),
         *sorted((root / "common" / "data").glob("*.py") if assignment.data else ()),
     ]
     digest = hashlib.sha256(repr(assignment.artifacts).encode())
@@ -59,7 +62,14 @@ def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
     return digest.hexdigest()
 
 
-def make_anew(assignment: Assignment, folder: Path, state: str, root: Path, lock: int) -> None:
+def make_anew(
+    assignment: Assignment,
+    folder: Path,
+    state: str,
+    root: Path,
+    lock: int,
+    say: Callable[[str], None],
+) -> None:
     """Make them beside their place, and put them there in one step."""
     source = root / "solutions" / assignment.name / "artifacts.py"
     if not source.is_file():
@@ -67,18 +77,20 @@ def make_anew(assignment: Assignment, folder: Path, state: str, root: Path, lock
     beside = folder.with_suffix(".part")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
-    done = subprocess.run(
+    maker = subprocess.Popen(
         [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(beside)],
         cwd=root,
         env={**os.environ, **ONE_THREAD},  # so that they don't depend on the number of cores
         pass_fds=[lock],  # held until the maker has ended, even if this process is killed
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    if done.returncode:
-        raise CourseError(f"{source} failed:\n{done.stderr[-2000:]}")
+    with maker:
+        said = relayed(maker.stderr or (), lambda line: say(f"{assignment.short}: {line}"))
+    if maker.returncode:
+        raise CourseError(f"{source} failed:\n{said[-2000:]}")
     for name, content in contents(assignment, beside).items():
         if content is None:
             limit = assignment.artifact(name).megabytes
@@ -86,6 +98,17 @@ def make_anew(assignment: Assignment, folder: Path, state: str, root: Path, lock
     (beside / STAMP).write_text(state)
     shutil.rmtree(folder, ignore_errors=True)
     beside.rename(folder)
+
+
+def relayed(lines: Iterable[str], say: Callable[[str], None]) -> str:
+    """Say one of the lines now and then, so that who waits sees it getting on; all lines."""
+    everything, spoke = [], time.monotonic()
+    for line in lines:
+        everything.append(line)
+        if time.monotonic() - spoke >= SECONDS_BETWEEN:
+            say(line.rstrip())
+            spoke = time.monotonic()
+    return "".join(everything)
 
 
 def contents(assignment: Assignment, folder: Path) -> dict[str, bytes | None]:
