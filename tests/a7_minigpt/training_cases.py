@@ -18,7 +18,6 @@ from tests.a7_minigpt.cases import (
     new_module,
     other_weights,
 )
-from tests.a7_minigpt.optimizer_cases import rate_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
 RUN = 1e-6
@@ -121,9 +120,9 @@ def check_run(student, oracle, rng, model, config, validations, situation):
     last = config.get("stop") or config["steps"]
     wanted = {"loss": [], "learning_rate": [], "validation_loss": []}
     schedule = (config["peak"], config["warmup"], config["steps"], config["floor"])
-    for step in range(1, last + 1):
+    rates = oracle.learning_rates(*schedule)[:last]
+    for step, rate in enumerate(rates, start=1):
         loss, gradients = oracle.loss_and_gradients(settings, right.values(), *batch)
-        rate = rate_of(step, *schedule)
         right.step(oracle.clipped(gradients, config["clip"])[0], rate)
         wanted["loss"].append(loss)
         wanted["learning_rate"].append(rate)
