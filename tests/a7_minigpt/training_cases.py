@@ -18,6 +18,7 @@ from tests.a7_minigpt.cases import (
     new_module,
     other_weights,
 )
+from tests.a7_minigpt.text_cases import codes_of, text_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
 RUN = 1e-6
@@ -279,7 +280,7 @@ def encoded(text, vocabulary):
 def check_plays(student, oracle, rng):
     """Train on Shakespeare from scratch; the judge computes the loss on plays that weren't read."""
     plays = load_shakespeare("plays")
-    vocabulary = "".join(sorted(set(plays.train)))
+    vocabulary = text_of(np.unique(codes_of(plays.train)))
     settings = PLAYS | {"vocabulary": len(vocabulary)}
     seed_torch(student, int(rng.integers(2**31)))
     module = new_module(student, "GPT", **settings)
