@@ -53,10 +53,10 @@ def loss_and_gradients(settings, parameters, tokens, targets):
     return loss.item(), dict(zip(leaves, found, strict=True))
 
 
+@torch.inference_mode()
 def loss(settings, parameters, tokens, targets):
     """The same without gradients, in the parameters' own type."""
-    with torch.inference_mode():
-        return _loss(_gpt(settings, parameters, tokens), targets).item()
+    return _loss(_gpt(settings, parameters, tokens), targets).item()
 
 
 class Optimizer:

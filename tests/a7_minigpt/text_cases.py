@@ -30,11 +30,11 @@ def draw_characters(rng, length):
 
 def codes_of(text):
     """The code points of a text's characters."""
-    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
+    return np.array([*map(ord, text)], dtype=np.int64)
 
 
 def text_of(codes):
-    return codes.astype(np.uint32).tobytes().decode("utf-32-le")
+    return "".join(map(chr, codes))
 
 
 def check_vocabulary(student, text):

@@ -45,10 +45,9 @@ def check_estimate(student, oracle, rng, model, length, batch_size, batches, see
     """The mean over the batches that get_batch draws, without dropout; the model stays as it is."""
     settings, training = model.settings, student.training
     data = draw_tokens(rng, settings["vocabulary"], length)
-    generator, losses = torch_generator(student, seed), []
-    for _ in range(batches):
-        batch = read_batch(student, data, batch_size, settings, generator)
-        losses.append(oracle.loss(settings, model.parameters, *batch))
+    generator = torch_generator(student, seed)
+    drawn = [read_batch(student, data, batch_size, settings, generator) for _ in range(batches)]
+    losses = [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
     module = model.on(student, dropout=0.5)
     for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
         module.train(mode)
