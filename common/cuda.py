@@ -66,26 +66,15 @@ def synchronise() -> None:
         gpu.synchronize()
 
 
-def milliseconds(function: Callable[[], object]) -> float:
-    """How long the GPU works on a call, by its own clock: between two events around the call."""
-    gpu = load_torch().cuda
-    marks = [gpu.Event(enable_timing=True) for _ in range(2)]
-    marks[0].record()
-    function()
-    marks[1].record()
-    gpu.synchronize()
-    return marks[0].elapsed_time(marks[1])
-
-
 def peak_memory(function: Callable[[], object]) -> int:
     """Call a function; the bytes of tensors on the GPU at the peak, beyond those from before."""
     gpu = load_torch().cuda
-    gpu.synchronize()
-    start = gpu.memory_allocated()
+    gpu.synchronize()  # also starts what keeps the counts
+    before = gpu.memory_stats()["allocated_bytes.all.current"]
     gpu.reset_peak_memory_stats()
     function()
-    gpu.synchronize()
-    return gpu.max_memory_allocated() - start
+    synchronise()
+    return gpu.memory_stats()["allocated_bytes.all.peak"] - before
 
 
 def clocks() -> Clocks | None:

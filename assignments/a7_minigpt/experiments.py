@@ -17,6 +17,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
@@ -228,15 +229,19 @@ def maps(study: Study) -> None:
 
 
 def attention_weights(model: nn.Module, tokens: Tensor) -> Tensor:
-    """All weights, (layers, n, heads, t, t): fused attention doesn't show them, project does."""
+    """All weights, (layers, n, heads, t, t).
+
+    Fused attention doesn't show them. But where the values are unit vectors, what it gives are the
+    weights themselves.
+    """
     found = []
     with torch.no_grad():
         vectors = model.embed(tokens)
+        units = torch.eye(tokens.shape[1], device=vectors.device)
         for block in model.blocks:
-            q, k, _ = block.attention.project(block.norm1(vectors))  # each (n, heads, t, size)
-            scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
-            later = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
-            found.append(scores.masked_fill(later, -math.inf).softmax(dim=-1).cpu())
+            q, k, _ = block.attention.project(block.norm1(vectors))
+            values = units.expand(*q.shape[:2], *units.shape)
+            found.append(F.scaled_dot_product_attention(q, k, values, is_causal=True).cpu())
             vectors = block(vectors)
     return torch.stack(found)
 

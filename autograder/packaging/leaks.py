@@ -30,19 +30,10 @@ COMMONPLACE = {
     ") -> tuple[Tensor, Tensor]:",
     "mask: Tensor | None = None,",
     "optimizer: torch.optim.Optimizer,",
-    'group["lr"] = learning_rate',
-    "with torch.inference_mode():",
-    "for _ in range(batches):",
-    "for _ in range(length):",
-    "for layer in range(layers):",
-    "if temperature == 0:",
-    "x = block(x)",
     "generator = torch.Generator()",
     "rng = np.random.default_rng(config.seed)",
     "for step in range(1, config.steps + 1)",
     "for step in range(1, config.steps + 1):",
-    '"""Raises ValueError for settings that make no sense."""',
-    "if not math.isfinite(loss):",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24

@@ -3,12 +3,14 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, unpack
+from common.comparison import assert_close, check, kind_of, unpack
 from common.dropout import check_levels, check_tensor
 from common.modules import load_parameters, vjp
 from tests.a7_minigpt.cases import (
+    VECTOR_AXES,
     compare,
     compare_gradients,
     draw_block,
@@ -21,7 +23,6 @@ from tests.a7_minigpt.cases import (
     view_of,
 )
 
-HEAD_AXES = ("sequence", "head", "place", "feature")
 GELU_OF_1 = 0.5 * (1 + math.erf(math.sqrt(0.5)))
 
 
@@ -31,17 +32,28 @@ def check_names(student, kind, settings):
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
 
 
-def check_project(student, oracle, rng, n, t, dtype=torch.float64, **settings):
-    """Queries, keys and values by head, in the order that the docstring gives."""
+def check_project(student, rng, n, t, dtype=torch.float64, **settings):
+    """Queries, keys and values by head: side by side again, they are what the dense layer gives."""
     block = draw_block(rng, "CausalSelfAttention", dtype, **settings)
     module, x = block.on(student), draw_vectors(rng, n, t, settings["width"], dtype=dtype)
-    kind = "CausalSelfAttention.project"
-    wanted = oracle.output(kind, block.settings, block.parameters, (x,))
+    heads, width = block.settings["heads"], block.settings["width"]
+    weight, bias = block.parameters["qkv.weight"], block.parameters["qkv.bias"]
+    wanted = F.linear(x.double(), weight.double(), bias.double()).to(dtype).split(width, dim=2)
     for given, situation in ((x, ""), (view_of(x), ", a view")):
         found = unpack(module.project(given), 3, "project")
         for name, actual, right in zip(("queries", "keys", "values"), found, wanted, strict=True):
-            assert_close(actual, right, f"the {name} ({n}, {t}{situation})", HEAD_AXES)
+            what = f"the {name} ({n}, {t}{situation})"
+            check_heads(actual, (n, heads, t, width // heads), what)
+            assert_close(torch.cat(actual.unbind(1), dim=2), right, what, VECTOR_AXES)
     check_unchanged("project", module.project, x)
+
+
+def check_heads(actual, shape, what):
+    check(
+        isinstance(actual, torch.Tensor) and actual.shape == shape,
+        f"{what[0].upper()}{what[1:]} must be a tensor of (n, heads, t, width / heads).",
+        f"It is {kind_of(actual)}; {shape} is right.",
+    )
 
 
 def check_attend(student, oracle, rng, n, queries, keys, dtype=torch.float64, **settings):

@@ -42,15 +42,13 @@ def check_cache(student, rng, pieces, n=2, dtype=torch.float64, **settings):
     size = model.settings["width"] // heads
     cache = new_cache(student, model)
     assert_equal(cache.length, 0, what="the length of a new cache")
-    calls, parts = [], {layer: ([], []) for layer in range(layers)}
-    wanted = []
+    shape, calls, wanted, read = (n, heads, sum(pieces), size), [], [], 0
+    whole = [[draw_vectors(rng, *shape, dtype=dtype) for _ in "kv"] for _ in range(layers)]
     for t in pieces:
-        for layer in range(layers):
-            pair = [draw_vectors(rng, n, heads, t, size, dtype=dtype) for _ in "kv"]
-            calls.append((layer, *pair))
-            for kept, part in zip(parts[layer], pair, strict=True):
-                kept.append(part)
-            wanted.append([torch.cat(kept, dim=2) for kept in parts[layer]])
+        for layer, pair in enumerate(whole):
+            calls.append((layer, *(values[:, :, read : read + t] for values in pair)))
+            wanted.append([values[:, :, : read + t] for values in pair])
+        read += t
     # The results are read after the last call: what was returned before must stay as it was.
     for result, right in zip(call_each(cache.extend, calls), wanted, strict=True):
         for name, actual, expected in zip(
@@ -158,7 +156,8 @@ def check_cache_speed(student, oracle, rng):
 
     def prepare():
         prompt = [next(prompts)]
-        yardstick = oracle.uncached_generation(TIMED, model.parameters, prompt, LENGTH)
+        text = draw_tokens(rng, TIMED["vocabulary"], LENGTH)
+        yardstick = oracle.uncached_reading(TIMED, model.parameters, text)
         calls = [(module, torch.tensor(prompt), LENGTH, 0.0)]
         return lambda: (prompt, call_each_held(generate, calls)), yardstick
 

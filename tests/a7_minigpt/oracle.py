@@ -2,6 +2,9 @@
 
 A module is asked for by the name of its class, the sizes of its GPTConfig, and its parameters under
 the stub's names. Answers come in the type that the parameters have.
+
+Whole layers of PyTorch give them, those that students may not use. Students read this file: it has
+no answer in it that they are to write.
 """
 
 import math
@@ -10,8 +13,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.distributions import Categorical
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
+
+from tests.a7_minigpt.cases import shapes_of
 
 
 def output(kind, settings, parameters, inputs):
@@ -46,37 +53,54 @@ def loss_and_gradients(settings, parameters, tokens, targets):
     return loss.item(), dict(zip(leaves, found, strict=True))
 
 
+@torch.inference_mode()
 def loss(settings, parameters, tokens, targets):
     """The same without gradients, in the parameters' own type."""
-    with torch.inference_mode():
-        return _loss(_gpt(settings, parameters, tokens), targets).item()
+    return _loss(_gpt(settings, parameters, tokens), targets).item()
 
 
 class Optimizer:
-    """torch.optim.AdamW in float64, with weight decay for parameters of two axes or more."""
+    """torch.optim.Adam in float64, and before each step the decay that makes AdamW of it."""
 
     def __init__(self, parameters, learning_rate, weight_decay, betas=(0.9, 0.95)):
         self.now = {name: _double(p).requires_grad_() for name, p in parameters.items()}
-        matrices = [p for p in self.now.values() if p.ndim > 1]
-        vectors = [p for p in self.now.values() if p.ndim < 2]
-        groups = [
-            {"params": matrices, "weight_decay": weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ]
-        self.steps = torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=learning_rate, betas=betas
-        )
+        self.adam = torch.optim.Adam([*self.now.values()], lr=learning_rate, betas=betas)
+        self.weight_decay = weight_decay
 
     def step(self, gradients, learning_rate=None):
         """One step with these gradients."""
-        for group in self.steps.param_groups if learning_rate is not None else ():
-            group["lr"] = learning_rate
+        (settings,) = self.adam.param_groups
+        settings["lr"] = settings["lr"] if learning_rate is None else learning_rate
         for name, parameter in self.now.items():
             parameter.grad = gradients[name].double()
-        self.steps.step()
+            if parameter.ndim > 1:
+                parameter.data *= 1 - settings["lr"] * self.weight_decay
+        self.adam.step()
 
     def values(self):
         return {name: p.detach().clone() for name, p in self.now.items()}
+
+
+def learning_rates(peak, warmup, total, floor):
+    """The rates of the steps 1, 2, ... total, by PyTorch's own schedulers, one after the other."""
+    schedulers = torch.optim.lr_scheduler
+    rising, falling = (torch.optim.SGD([torch.zeros(1)], lr=peak) for _ in range(2))
+    found = []
+    if warmup:
+        up = schedulers.LinearLR(rising, 1 / warmup, total_iters=warmup - 1)
+        found += _rates_of(rising, up, warmup)
+    # The cosine begins at the last step of the warm-up, or at a step 0 that nobody takes.
+    down = schedulers.CosineAnnealingLR(falling, total - warmup, floor)
+    return found + _rates_of(falling, down, total - warmup + 1)[1:]
+
+
+def _rates_of(optimizer, scheduler, count):
+    found = []
+    for _ in range(count):
+        found += scheduler.get_last_lr()
+        optimizer.step()
+        scheduler.step()
+    return found
 
 
 def clipped(gradients, clip):
@@ -84,24 +108,6 @@ def clipped(gradients, clip):
     norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradients.values()))
     factor = min(1.0, clip / norm)
     return {name: factor * gradient for name, gradient in gradients.items()}, norm
-
-
-def next_probabilities(logits, temperature, top_k, top_p):
-    """By sorting and by summing in Python: no two tokens are equally likely."""
-    if temperature == 0:
-        return F.one_hot(logits.argmax(), len(logits)).to(logits.dtype)
-    values = torch.softmax(logits.double() / temperature, dim=0).tolist()
-    ranking = sorted(range(len(values)), key=values.__getitem__, reverse=True)[:top_k]
-    whole = math.fsum(values[token] for token in ranking)
-    kept, reached = [], 0.0
-    for token in ranking:
-        kept.append(token)
-        reached += values[token] / whole
-        if top_p is not None and reached >= top_p:
-            break
-    whole = math.fsum(values[token] for token in kept)
-    found = [values[token] / whole if token in kept else 0.0 for token in range(len(values))]
-    return torch.tensor(found, dtype=logits.dtype)
 
 
 def attention(q, k, v):
@@ -126,27 +132,17 @@ def percentiles(times):
 def flops(settings, training):
     """What PyTorch counts in the matrix products of one full context, for each of its tokens.
 
-    Attention is written out as products: PyTorch counts half of a fused one that is causal.
+    Its plain attention is asked for: of a fused one that is causal, PyTorch counts half.
     """
-    width, context = settings["width"], settings["context"]
-    x = torch.zeros(1, context, width, requires_grad=True)
-    shapes = [(3 * width, width), (width, width), (4 * width, width), (width, 4 * width)]
-    output_layer = torch.zeros(settings["vocabulary"], width, requires_grad=True)
-    heads = (1, context, settings["heads"], width // settings["heads"])
+    shapes = shapes_of("GPT", settings).items()
+    parameters = {name: torch.zeros(shape, requires_grad=True) for name, shape in shapes}
+    tokens = torch.zeros(1, settings["context"], dtype=torch.int64)
     counter = FlopCounterMode(display=False)
-    with counter:
-        now = x
-        for _ in range(settings["layers"]):
-            qkv, out, up, down = (torch.zeros(s, requires_grad=True) for s in shapes)
-            parts = F.linear(now, qkv).split(width, dim=2)
-            q, k, v = (part.reshape(heads).transpose(1, 2) for part in parts)
-            mixed = (q @ k.mT) @ v
-            now = F.linear(mixed.transpose(1, 2).reshape(1, context, width), out)
-            now = F.linear(F.linear(now, up), down)
-        result = F.linear(now, output_layer)
+    with sdpa_kernel(SDPBackend.MATH), counter:
+        scores = _gpt(settings, parameters, tokens)
         if training:
-            result.sum().backward()
-    return counter.get_total_flops() // context
+            scores.sum().backward()
+    return counter.get_total_flops() // settings["context"]
 
 
 # Yardsticks, in float32.
@@ -160,30 +156,27 @@ def new_layers(settings):
 def training_step(settings, parameters, tokens, targets, rate):
     """A function that takes one step of AdamW with PyTorch's layers, and returns the loss."""
     named = {name: p.clone().requires_grad_() for name, p in parameters.items()}
-    made, optimizer = new_layers(settings), torch.optim.AdamW([*named.values()], lr=rate)
+    leaves, made = [*named.values()], new_layers(settings)
+    adam = torch.optim.AdamW(leaves, lr=rate)
 
     def run():
-        optimizer.zero_grad()
-        loss = _loss(_gpt(settings, named, tokens, made), targets)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_([*named.values()], 1.0)
-        optimizer.step()
-        return loss.item()
+        mean = _loss(_gpt(settings, named, tokens, made), targets)
+        for leaf, gradient in zip(leaves, torch.autograd.grad(mean, leaves), strict=True):
+            leaf.grad = gradient
+        adam.step()
+        return mean.item()
 
     return run
 
 
-def uncached_generation(settings, parameters, prompt, length):
-    """A function that reads all tokens anew for each further one, and takes the likeliest."""
+def uncached_reading(settings, parameters, tokens):
+    """A function that reads a text anew up to each of its tokens: what a cache saves."""
     made = new_layers(settings)
 
+    @torch.inference_mode()
     def run():
-        tokens = list(prompt)
-        with torch.inference_mode():
-            for _ in range(length):
-                scores = _gpt(settings, parameters, torch.tensor([tokens]), made)
-                tokens.append(int(scores[0, -1].argmax()))
-        return tokens
+        for end in range(1, len(tokens) + 1):
+            _gpt(settings, parameters, tokens[None, :end], made)
 
     return run
 
@@ -199,32 +192,27 @@ def _attention(settings, parameters, x):
     return functional_call(layer, _attention_names(parameters), arguments, asked)[0]
 
 
-def _project(settings, parameters, x):
-    """Queries, keys and values, stacked along a first axis."""
-    projected = torch.addmm(
-        parameters["qkv.bias"], x.flatten(0, 1), parameters["qkv.weight"].mT
-    ).unflatten(0, x.shape[:2])
-    shape = (*x.shape[:2], 3, settings["heads"], -1)
-    return projected.reshape(shape).permute(2, 0, 3, 1, 4)
-
-
 def _attend(settings, parameters, q, k, v):
-    """The queries of the last places: what comes later in time is hidden from each."""
-    queries, keys = q.shape[2], k.shape[2]
-    visible = ~_later(keys)[keys - queries :]
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-    mixed = mixed.transpose(1, 2).flatten(2)
-    return F.linear(mixed, parameters["out.weight"], parameters["out.bias"])
+    """Attention with projections that change nothing, by places that have queries of 0 at first."""
+    q, k, v = (torch.cat(value.unbind(1), dim=2) for value in (q, k, v))
+    one = torch.eye(settings["width"], dtype=q.dtype)
+    named = {
+        "in_proj_weight": torch.cat([one, one, one]),
+        "in_proj_bias": torch.zeros(len(one) * 3, dtype=q.dtype),
+        "out_proj.weight": parameters["out.weight"],
+        "out_proj.bias": parameters["out.bias"],
+    }
+    before = torch.zeros_like(k[:, q.shape[1] :])
+    layer = nn.MultiheadAttention(len(one), settings["heads"], batch_first=True, dtype=q.dtype)
+    asked = {"attn_mask": _later(k.shape[1]), "need_weights": False}
+    found, _ = functional_call(layer, named, (torch.cat([before, q], dim=1), k, v), asked)
+    return found[:, before.shape[1] :]
 
 
 def _mlp(settings, parameters, x):
-    width = settings["width"]
-    layers = nn.Sequential(
-        nn.Linear(width, 4 * width, dtype=x.dtype),
-        nn.GELU(),
-        nn.Linear(4 * width, width, dtype=x.dtype),
-    )
-    return functional_call(layers, _renamed(parameters, up="0", down="2"), (x,))
+    layer = _new_layer(settings, x.dtype)
+    layer.forward = layer._ff_block  # the part of PyTorch's layer that comes after attention
+    return functional_call(layer, _renamed(parameters, up="linear1", down="linear2"), (x,))
 
 
 def _new_layer(settings, dtype):
@@ -250,26 +238,30 @@ def _block(settings, parameters, x, layer=None):
 
 
 def _embed(settings, parameters, tokens, start=0):
-    places = parameters["position_embedding.weight"].narrow(0, start, tokens.shape[1])
-    return F.embedding(tokens, parameters["token_embedding.weight"]) + places
+    """Sums of bags of two rows each: places are numbered after the tokens."""
+    rows = torch.cat([parameters[f"{kind}_embedding.weight"] for kind in ("token", "position")])
+    places = settings["vocabulary"] + start + torch.arange(tokens.shape[1])
+    bags = torch.stack(torch.broadcast_tensors(tokens, places), dim=2)
+    sums = F.embedding_bag(bags.flatten(0, 1), rows, mode="sum")
+    return sums.unflatten(0, tokens.shape)
 
 
 def _scores(settings, parameters, x):
-    last = parameters["norm.weight"], parameters["norm.bias"]
-    return F.linear(F.layer_norm(x, x.shape[-1:], *last), parameters["token_embedding.weight"])
+    last = nn.LayerNorm(x.shape[2], dtype=x.dtype)
+    normed = functional_call(last, _inside(parameters, "norm"), (x,))
+    return normed @ parameters["token_embedding.weight"].mT
 
 
 def _gpt(settings, parameters, tokens, made=None):
-    x = _embed(settings, parameters, tokens)
+    vectors = _embed(settings, parameters, tokens)
     for index in range(settings["layers"]):
         inside = _inside(parameters, f"blocks.{index}")
-        x = _block(settings, inside, x, made[index] if made else None)
-    return _scores(settings, parameters, x)
+        vectors = _block(settings, inside, vectors, made[index] if made else None)
+    return _scores(settings, parameters, vectors)
 
 
 FUNCTIONS = {
     "CausalSelfAttention": _attention,
-    "CausalSelfAttention.project": _project,
     "CausalSelfAttention.attend": _attend,
     "MLP": _mlp,
     "Block": _block,
@@ -307,7 +299,7 @@ def _renamed(parameters, **others):
 
 
 def _loss(logits, targets):
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    return -Categorical(logits=logits, validate_args=False).log_prob(targets).mean()
 
 
 def _is_float(value):

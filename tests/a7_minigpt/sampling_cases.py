@@ -1,6 +1,7 @@
 """How the tests of exercise 7.7 check what a model writes."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -26,16 +27,42 @@ SURPRISE = 30
 # next_probabilities
 
 
-def draw_logits(rng, vocabulary, dtype=torch.float64):
-    """Logits in a random order, none of them near another."""
-    gaps = rng.uniform(0.2, 0.6, size=vocabulary)
-    return torch.from_numpy(rng.permutation(gaps.cumsum() - 1)).to(dtype)
+@dataclass(frozen=True)
+class Chances:
+    """How likely tokens are, from the likeliest on, and which token each of them is."""
+
+    values: torch.Tensor
+    tokens: torch.Tensor
+
+    def logits(self, temperature=1.0, dtype=torch.float64):
+        """Logits that have these probabilities at a temperature. A shift changes nothing."""
+        logits = torch.empty_like(self.values)
+        logits[self.tokens] = temperature * self.values.log() + 0.7
+        return logits.to(dtype)
+
+    def of_the_first(self, count, dtype=torch.float64):
+        """What is right where only so many of the likeliest tokens stay."""
+        stay, right = self.values[:count], torch.zeros_like(self.values)
+        right[self.tokens[:count]] = stay / stay.sum()
+        return right.to(dtype)
+
+    def top_ps(self, count, top_k=None):
+        """A top_p just above and one just below what lets so many of the top_k likeliest stay."""
+        whole = float(self.values[:top_k].sum())
+        least, most = (float(self.values[:n].sum()) / whole for n in (count - 1, count))
+        # float32 could mix up what is nearer to each other than this.
+        return least + 1e-5, most - 1e-5
 
 
-def check_probabilities(student, oracle, logits, situation, **settings):
+def draw_chances(rng, vocabulary):
+    """Probabilities of tokens in a random order, none of them near another."""
+    steps = torch.from_numpy(rng.uniform(0.2, 0.6, size=vocabulary))
+    tokens = torch.from_numpy(rng.permutation(vocabulary))
+    return Chances(torch.softmax(-steps.cumsum(0), dim=0), tokens)
+
+
+def check_probabilities(student, logits, expected, situation, **settings):
     """The probabilities are the right ones, also for a view of the logits."""
-    full = {"temperature": 1.0, "top_k": None, "top_p": None} | settings
-    expected = oracle.next_probabilities(logits, **full)
     spread = torch.from_numpy(sliced(logits.numpy()))
     for given, more in ((logits, ""), (spread, ", a view")):
         found = student.sampling.next_probabilities(given, **settings)
@@ -44,12 +71,58 @@ def check_probabilities(student, oracle, logits, situation, **settings):
     check_unchanged("next_probabilities", student.sampling.next_probabilities, logits)
 
 
-def top_ps(logits, temperature=1.0, top_k=None):
-    """Values for top_p a little below and above each sum at which another token is let in."""
-    values = torch.softmax(logits.double() / temperature, dim=0).sort(descending=True).values
-    sums = (values[:top_k] / values[:top_k].sum()).cumsum(0)[:-1].tolist()
-    # float32 could mix up what is nearer to each other than this.
-    return [p for total in sums for p in (total - 1e-5, total + 1e-5) if 0 < p < 1]
+def check_temperatures(student, chances, temperatures):
+    """Logits that are made for a temperature; at 0, only the likeliest token stays."""
+    for temperature in temperatures:
+        expected = chances.of_the_first(len(chances.values) if temperature else 1)
+        logits = chances.logits(temperature or 2.0)
+        situation = f"temperature {temperature:g}"
+        check_probabilities(student, logits, expected, situation, temperature=temperature)
+    # Far from 1, logits are what is easy to read: e to the power of a difference of 2 / 0.5.
+    small = 1 / (1 + math.exp(4))
+    expected = torch.tensor([small, 1 - small], dtype=torch.float64)
+    logits = torch.tensor([-1.0, 1.0], dtype=torch.float64)
+    check_probabilities(student, logits, expected, "two tokens", temperature=0.5)
+
+
+def check_top_k(student, chances, counts):
+    """So many of the likeliest tokens stay; all of them, if there are fewer."""
+    for k in counts:
+        check_probabilities(
+            student, chances.logits(), chances.of_the_first(k), f"top_k {k}", top_k=k
+        )
+
+
+def check_top_p(student, chances, temperature=1.0, top_k=None):
+    """As many tokens stay as are needed to reach top_p, also where top_k has left only some."""
+    settings = {} if top_k is None else {"temperature": temperature, "top_k": top_k}
+    for count in range(1, (top_k or len(chances.values)) + 1):
+        for p in chances.top_ps(count, top_k):
+            situation = f"{'' if top_k is None else 'all three, '}top_p {p:.5f}"
+            logits, expected = chances.logits(temperature), chances.of_the_first(count)
+            check_probabilities(student, logits, expected, situation, **settings, top_p=p)
+    everything = chances.of_the_first(top_k)
+    check_probabilities(
+        student, chances.logits(temperature), everything, "top_p 1", **settings, top_p=1.0
+    )
+
+
+def check_single(student, chances, temperature, top_k, count):
+    """float32, with all three settings: so many tokens stay."""
+    _, p = chances.top_ps(count, top_k)
+    settings = {"temperature": temperature, "top_k": top_k, "top_p": p}
+    logits, expected = (
+        chances.logits(temperature, torch.float32),
+        chances.of_the_first(count, torch.float32),
+    )
+    check_probabilities(student, logits, expected, "float32", **settings)
+
+
+def check_large_logits(student):
+    """Logits near 1e3 don't overflow."""
+    logits = torch.tensor([999.0, -1000.0, 1001.0, 1000.0], dtype=torch.float64)
+    weights = torch.tensor([math.exp(-2), 0, 1, math.exp(-1)], dtype=torch.float64)
+    check_probabilities(student, logits, weights / weights.sum(), "logits near 1e3", top_k=3)
 
 
 def check_probabilities_refuse(student, logits):
@@ -71,10 +144,14 @@ def check_probabilities_refuse(student, logits):
 # next_window and generate
 
 
-def slid(window, token, context):
-    """The rule of next_window: a full window loses its oldest half first."""
-    kept = window[len(window) - context // 2 :] if len(window) == context else window
-    return [*kept, token]
+def window_size(read, context):
+    """How many of the tokens that were read are in the window.
+
+    All, up to the context. After that it has half of it and one more, and grows to the context
+    again, over and over.
+    """
+    half = context // 2
+    return read if read <= context else half + 1 + (read - context - 1) % (context - half)
 
 
 def check_window(student, window, token, context, expected):
@@ -86,8 +163,8 @@ def check_window(student, window, token, context, expected):
 def check_windows(student, context, tokens):
     """Token by token, and the window that is handed in stays as it is."""
     window = []
-    for token in tokens:
-        expected = slid(window, token, context)
+    for read, token in enumerate(tokens, start=1):
+        expected = tokens[read - window_size(read, context) : read]
         check_window(student, window, token, context, expected)
         window = expected
     mine = student.sampling.next_window([1, 2, 3], 4, 8)
@@ -97,12 +174,8 @@ def check_windows(student, context, tokens):
 
 def windows_of(tokens, prompt_length, context):
     """The window before each token that was added to the prompt."""
-    window, found = [], []
-    for place, token in enumerate(tokens):
-        if place >= prompt_length:
-            found.append(window)
-        window = slid(window, token, context)
-    return found
+    places = range(prompt_length, len(tokens))
+    return [tokens[place - window_size(place, context) : place] for place in places]
 
 
 def check_likeliest(oracle, model, found, prompt, length, what):
@@ -187,6 +260,18 @@ def distance(share, chance):
     return sum(p * math.log(p / q) if q else math.inf for p, q in pairs if p)
 
 
+def check_chances(chances, vocabulary):
+    """What next_probabilities gives can be drawn from. Other tests look at the values."""
+    check(
+        isinstance(chances, torch.Tensor)
+        and chances.shape == (vocabulary,)
+        and chances.is_floating_point()
+        and bool((chances >= 0).all())
+        and abs(float(chances.sum()) - 1) < 1e-6,
+        "next_probabilities must return a probability for each token, with a sum of 1.",
+    )
+
+
 def check_draws(student, oracle, rng, length, seed, **settings):
     """Each token comes as often as its probability says.
 
@@ -195,7 +280,6 @@ def check_draws(student, oracle, rng, length, seed, **settings):
     """
     vocabulary = 3
     model = draw_model(rng, vocabulary=vocabulary, context=1, layers=1, width=4)
-    full = {"temperature": 1.0, "top_k": None, "top_p": None} | settings
     generator = torch_generator(student, seed)
     found = student.sampling.generate(
         model.on(student), torch.tensor([0]), length, **settings, generator=generator
@@ -205,8 +289,9 @@ def check_draws(student, oracle, rng, length, seed, **settings):
     for last in range(vocabulary):
         following = [after for before, after in pairs if before == last]
         logits = expected_output(oracle, model, (torch.tensor([[last]]),))[0, -1]
-        chances = oracle.next_probabilities(logits, **full).tolist()
-        for token, chance in enumerate(chances):
+        chances = student.sampling.next_probabilities(logits, **settings)
+        check_chances(chances, vocabulary)
+        for token, chance in enumerate(chances.tolist()):
             share = following.count(token) / max(1, len(following))
             far = len(following) * distance(share, min(chance, 1.0)) if following else 0.0
             check(

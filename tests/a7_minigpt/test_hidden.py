@@ -72,11 +72,13 @@ from tests.a7_minigpt.sampling_cases import (
     check_generator_alone,
     check_greedy,
     check_nothing_to_write,
-    check_probabilities,
     check_probabilities_refuse,
+    check_single,
+    check_temperatures,
+    check_top_k,
+    check_top_p,
     check_windows,
-    draw_logits,
-    top_ps,
+    draw_chances,
 )
 from tests.a7_minigpt.text_cases import (
     check_batch_refuses,
@@ -187,8 +189,8 @@ def test_attention_is_right_for_other_sizes(student, rng, oracle):
 @number("7.3")
 def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
     """Queries, keys and values by head, and queries of the last places."""
-    check_project(student, oracle, rng, 3, 2, width=9, heads=3)
-    check_project(student, oracle, rng, 1, 5, torch.float32, width=4, heads=2)
+    check_project(student, rng, 3, 2, width=9, heads=3)
+    check_project(student, rng, 1, 5, torch.float32, width=4, heads=2)
     for n, queries, keys, heads in ((3, 3, 3, 2), (2, 2, 6, 4), (1, 1, 5, 1), (2, 4, 5, 2)):
         check_attend(student, oracle, rng, n, queries, keys, width=8, heads=heads)
     check_attend(student, oracle, rng, 2, 2, 4, torch.float32, width=8, heads=2)
@@ -308,7 +310,7 @@ def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
 
 @weight(1)
 @number("7.5")
-def test_other_schedules_are_right(student, rng):
+def test_other_schedules_are_right(student, rng, oracle):
     """Other peaks, floors, warm-ups and totals."""
     for _ in range(4):
         warmup = int(rng.integers(1, 40))
@@ -316,8 +318,8 @@ def test_other_schedules_are_right(student, rng):
         peak = float(rng.uniform(0.1, 2))
         floor = float(rng.uniform(0, peak))
         steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
-        check_rates(student, peak, warmup, total, floor, sorted(steps))
-    check_rates(student, 0.5, 0, 9, 0.1, range(1, 12))
+        check_rates(student, oracle, peak, warmup, total, floor, sorted(steps))
+    check_rates(student, oracle, 0.5, 0, 9, 0.1, range(1, 12))
     check_rates_refuse(student)
 
 
@@ -426,22 +428,16 @@ def test_other_runs_resume_to_the_same_numbers(student, rng):
 
 @weight(1)
 @number("7.7")
-def test_next_probabilities_are_right_for_other_logits(student, rng, oracle):
+def test_next_probabilities_are_right_for_other_logits(student, rng):
     """Other temperatures, top_k and top_p, alone and together."""
-    logits = draw_logits(rng, 9)
+    chances = draw_chances(rng, 9)
     temperature = float(rng.uniform(0.3, 3))
-    for t in (temperature, 0.0):
-        check_probabilities(student, oracle, logits, "a temperature", temperature=t)
-    for k in (1, 4, 8, 20):
-        check_probabilities(student, oracle, logits, "top_k", top_k=k)
-    for p in top_ps(logits):
-        check_probabilities(student, oracle, logits, "top_p", top_p=p)
-    for p in top_ps(logits, temperature, 5):
-        settings = {"temperature": temperature, "top_k": 5, "top_p": p}
-        check_probabilities(student, oracle, logits, "all three", **settings)
-    single = draw_logits(rng, 6, torch.float32)
-    check_probabilities(student, oracle, single, "float32", temperature=1.4, top_k=3)
-    check_probabilities_refuse(student, logits)
+    check_temperatures(student, chances, (temperature, 0.0))
+    check_top_k(student, chances, (1, 4, 8, 20))
+    check_top_p(student, chances)
+    check_top_p(student, chances, temperature, 5)
+    check_single(student, draw_chances(rng, 6), 1.4, 3, 3)
+    check_probabilities_refuse(student, chances.logits())
 
 
 @weight(1)

@@ -12,7 +12,7 @@ from common.failures import is_students, kind_in_words
 from common.modules import seed_torch
 from common.scratch import scratch_bytes, scratch_path, write_scratch
 from common.torch_objects import devices_of, torch_generator
-from tests.a7_minigpt.cases import check_object
+from tests.a7_minigpt.cases import check_ids, check_object
 
 # Upper and lower case, a line break, quotes, and characters of two, three and four bytes.
 TEXTS = ("to be,\nor not", 'A "Zebra"\tba', "été, 日本 und \U0001f600!", "z", "\\n\n")
@@ -28,24 +28,31 @@ def draw_characters(rng, length):
     return "".join(alphabet[place] for place in places)
 
 
+def codes_of(text):
+    """The code points of a text's characters."""
+    return np.array([*map(ord, text)], dtype=np.int64)
+
+
+def text_of(codes):
+    return "".join(map(chr, codes))
+
+
 def check_vocabulary(student, text):
     """Each character once, by code points; ids count them."""
     tokenizer = student.tokenizer.CharTokenizer.from_text(text)
     check_object(tokenizer, "what from_text returns", "a CharTokenizer")
-    vocabulary = "".join(map(chr, sorted({ord(character) for character in text})))
+    vocabulary = text_of(np.unique(codes_of(text)))
     assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary")
     assert_equal(tokenizer.size, len(vocabulary), what="the size")
     return tokenizer, vocabulary
 
 
 def check_encoded(student, vocabulary, text, what):
-    """The ids are places in the vocabulary, as int64."""
-    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
-    places = {character: place for place, character in enumerate(vocabulary)}
-    expected = torch.tensor([places[character] for character in text], dtype=torch.int64)
-    ids = tokenizer.encode(text)
-    assert_close(ids, expected, what=what, axes=("place",))
-    return tokenizer, ids
+    """The ids are places in the vocabulary, as int64: the characters there are the text's."""
+    ids = student.tokenizer.CharTokenizer(vocabulary).encode(text)
+    check_ids(ids, (len(text),), len(vocabulary), what[0].upper() + what[1:])
+    found, right = codes_of(vocabulary)[ids.numpy()], codes_of(text)
+    assert_close(found, right, what=f"the code points that {what} stand for", axes=("place",))
 
 
 def check_unknown(student, vocabulary, text, unknown):
@@ -62,7 +69,8 @@ def check_unknown(student, vocabulary, text, unknown):
 def check_decoded(student, vocabulary, ids):
     """A tensor and a list of ids give the text; a view and calls in a row do too."""
     tokenizer = student.tokenizer.CharTokenizer(vocabulary)
-    text, tensor = "".join(vocabulary[i] for i in ids), torch.tensor(ids, dtype=torch.int64)
+    tensor = torch.tensor(ids, dtype=torch.int64)
+    text = text_of(codes_of(vocabulary)[tensor.numpy()])
     spread = torch.from_numpy(sliced(tensor.numpy())) if ids else tensor
     for given, kind in ((tensor, "a tensor"), (list(ids), "a list"), (spread, "a view")):
         assert_equal(tokenizer.decode(given), text, what=f"the text of {kind}")
@@ -76,15 +84,15 @@ def check_saved(student, text):
     """The file is JSON in UTF-8 with the vocabulary, and load reads it back."""
     kind, path = student.tokenizer.CharTokenizer, scratch_path(student, "vocabulary.json")
     write_scratch(student, path, b"what was there before, and is longer" * 50)
-    tokenizer, _ = check_vocabulary(student, text)
+    tokenizer, vocabulary = check_vocabulary(student, text)
     tokenizer.save(path)
     content = read_json(scratch_bytes(student, path, 100_000))
     check(
-        content == {"vocabulary": "".join(sorted(set(text)))},
+        content == {"vocabulary": vocabulary},
         'save must write {"vocabulary": "..."} as JSON, and nothing else.',
         f"The file holds {content!r}.",
     )
-    check_loaded(kind.load(path), text)
+    check_loaded(kind.load(path), vocabulary, text)
 
 
 def read_json(content):
@@ -94,9 +102,9 @@ def read_json(content):
         check(False, "What save writes is not JSON in UTF-8.", str(error))
 
 
-def check_loaded(tokenizer, text):
+def check_loaded(tokenizer, vocabulary, text):
     check_object(tokenizer, "what load returns", "a CharTokenizer")
-    assert_equal(tokenizer.vocabulary, "".join(sorted(set(text))), what="the vocabulary of load")
+    assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary of load")
     assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text after load")
 
 
@@ -105,7 +113,7 @@ def check_load(student):
     load, path = student.tokenizer.CharTokenizer.load, scratch_path(student, "other.json")
     for content in ('{"vocabulary": "ab"}', ' {\n "vocabulary"\n : "\\u0061b" }\n'):
         write_scratch(student, path, content.encode())
-        check_loaded(load(path), "ab")
+        check_loaded(load(path), "ab", "abba")
     for situation, content in (
         ("a file that is not JSON", "vocabulary: ab"),
         ("an empty file", ""),

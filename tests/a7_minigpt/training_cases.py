@@ -18,7 +18,7 @@ from tests.a7_minigpt.cases import (
     new_module,
     other_weights,
 )
-from tests.a7_minigpt.optimizer_cases import rate_of
+from tests.a7_minigpt.text_cases import codes_of, text_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
 RUN = 1e-6
@@ -45,10 +45,9 @@ def check_estimate(student, oracle, rng, model, length, batch_size, batches, see
     """The mean over the batches that get_batch draws, without dropout; the model stays as it is."""
     settings, training = model.settings, student.training
     data = draw_tokens(rng, settings["vocabulary"], length)
-    generator, losses = torch_generator(student, seed), []
-    for _ in range(batches):
-        batch = read_batch(student, data, batch_size, settings, generator)
-        losses.append(oracle.loss(settings, model.parameters, *batch))
+    generator = torch_generator(student, seed)
+    drawn = [read_batch(student, data, batch_size, settings, generator) for _ in range(batches)]
+    losses = [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
     module = model.on(student, dropout=0.5)
     for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
         module.train(mode)
@@ -121,9 +120,9 @@ def check_run(student, oracle, rng, model, config, validations, situation):
     last = config.get("stop") or config["steps"]
     wanted = {"loss": [], "learning_rate": [], "validation_loss": []}
     schedule = (config["peak"], config["warmup"], config["steps"], config["floor"])
-    for step in range(1, last + 1):
+    rates = oracle.learning_rates(*schedule)[:last]
+    for step, rate in enumerate(rates, start=1):
         loss, gradients = oracle.loss_and_gradients(settings, right.values(), *batch)
-        rate = rate_of(step, *schedule)
         right.step(oracle.clipped(gradients, config["clip"])[0], rate)
         wanted["loss"].append(loss)
         wanted["learning_rate"].append(rate)
@@ -280,7 +279,7 @@ def encoded(text, vocabulary):
 def check_plays(student, oracle, rng):
     """Train on Shakespeare from scratch; the judge computes the loss on plays that weren't read."""
     plays = load_shakespeare("plays")
-    vocabulary = "".join(sorted(set(plays.train)))
+    vocabulary = text_of(np.unique(codes_of(plays.train)))
     settings = PLAYS | {"vocabulary": len(vocabulary)}
     seed_torch(student, int(rng.integers(2**31)))
     module = new_module(student, "GPT", **settings)

@@ -57,10 +57,9 @@ def test_without_pytorch_there_is_no_gpu(monkeypatch):
 
 
 @pytest.mark.skipif(not cuda.available(), reason="no GPU")
-def test_on_a_gpu_time_and_memory_are_the_gpus():
+def test_on_a_gpu_memory_is_the_gpus():
     import torch
 
     x = torch.ones(1000, 1000, device="cuda")
     assert cuda.peak_memory(lambda: x + 1) >= 4_000_000
-    assert cuda.milliseconds(lambda: x @ x) > 0
     assert cuda.device_name()

@@ -121,7 +121,7 @@ class TrainConfig:
         stop: int | None = None,
         resume: bool = False,
     ) -> None:
-        """Raises ValueError for settings that make no sense."""
+        """Given: keep the settings, if they make sense."""
         if min(steps, batch_size, micro_batches, evaluate_batches) < 1:
             raise ValueError("steps, batch_size, micro_batches, evaluate_batches: at least 1 each")
         if min(evaluate_every, save_every) < 0 or not 0 <= warmup < steps:
@@ -250,7 +250,7 @@ def train(
             size, count = config.batch_size, config.micro_batches
             pieces = [get_batch(data, size, context, generator, device) for _ in range(count)]
             loss = train_step(model, optimizer, pieces, config.clip, config.autocast)
-            if not math.isfinite(loss):
+            if math.isnan(loss) or math.isinf(loss):
                 raise ValueError(f"not finite at step {step}: {loss}")
             steps.append((step, loss, rate))
             display.step(loss=loss, speed=rows * context / (time.monotonic() - clock + 1e-9))
