@@ -388,7 +388,7 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
     model = draw_model(rng, **TINY | {"context": 5})
     every = config | {"evaluate_every": 3}
     check_run(student, oracle, rng, model, every, [3, 6], "other settings")
-    stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0}
+    stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
     check_run(student, oracle, rng, model, stopped, [4, 5], "other settings, stopped early")
     check_windows_of_train(student, oracle, rng, model, 4, 2, 3, int(rng.integers(1000)))
 
