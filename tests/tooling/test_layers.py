@@ -69,6 +69,17 @@ def abstract(name):
         return attempt(sock.connect, "\\0" + name)
 
 
+def talk_to_itself():
+    ours, theirs = socket.socketpair()
+    ours.sendall(b"hello")
+    return theirs.recv(5)
+
+
+def send_away(address):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    return attempt(ours.sendto, b"x", address)
+
+
 def shared_segment(key):
     return libc.shmget(key, 4096, 0o1666)
 
@@ -206,6 +217,11 @@ def test_new_namespaces_cannot_be_made_by_clone_either(student):
     assert student.thread() == [1]
 
 
+def test_a_pair_of_sockets_talks_to_itself_and_gets_no_address(student):
+    assert student.talk_to_itself() == b"hello"
+    assert student.send_away("\0hostile") == student.send_away("/dev/log") == "EPERM"
+
+
 def test_other_processors_and_other_numbers_get_nowhere(student):
     assert student.call(0x40000000 | 39) == "EPERM"  # getpid by x32's number
     words = struct.unpack("=HBBI", seccomp.program()[:8])
@@ -307,6 +323,15 @@ def test_the_submission_cannot_be_changed(student, sandbox):
     folder = Path(sandbox.packages["a1_convolution"])
     for path in (folder / "convolution.py", folder / "new.py", folder / "__pycache__" / "x.pyc"):
         assert student.write(str(path)) == "EACCES"
+
+
+def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
+    packages, monkeypatch
+):
+    monkeypatch.setattr("autograder.grading.sandbox.free_slot", lambda folder: None)
+    with admitted(packages) as (made, _), IsolatedFace(made).open("1.1") as student:
+        assert student.write("note") == student.write("/dev/null") == "done"
+        assert student.write(str(made.folder / "homes" / "note")) == "EACCES"
 
 
 def test_all_files_together_are_bounded(sandbox):
