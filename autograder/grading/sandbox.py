@@ -130,6 +130,10 @@ class Sandbox:
         try:
             watched = None if server.mechanisms.homes_in_memory else home
             started = server.ask(request, [theirs.fileno(), writing])
+        except GraderFault:
+            ours.close()
+            os.close(reading)
+            raise
         finally:
             theirs.close()
             os.close(writing)
