@@ -80,6 +80,7 @@ def all_rows() -> Iterator[Row | NotMeasured]:
             yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
     yield from machinery.rows()
     yield from protection.rows()
+    yield hostile.corpus_row()
 
 
 def duration(seconds: float) -> str:

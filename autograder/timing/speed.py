@@ -30,7 +30,7 @@ from autograder.timing.yardstick import (
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError, GraderFault
-from common.failures import Failure, explain, is_students
+from common.failures import Failure, explain, is_the_submissions
 from common.memory import cpu_peak_memory
 from common.modules import load_parameters
 from common.operations import Sealed, call_each_held, fetch, hold_on, peak_memory_held
@@ -162,7 +162,7 @@ class Run:
         try:
             return task()
         except Exception as error:
-            if not is_students(error):
+            if not is_the_submissions(error):
                 raise
             return Measured(what, explain(error).sentence)
 
@@ -286,7 +286,7 @@ class Run:
             call_each_held(training.train_step, [call])  # so that the optimiser's state is there
             taken = peak_memory_held(training.train_step, call, self.device)
         except Exception as error:
-            if not is_students(error):
+            if not is_the_submissions(error):
                 raise
             return None, of_yardstick
         return taken if type(taken) is int else None, of_yardstick
