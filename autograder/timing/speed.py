@@ -283,8 +283,10 @@ class Run:
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
             step = hold_on(self.student, [batch], self.device)
             call = (model, optimizer, step)
-            call_each_held(training.train_step, [call])  # so that the optimiser's state is there
-            taken = peak_memory_held(training.train_step, call, self.device)
+            settings = {"clip": CLIP, "autocast": self.trainer.autocast}
+            # Once before, so that the optimiser's state is there.
+            call_each_held(training.train_step, [call], **settings)
+            taken = peak_memory_held(training.train_step, call, self.device, **settings)
         except Exception as error:
             if not is_students(error):
                 raise
