@@ -95,6 +95,8 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
         raise CourseError("--device cuda: there is no GPU here that PyTorch can use.")
     if order.repeats < 2:
         raise CourseError("--repeats must be at least 2: an interval is told.")
+    if order.peak_flops is not None and not 0 < order.peak_flops < math.inf:
+        raise CourseError("--peak-flops must be a number above 0.")
     limits = msgspec.structs.replace(
         assignment.limits,
         test_seconds=HOUR,

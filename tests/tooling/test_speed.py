@@ -293,6 +293,8 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
     for order, sentence in (
         (Order(device="cuda"), "--device cuda: there is no GPU here that PyTorch can use."),
         (Order(repeats=1), "--repeats must be at least 2"),
+        (Order(peak_flops=0.0), "--peak-flops must be a number above 0"),
+        (Order(peak_flops=math.nan), "--peak-flops must be a number above 0"),
     ):
         with pytest.raises(CourseError, match=sentence):
             timed(order)
