@@ -20,7 +20,7 @@ from tests.a7_minigpt.cases import (
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
 CLIPPED = 1e-5
 NO_CLIP = 1e9
-BAR = 2  # of the yardstick's time; a fair one is about 1, and a busy machine gets the rest
+BAR = 2  # of the yardstick's time; right code takes about 1, and the rest is for noise
 TRIES, PATIENCE = 6, 20
 TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
 BATCH = 12
