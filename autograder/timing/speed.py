@@ -285,7 +285,7 @@ class Run:
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
             step = hold_on(self.student, [batch], self.device)
             call = (model, optimizer, step)
-            settings = {"clip": CLIP, "autocast": self.trainer.autocast}
+            settings: dict[str, Any] = {"clip": CLIP, "autocast": self.trainer.autocast}
             # Once before, so that the optimiser's state is there.
             call_each_held(training.train_step, [call], **settings)
             taken = peak_memory_held(training.train_step, call, self.device, **settings)
