@@ -42,7 +42,6 @@ class CharTokenizer:
 
         Raises ValueError for a character that is not in the vocabulary; the message shows that
         character as repr does, so that a line break can be read too: '\\n'.
-        Texts have millions of characters: looking each one up in the string takes minutes.
         """
         raise NotImplementedError("CharTokenizer.encode: exercise 7.1 is yours to write")
 

@@ -239,7 +239,8 @@ def train(
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
     "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
     Raises ValueError if a loss is not finite, with a message that names its step, as in "step 12",
-    and for a text, data or validation, that is too short for one window.
+    before anything is saved after that step; and for a text, data or validation, that is too short
+    for one window.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
     raise NotImplementedError("train: exercise 7.6 is yours to write")

@@ -95,6 +95,8 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
         raise CourseError("--device cuda: there is no GPU here that PyTorch can use.")
     if order.repeats < 2:
         raise CourseError("--repeats must be at least 2: an interval is told.")
+    if order.peak_flops is not None and not 0 < order.peak_flops < math.inf:
+        raise CourseError("--peak-flops must be a number above 0.")
     limits = msgspec.structs.replace(
         assignment.limits,
         test_seconds=HOUR,
@@ -283,8 +285,10 @@ class Run:
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
             step = hold_on(self.student, [batch], self.device)
             call = (model, optimizer, step)
-            call_each_held(training.train_step, [call])  # so that the optimiser's state is there
-            taken = peak_memory_held(training.train_step, call, self.device)
+            settings: dict[str, Any] = {"clip": CLIP, "autocast": self.trainer.autocast}
+            # Once before, so that the optimiser's state is there.
+            call_each_held(training.train_step, [call], **settings)
+            taken = peak_memory_held(training.train_step, call, self.device, **settings)
         except Exception as error:
             if not is_the_submissions(error):
                 raise

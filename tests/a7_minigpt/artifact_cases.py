@@ -25,6 +25,10 @@ BUDGET = 11_000_000
 SMALL_MODEL = 1_000_000
 MOST = {"context": 1024, "layers": 16, "heads": 16, "width": 1024}
 MOST_CHARACTERS = 512
+# Bytes of a checkpoint's header. 16 layers have 196 parameters, in 20 KB or so. A header that is as
+# large as the file may be would have names for a gigabyte of the judge's memory.
+MOST_HEADER = 1_000_000
+MOST_DETAILS = 300  # characters of what safetensors says, which may quote the file
 TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 # Bands for the loss on held-out plays, of small models. The reference, with the sizes for a CPU,
 # is at 1.97 after 500 of its 1600 steps, at 1.77 after 1000, and at 1.67 in the end.
@@ -104,10 +108,13 @@ def read_model(checkpoint, config):
     if size > BUDGET:
         sentence = f"describes a model of more than {BUDGET:,} parameters, which is the budget."
         refuse(CONFIG, sentence, f"It has {size:,}.")
+    if MOST_HEADER < int.from_bytes(checkpoint[:8], "little") < len(checkpoint):
+        refuse(CHECKPOINT, f"has a header of more than {MOST_HEADER:,} bytes.", help=EXPORT)
     try:
         entries = dict(deserialize(checkpoint))
     except (SafetensorError, ValueError) as error:
-        refuse(CHECKPOINT, "is not a file that safetensors can read.", str(error), EXPORT)
+        details = str(error)[:MOST_DETAILS]
+        refuse(CHECKPOINT, "is not a file that safetensors can read.", details, EXPORT)
     for problem, names in (
         ("lacks parameters of the model in config.json.", shapes.keys() - entries.keys()),
         ("has tensors that are no parameters of the model.", entries.keys() - shapes.keys()),

@@ -145,6 +145,18 @@ def test_damaged_checkpoints(config):
         assert sentence == f"{CHECKPOINT} is not a file that safetensors can read."
 
 
+def with_header(text):
+    return len(text).to_bytes(8, "little") + text
+
+
+def test_a_header_can_neither_fill_the_memory_nor_the_message(config):
+    entry = b'"%07d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    names = with_header(b"{" + b",".join(entry % number for number in range(20_000)) + b"}")
+    assert told(config, {}, names) == f"{CHECKPOINT} has a header of more than 1,000,000 bytes."
+    kind = with_header(b'{"a":{"dtype":"%s","shape":[0],"data_offsets":[0,0]}}' % (b"F" * 10_000))
+    assert "safetensors can read" in told(config, {}, kind)
+
+
 def test_a_checkpoint_with_overlapping_tensors(config):
     """A small file can't claim to hold more than it does."""
     content = tensors(config)

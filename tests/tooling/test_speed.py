@@ -171,6 +171,12 @@ def test_right_code_gets_its_figures():
         assert part in said
 
 
+def test_memory_is_that_of_the_step_that_is_timed():
+    """With autocast on a GPU, like the yardstick's: here, the step must be told in either case."""
+    found = timed(training=("clip=1.0, autocast=False", "*, clip, autocast"))
+    assert found.training.problem == "" and found.peak_bytes is not None
+
+
 def test_slow_code_has_a_small_ratio():
     slow = "    optimizer.zero_grad()\n    __import__('time').sleep(0.1)\n"
     found = timed(training=("    optimizer.zero_grad()\n", slow))
@@ -287,6 +293,8 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
     for order, sentence in (
         (Order(device="cuda"), "--device cuda: there is no GPU here that PyTorch can use."),
         (Order(repeats=1), "--repeats must be at least 2"),
+        (Order(peak_flops=0.0), "--peak-flops must be a number above 0"),
+        (Order(peak_flops=math.nan), "--peak-flops must be a number above 0"),
     ):
         with pytest.raises(CourseError, match=sentence):
             timed(order)
