@@ -68,6 +68,8 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.steps is not None and options.steps < 1:
         parser.error("--steps must be at least 1")
+    if not 0 <= options.seed < 2**63:
+        parser.error("--seed must be at least 0, and below 2**63")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: there is no GPU here")
     if not (ROOT / options.impl / NAME).is_dir():

@@ -145,17 +145,15 @@ def continue_greedily(model: Yardstick, prompt: list[int], count: int) -> tuple[
     over the next best: with a narrow one, rounding could have decided otherwise.
     """
     model.eval()
-    found, window, lead = list(prompt), [*prompt], float("inf")
+    found, window, leads = [*prompt], [*prompt], [float("inf")]
     device = model.tokens.weight.device
-    leads = []
     for _ in range(count):
         scores = model(torch.tensor([window], device=device))[0, -1]
         best = scores.topk(2)
-        leads.append(best.values[0] - best.values[1])
+        leads.append(float(best.values[0] - best.values[1]))
         found.append(int(best.indices[0]))
         if len(window) == model.sizes.context:
             del window[: len(window) - len(window) // 2]
         window.append(found[-1])
     model.train()
-    lead = float(torch.stack(leads).min()) if leads else lead
-    return found, lead
+    return found, min(leads)

@@ -96,8 +96,8 @@ def read_options(arguments: Sequence[str]) -> Options:
         parser.error("--seconds must be more than 0")
     if options.threads < 1:
         parser.error("--threads must be at least 1")
-    if options.seed < 0:
-        parser.error("--seed must be at least 0")
+    if not 0 <= options.seed < 2**63:
+        parser.error("--seed must be at least 0, and below 2**63")
     return options
 
 

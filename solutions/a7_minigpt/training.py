@@ -288,11 +288,16 @@ def load_checkpoint(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             step = int((file.metadata() or {})["step"])
         windows, numbers = tensors["generator"], tensors["torch"]
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        for state in (windows, numbers):  # tried elsewhere first: nothing may have been changed
+            torch.Generator().set_state(state)
+    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError, TypeError) as error:
         raise ValueError(f"{path} is not a checkpoint that can be read: {error}") from None
     device, parameters = next(model.parameters()).device, dict(model.named_parameters())
     stored = {name: value for name, value in tensors.items() if name.startswith("model.")}
     wanted = {f"model.{name}": parameter.shape for name, parameter in parameters.items()}
+    remembered = {name.split(".", 2)[2] for name in tensors if name.startswith("optimizer.")}
+    if remembered - parameters.keys():
+        raise ValueError(f"{path} remembers parameters that the model doesn't have")
     if {name: value.shape for name, value in stored.items()} != wanted:
         raise ValueError(f"{path} is a checkpoint of another model")
     state: dict[nn.Parameter, dict[str, Tensor]] = {}

@@ -145,14 +145,22 @@ def read_tensor(name, entry, shape):
     return values
 
 
+def operations(trained):
+    """About what a place costs: 2 for each parameter, 4 for each place before it and feature.
+
+    A weight of attention, one for each head, is worth 50: that is how slow exponentials are.
+    """
+    heads, width = trained.settings["heads"], trained.settings["width"]
+    before = trained.settings["context"] * trained.settings["layers"]
+    return 2 * trained.size + before * (4 * width + 50 * heads)
+
+
 def held_out_loss(oracle, trained, rng):
     """The mean loss over windows of the plays that are kept for validation."""
     context = trained.settings["context"]
     ids = encoded(load_shakespeare("plays").validation, trained.vocabulary)
     windows = ids.unfold(0, context + 1, 1)
-    # 2 operations for each parameter and place, and 4 for each pair of places and feature.
-    work = 2 * trained.size + 4 * context * trained.settings["layers"] * trained.settings["width"]
-    places = min(PLACES, OPERATIONS / work)
+    places = min(PLACES, OPERATIONS / operations(trained))
     count = max(8, int(places / context))
     # Evenly spread, so that each play has its share; where they begin is random.
     starts = (np.arange(count) + rng.uniform()) * (len(windows) / count)

@@ -241,6 +241,7 @@ class CountingOracle:
     [
         {"context": 256, "layers": 6, "heads": 6, "width": 384},
         {"context": 1024, "layers": 16, "heads": 1, "width": 224},
+        {"context": 1024, "layers": 16, "heads": 16, "width": 16},
         {"context": 1, "layers": 1, "heads": 1, "width": 1},
     ],
 )
@@ -249,6 +250,7 @@ def test_the_work_of_judging_is_bounded(vocabulary, sizes):
     config = {"vocabulary": vocabulary, **sizes}
     trained, counting = read(config, tensors(config)), CountingOracle()
     held_out_loss(counting, trained, np.random.default_rng(0))
-    forward = 2 * trained.size + 4 * sizes["context"] * sizes["layers"] * sizes["width"]
+    each = 4 * sizes["width"] + 50 * sizes["heads"]
+    forward = 2 * trained.size + sizes["context"] * sizes["layers"] * each
     assert 8 * sizes["context"] <= counting.places <= 51_200
     assert counting.places * forward < 4.1e11 and counting.largest <= 8192
