@@ -49,7 +49,7 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"python -m assignments.{NAME}.shakespeare")
     parser.description = about
     add = parser.add_argument
-    add("--steps", type=int, help="steps of the training (as TrainConfig has them)")
+    add("--steps", type=int, help="steps of the training (2000, as TrainConfig has them)")
     add("--device", choices=("cpu", "cuda"), help="where (a GPU if there is one)")
     add("--which", choices=("plays", "tiny"), default="plays", help="which text (plays)")
     add("--out", type=Path, help="folder for what you submit (that of the assignment)")
@@ -158,13 +158,15 @@ def work(options: argparse.Namespace) -> None:
     )
     config = train_config(code, options)
     try:
-        code.training.train(model, data, config, validation)
+        history = code.training.train(model, data, config, validation)
     except ValueError as error:
-        raise CourseError(f"The training ended early: {error}.") from None
+        raise CourseError(f"The training can't go on: {error}.") from None
     except KeyboardInterrupt:
         if (options.out / STATE).exists():
             print(f"\n{options.out / STATE} is kept: --resume goes on.", file=sys.stderr)
         raise
+    if not history["step"]:
+        print(f"Nothing was left to train: all {config.steps} steps were done. --steps adds more.")
     code.training.export_model(model, known, options.out)
 
     lines = write(code, model, known, CHARACTERS, options).split("\n")[:LINES]

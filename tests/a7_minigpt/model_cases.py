@@ -196,6 +196,9 @@ def check_model_refuses(student, rng):
     check_refused("fewer targets than tokens", module, tokens, tokens[:, :4])
     check_refused("targets for fewer sequences", module, tokens, tokens[:1])
     check_refused("targets without an axis", module, tokens, tokens.flatten())
+    lying, standing = tokens[:, :3], draw_tokens(rng, 7, 3, 2)
+    for given, targets in ((lying, standing), (standing, lying)):
+        check_refused("as many targets in another shape", module, given, targets)
     check_refused("ids without a first axis", module, tokens[0])
     check_refused("ids as floats", module, tokens.double())
     check_refused("ids in lists", module, tokens.tolist())

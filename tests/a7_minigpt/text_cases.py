@@ -75,7 +75,7 @@ def check_decoded(student, vocabulary, ids):
     for given, kind in ((tensor, "a tensor"), (list(ids), "a list"), (spread, "a view")):
         assert_equal(tokenizer.decode(given), text, what=f"the text of {kind}")
     check_unchanged("decode", tokenizer.decode, tensor)
-    for wrong in (-1, len(vocabulary), -len(vocabulary)):
+    for wrong in (-1, len(vocabulary), len(vocabulary) + 3, -len(vocabulary)):
         check_refused("an id that isn't there", tokenizer.decode, [0, wrong])
         check_refused("an id that isn't there", tokenizer.decode, torch.tensor([wrong, 0]))
 

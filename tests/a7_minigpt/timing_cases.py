@@ -91,7 +91,12 @@ def check_time_refuses(student):
 def check_rates(student, rng):
     """Tokens per second and model FLOPs utilisation, worked out by hand."""
     timing = student.timing
-    for tokens, milliseconds, expected in ((500, 250.0, 2000.0), (1, 4000.0, 0.25), (0, 3.0, 0.0)):
+    for tokens, milliseconds, expected in (
+        (500, 250.0, 2000.0),
+        (1, 4000.0, 0.25),
+        (3, 0.5, 6000.0),
+        (0, 3.0, 0.0),
+    ):
         found = timing.tokens_per_second(tokens, milliseconds)
         check_float(found, "tokens_per_second")
         assert_close(found, expected, what="tokens_per_second")
@@ -102,6 +107,7 @@ def check_rates(student, rng):
         (1000.0, 2e6, 1e10, 0.2),
         (50.0, 3e9, 3e11, 0.5),
         (0.0, 1e6, 1e12, 0.0),
+        (0.1, 0.5, 0.5, 0.1),
     ):
         found = timing.mfu(per_second, per_token, peak)
         check_float(found, "mfu")

@@ -136,7 +136,7 @@ def test_a_damaged_state_is_a_sentence(course, trained):
     done = shakespeare(course, "--steps=6", "--out=damaged", "--resume")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
-        "The training ended early: damaged/training.safetensors is not a checkpoint"
+        "The training can't go on: damaged/training.safetensors is not a checkpoint"
     )
 
 
