@@ -25,6 +25,7 @@ from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
 GONE_SECONDS = 1.0
+PROBE_SECONDS = 60.0
 
 
 class Sandbox:
@@ -162,11 +163,14 @@ class Sandbox:
             )
             with self.child() as child:
                 output = os.dup(child.output)
+                child.watched = None  # it is to see for itself how much it can write
+                # No student code runs yet, and a busy machine is no reason not to grade.
+                child.limits = msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS)
                 try:
-                    child.watched = None  # it is to see for itself how much it can write
                     refused = child.ask("probe", msgspec.to_builtins(attempts))
                 except ChildFailure as error:
                     raise GraderFault(f"an empty child could not be asked ({error})") from None
+                child.limits, child.seconds = limits, 0.0
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
         alone = all_are_gone(output)

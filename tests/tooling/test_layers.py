@@ -616,3 +616,12 @@ def test_a_mechanism_that_is_missing_is_named_with_what_it_costs(sandbox):
     there = [one for one in mechanisms(Findings(refused, True, None, bare, False)) if one.there]
     assert {one.name.partition(" ")[0] for one in there} <= {"Landlock"}
     assert all(one.cost for one in mechanisms(sandbox.findings))
+
+
+def test_a_slow_machine_is_tried_with_patience(packages):
+    """What the probe may take has nothing to do with what a test may."""
+    chosen = assignment(test_seconds=0.001)
+    with Sandbox(chosen) as made:
+        assert all(defence.holds for defence in made.admit(packages))
+        with IsolatedFace(made).open("1.1") as student, pytest.raises(ChildFailure, match="longer than"):
+            student.sleep(1)
