@@ -13,6 +13,7 @@ import msgspec
 
 from autograder.grading.channel import readable
 from autograder.grading.confinement import gpu
+from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
@@ -182,6 +183,8 @@ class Sandbox:
         """End the servers, and with them what they have started."""
         for server in self.servers:
             server.stop()
+        groups = set().union(*(server.groups for server in self.servers))
+        remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
 
     def close(self) -> None:
         """End the servers and remove all that was made."""
