@@ -13,6 +13,7 @@ import msgspec
 
 from autograder.grading.channel import readable
 from autograder.grading.confinement import gpu
+from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
@@ -25,6 +26,7 @@ from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
 GONE_SECONDS = 1.0
+PROBE_SECONDS = 60.0
 
 
 class Sandbox:
@@ -162,11 +164,14 @@ class Sandbox:
             )
             with self.child() as child:
                 output = os.dup(child.output)
+                child.watched = None  # it is to see for itself how much it can write
+                # No student code runs yet, and a busy machine is no reason not to grade.
+                child.limits = msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS)
                 try:
-                    child.watched = None  # it is to see for itself how much it can write
                     refused = child.ask("probe", msgspec.to_builtins(attempts))
                 except ChildFailure as error:
                     raise GraderFault(f"an empty child could not be asked ({error})") from None
+                child.limits, child.seconds = limits, 0.0
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
         alone = all_are_gone(output)
@@ -178,6 +183,8 @@ class Sandbox:
         """End the servers, and with them what they have started."""
         for server in self.servers:
             server.stop()
+        groups = set().union(*(server.groups for server in self.servers))
+        remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
 
     def close(self) -> None:
         """End the servers and remove all that was made."""

@@ -461,6 +461,19 @@ def test_control_groups_are_removed(packages):
     assert not any(group.exists() for group in groups)
 
 
+@pytest.mark.skipif("pids" not in cgroups.own_groups(), reason="no cgroup for processes here")
+def test_a_group_is_removed_once_the_last_process_in_it_has_died():
+    group = cgroups.own_groups()["pids"] / f"conv2gpt-test-{os.getpid()}"
+    group.mkdir()
+    lasting = subprocess.Popen(["sleep", "0.5"])
+    (group / "cgroup.procs").write_text(str(lasting.pid))
+    cgroups.remove_groups([group])
+    assert group.exists()
+    cgroups.remove_groups([group], patience=10)
+    assert not group.exists()
+    lasting.wait()
+
+
 def test_groups_of_both_versions_are_found_and_bounded(tmp_path):
     (tmp_path / "cgroup").write_text("4:memory:/docker/abc/x\n0::/docker/abc/x\n")
     first, second = tmp_path / "v1", tmp_path / "v2"
@@ -616,3 +629,12 @@ def test_a_mechanism_that_is_missing_is_named_with_what_it_costs(sandbox):
     there = [one for one in mechanisms(Findings(refused, True, None, bare, False)) if one.there]
     assert {one.name.partition(" ")[0] for one in there} <= {"Landlock"}
     assert all(one.cost for one in mechanisms(sandbox.findings))
+
+
+def test_a_slow_machine_is_tried_with_patience(packages):
+    """What the probe may take has nothing to do with what a test may."""
+    chosen = assignment(test_seconds=0.001)
+    with Sandbox(chosen) as made:
+        assert all(defence.holds for defence in made.admit(packages))
+        with pytest.raises(ChildFailure, match="longer"), IsolatedFace(made).open("1.1") as student:
+            student.sleep(1)
