@@ -34,6 +34,8 @@ COMMONPLACE = {
     "rng = np.random.default_rng(config.seed)",
     "for step in range(1, config.steps + 1)",
     "for step in range(1, config.steps + 1):",
+    '"""Raises ValueError for settings that make no sense."""',
+    "if not math.isfinite(loss):",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
 TELLING_LINE = 24
