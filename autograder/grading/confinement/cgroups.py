@@ -79,7 +79,8 @@ def remove_groups(
 
 def is_busy(folder: Path) -> bool:
     """Whether a process is in a group; a dead one that nobody has noticed yet is not."""
-    return bool((folder / "cgroup.procs").read_text())
+    processes = folder / "cgroup.procs"
+    return processes.exists() and bool(processes.read_text())
 
 
 def enable(folder: Path, controller: str) -> None:

@@ -15,7 +15,7 @@ PLACES = (os.getcwd(), os.path.dirname(os.getcwd()), "/tmp", "/var/tmp", "/dev/s
 PLACES += (tempfile.gettempdir(), os.path.dirname(__file__), str(Path(torch.__file__).parent))
 NAME = "hostile-notes"
 FOUND = []
-for place in PLACES:
+for place in {os.path.realpath(place) for place in PLACES}:  # a second look would find its own
     try:
         FOUND.append(Path(place, NAME).read_text())
     except OSError:
