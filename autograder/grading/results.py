@@ -15,6 +15,7 @@ from common.leaderboard import Leaderboard
 from common.roster import GradedTest
 
 OUTPUT_LIMIT = 8000
+PRINTED = "Your code printed:\n"  # what comes before the words of student code
 NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
 
 
@@ -42,7 +43,7 @@ class Outcome:
         if self.explanation:
             parts.append(self.explanation.text(self.test.hidden))
         if self.printed and not self.passed and not self.test.hidden:
-            parts.append(f"Your code printed:\n{self.printed}")
+            parts.append(f"{PRINTED}{self.printed}")
         return clean("\n\n".join(parts))
 
 
