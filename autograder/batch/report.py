@@ -13,7 +13,7 @@ from common.assignment import load_assignment
 PAGE = Path(__file__).parent / "page"
 REPORT = "report.html"
 # All that could end a script or begin markup; in JSON such letters only occur within strings.
-SPELLED = {letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
 def write_report(folder: Path, anonymous: bool = False) -> None:
@@ -49,4 +49,4 @@ def read_part(name: str) -> str:
 def script_json(content: dict[str, Any]) -> str:
     """JSON that can stand in a script element, whatever students have written."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.translate(str.maketrans(SPELLED))
+    return text.translate(SPELLED)
