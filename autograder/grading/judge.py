@@ -22,7 +22,7 @@ from autograder.grading.sandbox import Sandbox
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
-from common.errors import GraderFault
+from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
