@@ -26,12 +26,16 @@ SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 class Worker:
     """One warm judge, in a process of its own."""
 
-    def __init__(self, source: Path, assignment: str) -> None:
+    module = "autograder.grading.worker"
+    passed_on = ("PATH",)  # of the environment
+
+    def __init__(self, source: Path, *arguments: str, silence: float = SILENCE) -> None:
         ours, theirs = socket.socketpair()
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **ONE_THREAD}
-        command = [sys.executable, "-s", "-m", "autograder.grading.worker"]
+        kept = {name: os.environ[name] for name in self.passed_on if name in os.environ}
+        environment = {"PATH": "/usr/bin:/bin", **kept, **ONE_THREAD}
+        command = [sys.executable, "-s", "-m", self.module]
         self.process = subprocess.Popen(
-            [*command, str(theirs.fileno()), assignment],
+            [*command, str(theirs.fileno()), *arguments],
             cwd=source,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -39,13 +43,17 @@ class Worker:
             process_group=0,  # Ctrl-C is for this process, which then lets its judges end
         )
         theirs.close()
-        ours.settimeout(SILENCE)
+        ours.settimeout(silence)
         self.socket = ours
 
     def grade(self, job: Job) -> Reply:
         """Grade one submission."""
-        send_frame(self.socket, msgspec.msgpack.encode(job))
-        return msgspec.msgpack.decode(receive_frame(self.socket), type=Reply)
+        return msgspec.msgpack.decode(self.exchange(msgspec.msgpack.encode(job)), type=Reply)
+
+    def exchange(self, question: bytes) -> bytes:
+        """One question, and the answer."""
+        send_frame(self.socket, question)
+        return receive_frame(self.socket)
 
     def close(self) -> None:
         """Let it end."""
