@@ -2,9 +2,6 @@
 
 import os
 import queue
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,55 +10,23 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.channel import ChannelClosed
+from autograder.grading.processes import JudgeProcess
 from autograder.grading.worker import Job, Reply
 from autograder.packaging.archive import unpack
 from common.errors import CourseError
-from common.threads import ONE_THREAD
 
 TRIES = 2
-SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 
 
-class Worker:
-    """One warm judge, in a process of its own."""
+class Worker(JudgeProcess):
+    """A warm judge that grades one job after another."""
 
     module = "autograder.grading.worker"
-    passed_on = ("PATH",)  # of the environment
-
-    def __init__(self, source: Path, *arguments: str, silence: float = SILENCE) -> None:
-        ours, theirs = socket.socketpair()
-        kept = {name: os.environ[name] for name in self.passed_on if name in os.environ}
-        environment = {"PATH": "/usr/bin:/bin", **kept, **ONE_THREAD}
-        command = [sys.executable, "-s", "-m", self.module]
-        self.process = subprocess.Popen(
-            [*command, str(theirs.fileno()), *arguments],
-            cwd=source,
-            env=environment,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for this process, which then lets its judges end
-        )
-        theirs.close()
-        ours.settimeout(silence)
-        self.socket = ours
 
     def grade(self, job: Job) -> Reply:
         """Grade one submission."""
         return msgspec.msgpack.decode(self.exchange(msgspec.msgpack.encode(job)), type=Reply)
-
-    def exchange(self, question: bytes) -> bytes:
-        """One question, and the answer."""
-        send_frame(self.socket, question)
-        return receive_frame(self.socket)
-
-    def close(self) -> None:
-        """Let it end."""
-        self.socket.close()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=10)
-        self.process.kill()
-        self.process.wait()
 
 
 class Pool:
