@@ -25,6 +25,7 @@ COMMANDS = {
     "time": "autograder.commands.timing:time",
     "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
+    "class": "autograder.commands.classroom:make",
     "verify": "autograder.commands.proving:verify",
     "chaos": "autograder.commands.chaos:chaos",
     "batch": "autograder.commands.batch:batch",

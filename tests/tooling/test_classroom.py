@@ -1,0 +1,103 @@
+"""A synthetic class is the same for the same seed, looks like an export, and tells the truth."""
+
+import re
+
+import pytest
+
+from autograder.classroom.export import read_truths, write_class
+from autograder.classroom.school import DAMAGED, HOSTILE, SHARES, make_class
+from autograder.classroom.trouble import DAMAGES
+from autograder.grading.intake import take
+from autograder.grading.judge import Settings, grade_in, new_result
+from autograder.grading.sandbox import Sandbox
+from common.assignment import ROOT, load_all, load_assignment
+from common.errors import CourseError
+from common.roster import read_roster
+from tests.tooling.grading_fixtures import SEMESTER
+from tests.tooling.scratch import python
+
+EACH = pytest.mark.parametrize(
+    "assignment",
+    # The weights of assignment 7 take minutes to train; the rest of it is like the others.
+    [entry for entry in load_all() if not entry.artifacts],
+    ids=lambda entry: entry.short,
+)
+
+
+def tree(folder):
+    """Every file below a folder, with its content."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_the_command_makes_the_same_class_from_the_same_seed_and_another_from_another(tmp_path):
+    for name, seed in (("one", "7"), ("same", "7"), ("other", "8")):
+        finished = python(
+            *("-m", "autograder", "class", "a1", "--students", "40", "--seed", seed),
+            *("--out", tmp_path / name),
+            cwd=ROOT,
+        )
+        assert finished.returncode == 0, finished.stderr
+    assert "40 students" in finished.stdout
+    first, second, other = (tree(tmp_path / name) for name in ("one", "same", "other"))
+    assert len(first) > 30
+    assert first == second
+    assert first != other
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path):
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(CourseError, match="no empty folder"):
+        write_class([], load_assignment("a1"), tmp_path)
+
+
+@EACH
+def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, tmp_path):
+    handed = make_class(assignment, 60, 1)
+    assert {one.work.kind for one in handed} == {*SHARES}
+    assert sum(len(one.students) for one in handed) == 60
+    assert any(len(one.students) > 1 for one in handed)
+    addresses = [student.email for one in handed for student in one.students]
+    assert len({*addresses}) == 60
+    assert all(re.fullmatch(r"[a-z.]+\d*@example\.edu", address) for address in addresses)
+    honest = [str(one.work.files) for one in handed if one.work.kind not in (DAMAGED, HOSTILE)]
+    assert len({*honest}) == len(honest)
+    export = write_class(handed, assignment, tmp_path / "class")
+    metadata = (export / "submission_metadata.yml").read_text("utf-8")
+    folders = sorted(folder.name for folder in export.iterdir() if folder.is_dir())
+    assert re.findall(r"^(submission_\d+):$", metadata, re.MULTILINE) == folders
+    truths = read_truths(tmp_path / "class")
+    assert sorted(truths) == [name.removeprefix("submission_") for name in folders]
+    whole = sum(test.points for test in read_roster(ROOT / "tests" / assignment.name))
+    assert all(0 <= truth.lowest <= truth.highest <= whole for truth in truths.values())
+
+
+def test_every_kind_of_damage_comes_up_in_a_large_class():
+    handed = make_class(load_assignment("a1"), 1500, 3)
+    damages = {one.work.made_of[0] for one in handed if one.work.kind == DAMAGED}
+    assert damages == {*DAMAGES}
+
+
+def test_graded_work_gets_what_the_truth_says(tmp_path):
+    assignment = load_assignment("a1")
+    handed = make_class(assignment, 30, 7, without=(HOSTILE,))
+    export = write_class(handed, assignment, tmp_path / "class")
+    truths = read_truths(tmp_path / "class")
+    settings = Settings(semester=SEMESTER)
+    wrong = []
+    with Sandbox(assignment) as sandbox:
+        for number, truth in truths.items():
+            submission = take(export / f"submission_{number}", assignment)
+            result = grade_in(
+                sandbox, new_result(assignment, submission, settings), submission, settings
+            )
+            scores = dict.fromkeys(truth.exercises, 0.0)
+            for outcome in result.all_outcomes:
+                scores[outcome.test.exercise] += outcome.score
+            for exercise, (lowest, highest) in truth.exercises.items():
+                if not lowest <= scores[exercise] <= highest:
+                    wrong.append((truth.kind, truth.made_of, exercise, scores[exercise]))
+    assert not wrong
