@@ -22,10 +22,19 @@ TICK = 0.2
 LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
 
 
+# Of a cluster that is started here: tell nobody about it, leave the GPUs of tasks that ask for none
+# alone, and give judges the same right to a core as those of the local engine have.
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
+}
+
+
 def load_ray() -> Any:
     """Ray, or how to get it."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         return importlib.import_module("ray")
     except ModuleNotFoundError:

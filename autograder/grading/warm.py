@@ -187,8 +187,10 @@ def main() -> None:
         for module in (f"tests.{assignment.name}.oracle", *assignment.preloaded, LOADED_LATE):
             importlib.import_module(module)
         run_graded_tests(test_files(assignment), WarmJudge(sock, sandbox, gpu))
-    if "temporary" in sys.argv[3:]:  # it was unpacked for us alone
-        shutil.rmtree(ROOT.parent, ignore_errors=True)
+    if "temporary" in sys.argv[3:]:  # the zip was unpacked for us alone
+        shutil.rmtree(ROOT, ignore_errors=True)
+        with suppress(OSError):
+            ROOT.parent.rmdir()
 
 
 if __name__ == "__main__":
