@@ -5,6 +5,7 @@ RUN := $(VENV)/bin/python
 A ?=
 SUBMISSION ?=
 OUT ?=
+EXPORT ?=
 
 define NAMED
 @test -n "$(A)" && test -n "$(SUBMISSION)" || \
@@ -12,7 +13,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -58,6 +59,11 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 	$(NAMED)
 	@$(RUN) -m autograder build $(A) > /dev/null
 	@$(RUN) -m autograder rehearse $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
+
+batch: $(VENV)/.installed  ## grade a class: make batch A=a1 EXPORT=export.zip [OUT=dist/batch-a1]
+	@test -n "$(A)" && test -n "$(EXPORT)" || \
+		{ echo "Say which: make $@ A=a1 EXPORT=path" >&2; exit 2; }
+	@$(RUN) -m autograder batch $(A) "$(EXPORT)" --out "$(or $(OUT),dist/batch-$(A))"
 
 doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and say what it lacks
 	@$(RUN) -m autograder doctor

@@ -28,6 +28,9 @@ COMMANDS = {
     "class": "autograder.commands.classroom:make",
     "verify": "autograder.commands.proving:verify",
     "chaos": "autograder.commands.chaos:chaos",
+    "batch": "autograder.commands.batch:batch",
+    "regrade": "autograder.commands.batch:regrade",
+    "compare": "autograder.commands.batch:compare",
     "bench": "autograder.commands.bench:bench",
     "hostile": "autograder.commands.bench:compare_graders",
 }

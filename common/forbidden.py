@@ -9,6 +9,7 @@ from typing import Any
 
 from common.assignment import Forbidden
 from common.failures import ForbiddenCall
+from common.removal import operators_of, remove
 
 # What a function is written on, where that has a name of its own which does the same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
@@ -35,6 +36,7 @@ class Guard:
             call: found for call, found in resolved.items() if callable(found)
         }
         self.places = places_of(self.functions)
+        self.operators = {call: operators_of(call) for call in calls}
 
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""
@@ -49,12 +51,26 @@ class Guard:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
-    def refuse(self, call: str) -> None:
-        """Raise ForbiddenCall if that call is forbidden now."""
+    def remove(self) -> None:
+        """Let nobody in this process ever call what is forbidden now."""
+        for call in list(self.functions):
+            entry = self.entry_for(call)
+            if entry is not None:
+                remove(self.functions.pop(call), self.operators[call], refusal_text(entry))
+
+    def entry_for(self, call: str) -> Forbidden | None:
+        """What forbids that call now, if anything does."""
         for entry in self.entries:
             names = (entry.call, *BENEATH.get(entry.call, ()))
-            if self.held and (call in names or call.startswith(entry.call + ".")):
-                raise ForbiddenCall(refusal_text(entry))
+            if call in names or call.startswith(entry.call + "."):
+                return entry
+        return None
+
+    def refuse(self, call: str) -> None:
+        """Raise ForbiddenCall if that call is forbidden now."""
+        entry = self.entry_for(call) if self.held else None
+        if entry is not None:
+            raise ForbiddenCall(refusal_text(entry))
 
     def refusal(self, call: str) -> Callable:
         """What stands in the place of a forbidden function or class."""
@@ -64,7 +80,7 @@ class Guard:
 
         def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
             self.refuse(call)
-            return original(*args, **kwargs)
+            return self.functions[call](*args, **kwargs)
 
         return refuse_or_call
 

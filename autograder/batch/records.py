@@ -118,6 +118,11 @@ class Batch:
             return None
         return json.loads(result_file(self.folder, entry.id).read_bytes())
 
+    def key(self, entry: Entry) -> str:
+        """The hash of all that decided a submission's result; "" if it has none."""
+        state = read_state(self.folder, entry.id)
+        return state.key if state else ""
+
 
 def read_batch(folder: Path) -> Batch:
     """The batch in a folder, finished or not."""

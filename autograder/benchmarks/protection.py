@@ -26,7 +26,6 @@ def both(assignment: Assignment) -> Iterator[tuple[Sandbox, Sandbox]]:
     source = {assignment.name: ROOT / "solutions" / assignment.name}
     with Sandbox(assignment) as full, BareSandbox(assignment) as bare:
         full.admit(source)
-        bare.mechanisms = bare.wait_until_ready()  # without trying what isn't there to hold
         compiled = {name: Path(folder) for name, folder in full.packages.items()}
         bare.packages = place_packages(compiled, bare.folder / "packages")
         yield full, bare

@@ -2,43 +2,30 @@
 
 import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
-import msgpack
 import msgspec
 
 from autograder.grading.channel import readable
 from autograder.grading.confinement import gpu
-from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
-from autograder.grading.confinement.plan import Attempts, Mechanisms, Plan, ServerPlan
+from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
+from autograder.grading.forkserver import ForkServer
 from autograder.grading.placing import compile_files, place_packages
 from autograder.grading.slots import free_slot
-from common.assignment import ROOT, Assignment, Forbidden, Limits
+from common.assignment import Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
-from common.threads import ONE_THREAD
 
 GONE_SECONDS = 1.0
-SERVER_SECONDS = 120
-CLEAN_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    **ONE_THREAD,
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONHASHSEED": "0",  # sets have the same order in every grading
-    "PYTHONPATH": str(ROOT),
-}
 
 
 class Sandbox:
@@ -61,8 +48,7 @@ class Sandbox:
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
-        self.control, self.process = self.start_server()
-        self.mechanisms: Mechanisms | None = None
+        self.start_servers()
         self.findings: Findings | None = None
 
     def admit(
@@ -73,59 +59,50 @@ class Sandbox:
         packages: the folders in which `import assignments.X` finds X.
         private: what children must not reach; whether they can is tried, not assumed.
         """
-        if not self.mechanisms:
-            self.mechanisms = self.wait_until_ready()
         self.packages = place_packages(packages, self.folder / "packages")
-        return self.probe(list(private), self.mechanisms)
+        return self.probe(list(private))
 
-    def start_server(self) -> tuple[socket.socket, subprocess.Popen]:
-        """Start the fork server with nothing of ours in its environment or its descriptors."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        process = subprocess.Popen(
-            [sys.executable, "-sP", "-m", self.server_module, str(theirs.fileno())],
-            env=CLEAN_ENVIRONMENT,
-            cwd=self.folder,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
-        ours.settimeout(SERVER_SECONDS)
+    def start_servers(self) -> None:
+        """Start a fork server, and one without what some exercises forbid altogether.
+
+        What is in a process's memory can be found there, so it is not to be there. Stand-ins need
+        it, and then the guard is all there is.
+        """
+        libraries = self.assignment.preloaded
+        forbidden = {entry.call for entry in self.assignment.forbidden}
+        allowed = tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
+        self.server = self.start_server(libraries)
+        self.lean: ForkServer | None = None
+        if allowed != libraries and not self.assignment.standins:
+            self.lean = self.start_server(allowed)
+
+    def start_server(self, libraries: Iterable[str]) -> ForkServer:
+        """Start a fork server with these libraries."""
         plan = ServerPlan(
-            libraries=[*self.assignment.preloaded, *self.assignment.standins],
+            libraries=[*libraries, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
         )
-        ours.send(msgpack.packb(msgspec.to_builtins(plan)))
-        return ours, process
+        return ForkServer(self.server_module, plan)
 
-    def wait_until_ready(self) -> Mechanisms:
-        """Wait for the server to have loaded its libraries; what it has of the kernel."""
-        try:
-            told = self.control.recv(1 << 16)
-        except OSError:
-            told = b""
-        if not told:
-            raise GraderFault("The fork server didn't start.")
-        return msgspec.convert(msgpack.unpackb(told), Mechanisms)
+    @property
+    def servers(self) -> list[ForkServer]:
+        """All that run."""
+        return [self.server, self.lean] if self.lean else [self.server]
 
-    def ask_server(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
-        """One question to the fork server, and its answer."""
-        try:
-            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
-            answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
-        except OSError as error:
-            raise GraderFault(f"the fork server doesn't answer ({error})") from error
-        if "pid" not in answer and "status" not in answer:
-            raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
-        return answer
+    def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServer:
+        """The one whose children may have in memory what it has."""
+        loaded = {name.partition(".")[0] for name in self.assignment.preloaded}
+        if self.lean and not loaded.isdisjoint(entry.call for entry in forbidden):
+            return self.lean
+        return self.server
 
     def restart(self) -> None:
-        """Replace the fork server, in whatever state it is."""
-        self.stop_server()
-        self.control, self.process = self.start_server()
-        self.mechanisms = self.wait_until_ready()
+        """Replace the fork servers, in whatever state they are."""
+        self.stop_servers()
+        self.start_servers()
 
     @contextmanager
     def child(
@@ -150,21 +127,22 @@ class Sandbox:
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         request = {"do": "start", "plan": msgspec.to_builtins(plan)}
+        server = self.server_for(forbidden)
         try:
-            started = self.ask_server(request, [theirs.fileno(), writing])
+            watched = None if server.mechanisms.homes_in_memory else home
+            started = server.ask(request, [theirs.fileno(), writing])
         finally:
             theirs.close()
             os.close(writing)
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
-        if self.mechanisms and not self.mechanisms.homes_in_memory:
-            conversation.watched = home
+        conversation.watched = watched
         try:
             yield conversation
         finally:
             conversation.close()
-            conversation.ended = self.ask_server({"do": "end", "pid": started["pid"]})
+            conversation.ended = server.ask({"do": "end", "pid": started["pid"]})
 
-    def probe(self, private: list[Path], mechanisms: Mechanisms) -> tuple[Defence, ...]:
+    def probe(self, private: list[Path]) -> tuple[Defence, ...]:
         """Try from inside a child what must not be possible, and name what holds."""
         own, devices = self.folder / "private", gpu.devices()
         limits = self.assignment.limits
@@ -190,30 +168,22 @@ class Sandbox:
                 compile_files(folder, self.assignment.files, child)
         alone = all_are_gone(output)
         uid = self.slot.uid if self.slot else None
-        self.findings = Findings(refused, alone, uid, mechanisms, bool(devices))
+        self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))
         return defences_in_force(self.findings, limits)
 
-    def stop_server(self) -> None:
-        """End the server, and with it what it has started."""
-        with suppress(OSError):  # it may be gone
-            self.control.send(msgpack.packb({"do": "stop"}))
-        self.control.close()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-        if self.mechanisms:
-            remove_groups(map(Path, self.mechanisms.cgroups.values()))  # if it was killed
+    def stop_servers(self) -> None:
+        """End the servers, and with them what they have started."""
+        for server in self.servers:
+            server.stop()
 
     def close(self) -> None:
-        """End the server and remove all that was made."""
-        self.stop_server()
+        """End the servers and remove all that was made."""
+        self.stop_servers()
         if self.slot:
             self.slot.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> "Sandbox":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -15,7 +15,6 @@ import torch
 
 from autograder.grading.defences import check_floor
 from autograder.grading.intake import Submission, laid_out
-from autograder.grading.judge import is_students
 from autograder.grading.sandbox import Sandbox
 from autograder.timing.yardstick import (
     BETAS,
@@ -31,10 +30,10 @@ from autograder.timing.yardstick import (
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError, GraderFault
-from common.failures import Failure, explain
+from common.failures import Failure, explain, is_the_submissions
 from common.memory import cpu_peak_memory
 from common.modules import load_parameters
-from common.operations import call_each_held, fetch, hold_on, peak_memory_held
+from common.operations import Sealed, call_each_held, fetch, hold_on, peak_memory_held
 from common.timing import Alternation, Interval, alternate, interval
 from common.values import Handle, is_tensor
 
@@ -163,7 +162,7 @@ class Run:
         try:
             return task()
         except Exception as error:
-            if not is_students(error):
+            if not is_the_submissions(error):
                 raise
             return Measured(what, explain(error).sentence)
 
@@ -205,7 +204,7 @@ class Run:
         ours = [[[(x.to(self.device), y.to(self.device)) for x, y in s] for s in r] for r in runs]
         held = [[hold_on(self.student, step, self.device) for step in run] for run in runs]
         right: dict[int, list[float]] = {}
-        left: dict[int, Handle] = {}
+        left: dict[int, Sealed] = {}
 
         def yardstick(number: int) -> None:
             right[number] = [self.trainer.step(step) for step in ours[number]]
@@ -252,7 +251,7 @@ class Run:
         runs = self.prompts()
         model = self.students_model()
         held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]
-        left: dict[int, Handle] = {}
+        left: dict[int, Sealed] = {}
         count = self.sizes.new_tokens
 
         def yardstick(number: int) -> None:
@@ -287,7 +286,7 @@ class Run:
             call_each_held(training.train_step, [call])  # so that the optimiser's state is there
             taken = peak_memory_held(training.train_step, call, self.device)
         except Exception as error:
-            if not is_students(error):
+            if not is_the_submissions(error):
                 raise
             return None, of_yardstick
         return taken if type(taken) is int else None, of_yardstick

@@ -9,6 +9,7 @@ import pytest
 
 from autograder.grading import judge
 from autograder.grading.channel import readable
+from autograder.grading.forkserver import ForkServer
 from autograder.grading.results import clean
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT
@@ -45,35 +46,35 @@ def test_a_fork_server_that_dies_is_replaced_and_no_point_is_lost(sandbox):
 
     def kill_once(outcome):
         if not killed:
-            killed.append(sandbox.process.pid)
-            os.kill(sandbox.process.pid, signal.SIGKILL)
+            killed.append(sandbox.server.process.pid)
+            os.kill(sandbox.server.process.pid, signal.SIGKILL)
 
     result = grade(sandbox, kill_once)
-    assert killed and sandbox.process.pid != killed[0]
+    assert killed and sandbox.server.process.pid != killed[0]
     assert result.score == result.maximum > 0
     assert all(outcome.passed for outcome in result.all_outcomes)
 
 
 def test_a_fork_server_that_always_dies_is_a_fault_and_no_verdict(sandbox):
     def kill(outcome):
-        os.kill(sandbox.process.pid, signal.SIGKILL)
+        os.kill(sandbox.server.process.pid, signal.SIGKILL)
 
     with pytest.raises(GraderFault, match=r"The grader itself failed in test_.*fork server"):
         grade(sandbox, kill)
 
 
 def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
-    ask, failed = sandbox.ask_server, []
+    ask, failed = ForkServer.ask, []
 
-    def fail_once(request, descriptors=()):
-        answer = ask(request, descriptors)
+    def fail_once(server, request, descriptors=()):
+        answer = ask(server, request, descriptors)
         if request["do"] == "end" and len(failed) == 0 and "probed" in seen:
             failed.append(request)
             raise OSError("interrupted")
         return answer
 
     seen = set()
-    monkeypatch.setattr(sandbox, "ask_server", fail_once)
+    monkeypatch.setattr(ForkServer, "ask", fail_once)
     admit = sandbox.admit
     monkeypatch.setattr(sandbox, "admit", lambda *args: [admit(*args), seen.add("probed")][0])
     result = grade(sandbox)

@@ -10,8 +10,8 @@ from rich.console import Console
 from autograder.commands.proving import facts
 from autograder.commands.release import table
 from autograder.grading import worker
+from autograder.grading.forkserver import ForkServer
 from autograder.grading.report import print_result
-from autograder.grading.sandbox import Sandbox
 from autograder.packaging.build import build
 from autograder.proving import release
 from autograder.proving.case import Case, Scope
@@ -73,13 +73,13 @@ def test_nothing_but_such_a_test_is_a_result_too(tmp_path):
 
 def test_with_a_gpu_they_run_and_the_child_may_reach_it(tmp_path, monkeypatch):
     plans = []
-    ask = Sandbox.ask_server
+    ask = ForkServer.ask
 
     def listen(self, request, descriptors=()):
         plans.append(request.get("plan"))
         return ask(self, request, descriptors)
 
-    monkeypatch.setattr(Sandbox, "ask_server", listen)
+    monkeypatch.setattr(ForkServer, "ask", listen)
     monkeypatch.setattr(cuda, "available", lambda: True)
     tests = write_tests(tmp_path, ON_A_GPU)
     for gpu in (True, False):

@@ -370,7 +370,7 @@ def test_processes_share_one_bound_on_memory(tmp_path, packages):
                 assert 0 in student.take_in_processes(3, 400)
             except ChildFailure as error:  # which of them the system kills is its affair
                 assert "ended its process" in str(error)
-        assert made.process.poll() is None  # the fork server lives
+        assert made.server.process.poll() is None  # the fork server lives
         with IsolatedFace(made).open("1.1") as student:
             assert student.take_in_processes(1, 100) == [1]
     with weakened(tmp_path, NO_GROUPS), admitted(packages) as (made, defences):
@@ -383,7 +383,7 @@ def test_where_memory_runs_out_the_child_dies_first(student, sandbox):
     assert student.thread() == [1]
     scores = [
         Path(f"/proc/{process}/oom_score_adj").read_text().strip()
-        for process in (child_of(sandbox.process.pid), sandbox.process.pid)
+        for process in (child_of(sandbox.server.process.pid), sandbox.server.process.pid)
     ]
     assert scores[0] == "1000" != scores[1]
 
@@ -427,12 +427,12 @@ def test_a_child_without_a_user_of_its_own_may_have_some_processes_more_than_the
 
 def test_control_groups_are_removed(packages):
     with admitted(packages) as (made, _):
-        groups = [Path(folder) for folder in made.mechanisms.cgroups.values()]
+        groups = [Path(folder) for folder in made.server.mechanisms.cgroups.values()]
         assert groups and all(group.is_dir() for group in groups)
     assert not any(group.exists() for group in groups)
     with admitted(packages) as (made, _):
-        os.kill(made.process.pid, signal.SIGKILL)
-        made.process.wait()
+        os.kill(made.server.process.pid, signal.SIGKILL)
+        made.server.process.wait()
     assert not any(group.exists() for group in groups)
 
 
@@ -488,9 +488,9 @@ def test_a_fork_server_that_is_killed_takes_its_child_along(tmp_path, packages, 
     with weakened(tmp_path, *patches), Sandbox(assignment()) as made:
         made.admit(packages)
         with pytest.raises(Exception, match="fork server"), IsolatedFace(made).open("1.1"):
-            child = child_of(made.process.pid)
-            os.kill(made.process.pid, signal.SIGKILL)
-            made.process.wait()
+            child = child_of(made.server.process.pid)
+            os.kill(made.server.process.pid, signal.SIGKILL)
+            made.server.process.wait()
             time.sleep(0.3)
             assert alive(child) == bool(patches)
         if patches:
@@ -512,7 +512,8 @@ from autograder.grading.isolated import IsolatedFace
 with admitted({{"a1_convolution": Path({str(packages["a1_convolution"])!r})}}) as (made, _):
     with IsolatedFace(made).open("1.1") as student:
         student.thread()
-        print(made.process.pid, made.folder, *made.mechanisms.cgroups.values(), flush=True)
+        server = made.server
+        print(server.process.pid, made.folder, *server.mechanisms.cgroups.values(), flush=True)
         student.sleep(60)
 """
     judge = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -584,7 +585,7 @@ def test_every_finding_changes_what_is_told(sandbox):
 
 def test_a_mechanism_that_is_missing_is_named_with_what_it_costs(sandbox):
     assert all(one.there for one in mechanisms(sandbox.findings))
-    had = sandbox.mechanisms
+    had = sandbox.server.mechanisms
     bare = type(had)(False, False, False, False, {})
     refused = {**sandbox.findings.refused, probe.CALLS: False}
     there = [one for one in mechanisms(Findings(refused, True, None, bare, False)) if one.there]

@@ -251,7 +251,7 @@ def test_no_other_program_runs(student):
 
 
 def test_the_judge_can_be_neither_signalled_nor_traced(student, sandbox):
-    for pid in (os.getpid(), sandbox.process.pid):
+    for pid in (os.getpid(), sandbox.server.process.pid):
         assert set(student.kill(pid)) <= {"PermissionError", "ProcessLookupError"}
         assert student.trace(pid) == -1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import sandbox
+from autograder.grading import forkserver
 from autograder.grading.confinement import landlock
 
 # Lines that a fork server runs before anything else.
@@ -35,7 +35,7 @@ def weakened(folder: Path, *patches: str) -> Iterator[None]:
             for module, line in zip(modules, lines, strict=True)
         )
     )
-    environment = sandbox.CLEAN_ENVIRONMENT
+    environment = forkserver.CLEAN_ENVIRONMENT
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setitem(environment, "PYTHONPATH", f"{folder}:{environment['PYTHONPATH']}")
         if NO_LANDLOCK in patches:

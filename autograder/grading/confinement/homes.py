@@ -21,7 +21,7 @@ class Homes:
     """Makes homes. Where mounts can be our own, each is a small file system in memory."""
 
     def __init__(self, folder: Path) -> None:
-        self.in_memory = attempt(NEW_MOUNT) and self.try_one(folder / "tried")
+        self.in_memory = attempt(NEW_MOUNT) and self.try_one(folder / f"tried-{os.getpid()}")
 
     def try_one(self, folder: Path) -> bool:
         """Whether a file system in memory can be mounted, for us alone to see."""

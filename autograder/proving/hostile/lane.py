@@ -32,7 +32,6 @@ SECONDS = 600  # the longest that a grading may take before the lane gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
 MEMORY_MB = {"a1": 512, "a5": 1024}
-UID = re.compile(r"uid (\d+)")
 # Quick and certain exercises: what follows an attack must still earn exactly these.
 HONEST = {"a1": ["1.1", "1.7"], "a5": ["5.4"]}
 
@@ -91,7 +90,8 @@ class Lane:
         self.home.mkdir()
         self.output = scratch / "output"
         self.process, self.jobs, self.answers = self.start()
-        self.server, self.folder = 0, scratch
+        self.servers: set[int] = set()
+        self.folder, self.uid = scratch, None
         self.settled = False
         try:
             self.honest = self.grade_honest()  # whatever Python caches is there after this one
@@ -163,8 +163,7 @@ class Lane:
         run(handed_in)
         seconds = time.monotonic() - start
         results = (self.root / "results" / "results.json").read_bytes()
-        told = UID.search(json.loads(results)["output"])
-        uid = int(told[1]) if told else None
+        uid = None if cold else self.uid  # run_autograder takes another one
         homes = self.folder / "homes"
         places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, self.folder]
         graded = Graded(
@@ -174,7 +173,7 @@ class Lane:
             uid=uid,
             changes=differences(before, self.look()) if self.settled else [],
             strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
-            survivors=survivors(uid, self.process.pid, {self.server}),
+            survivors=survivors(uid, self.process.pid, self.servers),
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
         return replace(graded, changes=[*graded.changes, *sorted(beside)])
@@ -187,7 +186,8 @@ class Lane:
         if not answer:
             raise RuntimeError(f"the judge gave no answer:\n{self.output.read_text()}")
         told = json.loads(answer)
-        self.server, self.folder = told["server"], Path(told["folder"])
+        self.servers, self.folder = set(told["servers"]), Path(told["folder"])
+        self.uid = told["uid"]
 
     def run_cold(self, handed_in: Path) -> None:
         """Have the zip's own script grade, from a cold start."""

@@ -52,7 +52,11 @@ def main() -> None:
 
             ongradescope.take = take_it  # type: ignore[assignment]
             ongradescope.grade_tree(root)
-            told = {"server": sandbox.process.pid, "folder": str(sandbox.folder)}
+            told = {
+                "servers": [server.process.pid for server in sandbox.servers],
+                "folder": str(sandbox.folder),
+                "uid": sandbox.slot.uid if sandbox.slot else None,
+            }
             os.write(outgoing, json.dumps(told).encode() + b"\n")
 
 

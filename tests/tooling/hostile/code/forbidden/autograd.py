@@ -2,7 +2,6 @@
 
 As: attention_numpy.py
 Earns: 5.4
-Open: the fork server of an assignment that uses PyTorch has it in memory
 """
 
 import gc

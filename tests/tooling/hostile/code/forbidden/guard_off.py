@@ -2,7 +2,6 @@
 
 As: attention.py
 Earns: 5.4
-Open: the guard lives in the process of the code that it watches
 """
 
 import gc

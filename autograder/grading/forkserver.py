@@ -1,0 +1,84 @@
+"""The judge's end of a fork server: starts it, asks it, and ends it."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgpack
+import msgspec
+
+from autograder.grading.confinement.cgroups import remove_groups
+from autograder.grading.confinement.plan import Mechanisms, ServerPlan
+from common.assignment import ROOT
+from common.errors import GraderFault
+from common.threads import ONE_THREAD
+
+SERVER_SECONDS = 120
+CLEAN_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    **ONE_THREAD,
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",  # sets have the same order in every grading
+    "PYTHONPATH": str(ROOT),
+}
+
+
+class ForkServer:
+    """A process with libraries loaded, which forks a child for each test."""
+
+    def __init__(self, module: str, plan: ServerPlan) -> None:
+        """Start it with nothing of ours in its environment or its descriptors."""
+        self.known: Mechanisms | None = None
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = subprocess.Popen(
+            [sys.executable, "-sP", "-m", module, str(theirs.fileno())],
+            env=CLEAN_ENVIRONMENT,
+            cwd=Path(plan.folder),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.control.settimeout(SERVER_SECONDS)
+        self.control.send(msgpack.packb(msgspec.to_builtins(plan)))
+
+    @property
+    def mechanisms(self) -> Mechanisms:
+        """What it has of the kernel, as it tells once it has loaded its libraries."""
+        if self.known is None:
+            try:
+                told = self.control.recv(1 << 16)
+            except OSError:
+                told = b""
+            if not told:
+                raise GraderFault("The fork server didn't start.")
+            self.known = msgspec.convert(msgpack.unpackb(told), Mechanisms)
+        return self.known
+
+    def ask(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
+        """One question, and its answer."""
+        try:
+            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
+            answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
+        except OSError as error:
+            raise GraderFault(f"the fork server doesn't answer ({error})") from error
+        if "pid" not in answer and "status" not in answer:
+            raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
+        return answer
+
+    def stop(self) -> None:
+        """End it, and with it what it has started."""
+        with suppress(OSError):  # it may be gone
+            self.control.send(msgpack.packb({"do": "stop"}))
+        self.control.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        if self.known:
+            remove_groups(map(Path, self.known.cgroups.values()))  # if it was killed
