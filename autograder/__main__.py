@@ -31,6 +31,7 @@ COMMANDS = {
     "batch": "autograder.commands.batch:batch",
     "regrade": "autograder.commands.batch:regrade",
     "compare": "autograder.commands.batch:compare",
+    "report": "autograder.commands.report:report",
     "bench": "autograder.commands.bench:bench",
     "hostile": "autograder.commands.bench:compare_graders",
 }

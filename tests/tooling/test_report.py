@@ -7,11 +7,12 @@ import time
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from autograder.batch.picture import launch
 from autograder.batch.records import read_batch
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
 from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
-from tests.tooling.browser import launch, needs_browser
+from tests.tooling.browser import needs_browser
 
 pytestmark = needs_browser
 COUNT, MANY = 60, 2000
