@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "autograder.commands.doctor:doctor",
     "rehearse": "autograder.commands.packaging:rehearse",
     "class": "autograder.commands.classroom:make",
+    "truth": "autograder.commands.classroom:truth",
     "verify": "autograder.commands.proving:verify",
     "chaos": "autograder.commands.chaos:chaos",
     "batch": "autograder.commands.batch:batch",

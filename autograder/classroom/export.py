@@ -43,7 +43,10 @@ def write_class(handed: list[Handed], assignment: Assignment, out: Path) -> Path
 
 def read_truths(out: Path) -> dict[str, TrueScore]:
     """The true scores of a class, by the number of the submission."""
-    return msgspec.json.decode((out / TRUTH).read_bytes(), type=dict[str, TrueScore])
+    try:
+        return msgspec.json.decode((out / TRUTH).read_bytes(), type=dict[str, TrueScore])
+    except (OSError, msgspec.DecodeError):
+        raise CourseError(f"{out} holds no {TRUTH} that can be read.") from None
 
 
 def truth_of(one: Handed) -> TrueScore:

@@ -1,10 +1,13 @@
-"""The command that makes a synthetic class."""
+"""The commands that make a synthetic class, and compare its grades with its true scores."""
 
+import sys
 from pathlib import Path
 
 import click
 
-from autograder.classroom.export import TRUTH, write_class
+from autograder.batch.records import read_batch
+from autograder.classroom.check import differences
+from autograder.classroom.export import TRUTH, read_truths, write_class
 from autograder.classroom.school import SHARES, make_class
 from common.assignment import load_assignment
 
@@ -34,3 +37,18 @@ def make(
         f"{out / TRUTH}"
     )
     click.echo(f"Written: {export}")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("batch", type=click.Path(path_type=Path))
+def truth(folder: Path, batch: Path) -> None:
+    """Compare a batch of a synthetic class with its true scores; exit code 1 if it differs."""
+    truths = read_truths(folder)
+    found = list(differences(truths, read_batch(batch)))
+    for sentence in found:
+        click.echo(sentence)
+    exact = sum(one.lowest == one.highest for one in truths.values())
+    if not found:
+        click.echo(f"All {len(truths)} results are true, {exact} of them exactly.")
+    sys.exit(1 if found else 0)

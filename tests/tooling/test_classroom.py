@@ -1,19 +1,17 @@
 """A synthetic class is the same for the same seed, looks like an export, and tells the truth."""
 
+import json
 import re
+import shutil
 
 import pytest
 
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import DAMAGED, HOSTILE, SHARES, make_class
 from autograder.classroom.trouble import DAMAGES
-from autograder.grading.intake import take
-from autograder.grading.judge import Settings, grade_in, new_result
-from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
-from tests.tooling.grading_fixtures import SEMESTER
 from tests.tooling.scratch import python
 
 EACH = pytest.mark.parametrize(
@@ -81,23 +79,43 @@ def test_every_kind_of_damage_comes_up_in_a_large_class():
     assert damages == {*DAMAGES}
 
 
-def test_graded_work_gets_what_the_truth_says(tmp_path):
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A class, and the batch of it."""
+    folder = tmp_path_factory.mktemp("class")
     assignment = load_assignment("a1")
-    handed = make_class(assignment, 30, 7, without=(HOSTILE,))
-    export = write_class(handed, assignment, tmp_path / "class")
+    handed = make_class(assignment, 14, 7, without=(HOSTILE,))
+    export = write_class(handed, assignment, folder / "class")
+    finished = python(
+        *("-m", "autograder", "batch", "a1", export, "--out", folder / "batch"), cwd=ROOT
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return folder
+
+
+def test_graded_work_gets_what_the_truth_says(graded):
+    finished = python("-m", "autograder", "truth", graded / "class", graded / "batch", cwd=ROOT)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert re.search(r"All 1[34] results are true, [1-9]\d* of them exactly", finished.stdout)
+
+
+def test_a_score_that_is_not_true_and_one_that_is_missing_are_told(graded, tmp_path):
+    shutil.copytree(graded, tmp_path, dirs_exist_ok=True)
     truths = read_truths(tmp_path / "class")
-    settings = Settings(semester=SEMESTER)
-    wrong = []
-    with Sandbox(assignment) as sandbox:
-        for number, truth in truths.items():
-            submission = take(export / f"submission_{number}", assignment)
-            result = grade_in(
-                sandbox, new_result(assignment, submission, settings), submission, settings
-            )
-            scores = dict.fromkeys(truth.exercises, 0.0)
-            for outcome in result.all_outcomes:
-                scores[outcome.test.exercise] += outcome.score
-            for exercise, (lowest, highest) in truth.exercises.items():
-                if not lowest <= scores[exercise] <= highest:
-                    wrong.append((truth.kind, truth.made_of, exercise, scores[exercise]))
-    assert not wrong
+    exact = [number for number, truth in truths.items() if truth.lowest == truth.highest > 0]
+    file = tmp_path / "batch" / "results" / f"{exact[0]}.json"
+    result = json.loads(file.read_text())
+    next(test for test in result["tests"] if test["score"])["score"] = 0.0
+    file.write_text(json.dumps(result))
+    (tmp_path / "batch" / "state" / f"{exact[1]}.json").unlink()
+    finished = python("-m", "autograder", "truth", tmp_path / "class", tmp_path / "batch", cwd=ROOT)
+    assert finished.returncode == 1
+    lines = finished.stdout.splitlines()
+    assert len(lines) == 2
+    assert any(line.startswith(exact[0]) and "and must get" in line for line in lines)
+    assert any(line.startswith(exact[1]) and "has no result" in line for line in lines)
+
+
+def test_a_folder_without_truth_is_refused(tmp_path):
+    with pytest.raises(CourseError, match="holds no truth"):
+        read_truths(tmp_path)
