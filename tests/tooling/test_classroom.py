@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from autograder.classroom import work
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import DAMAGED, HOSTILE, SHARES, make_class
 from autograder.classroom.trouble import DAMAGES
@@ -14,12 +15,17 @@ from common.errors import CourseError
 from common.roster import read_roster
 from tests.tooling.scratch import python
 
-EACH = pytest.mark.parametrize(
-    "assignment",
-    # The weights of assignment 7 take minutes to train; the rest of it is like the others.
-    [entry for entry in load_all() if not entry.artifacts],
-    ids=lambda entry: entry.short,
-)
+EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_trained(monkeypatch):
+    """What the reference submits beside its code takes minutes to train, and is copied as it is."""
+    monkeypatch.setattr(
+        work,
+        "made_artifacts",
+        lambda assignment: {entry.file: b"trained" for entry in assignment.artifacts},
+    )
 
 
 def tree(folder):
@@ -71,6 +77,20 @@ def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, t
     assert sorted(truths) == [name.removeprefix("submission_") for name in folders]
     whole = sum(test.points for test in read_roster(ROOT / "tests" / assignment.name))
     assert all(0 <= truth.lowest <= truth.highest <= whole for truth in truths.values())
+
+
+@EACH
+def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_trained(assignment):
+    tests = read_roster(ROOT / "tests" / assignment.name)
+    handed = make_class(assignment, 200, 1, without=tuple([*SHARES][1:]))
+    scores = {one.work.truth.bounds for one in handed}
+    trained = sum(test.points for test in tests if test.reads_artifacts)
+    whole = sum(test.points for test in tests if not test.needs_gpu)
+    assert scores == {(points, points) for points in (whole, whole - trained)}
+    assert any("trained weights" in one.work.made_of for one in handed) == bool(trained)
+    every = sum(test.points for test in tests)
+    (one,) = make_class(assignment, 1, 1, gpu=True)
+    assert one.work.truth.bounds[0] in (every, every - trained)
 
 
 def test_every_kind_of_damage_comes_up_in_a_large_class():

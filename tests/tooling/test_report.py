@@ -4,15 +4,18 @@ import json
 import re
 import time
 
+import matplotlib.image
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from autograder.batch.picture import launch
+from autograder.batch.picture import HEIGHT, WIDTH, launch
 from autograder.batch.records import read_batch
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
+from common.assignment import ROOT
 from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
 from tests.tooling.browser import needs_browser
+from tests.tooling.scratch import python
 
 pytestmark = needs_browser
 COUNT, MANY = 60, 2000
@@ -393,3 +396,22 @@ def test_a_batch_without_any_result_gets_a_report_too(browser, tmp_path):
 
 def test_the_same_batch_gives_the_same_bytes(folder):
     assert report_page(read_batch(folder)) == report_page(read_batch(folder))
+
+
+def test_the_command_writes_a_report_without_names_and_takes_a_picture(tmp_path):
+    folder = write_batch(tmp_path / "out", 20)
+    picture = tmp_path / "report.png"
+    command = ("-m", "autograder", "report", folder, "--anonymous", "--picture", picture)
+    finished = python(*command, cwd=ROOT)
+    assert finished.returncode == 0, finished.stderr
+    assert "Tables" not in (folder / "report.html").read_text("utf-8")
+    pixels = matplotlib.image.imread(picture)
+    assert pixels.shape[:2] == (HEIGHT, WIDTH)
+    assert len({*map(tuple, pixels.reshape(-1, pixels.shape[2])[::97].tolist())}) > 5
+    assert picture.stat().st_size < 100_000
+
+
+def test_a_folder_without_a_batch_is_refused_in_a_sentence(tmp_path):
+    finished = python("-m", "autograder", "report", tmp_path, cwd=ROOT)
+    assert finished.returncode == 2
+    assert finished.stderr == f"{tmp_path} holds no batch: it has no batch.json.\n"
