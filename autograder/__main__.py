@@ -31,6 +31,7 @@ COMMANDS = {
     "batch": "autograder.commands.batch:batch",
     "regrade": "autograder.commands.batch:regrade",
     "compare": "autograder.commands.batch:compare",
+    "chaos-batch": "autograder.commands.chaos_batch:chaos_batch",
     "bench": "autograder.commands.bench:bench",
     "hostile": "autograder.commands.bench:compare_graders",
 }
