@@ -74,8 +74,9 @@ semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
 	@$(RUN) -m autograder verify $(A)
 
-chaos: $(VENV)/.installed  ## let 200 faults strike gradings, and check what becomes of the results
+chaos: $(VENV)/.installed  ## let faults strike 200 gradings and batches of 100, and check the results
 	@$(RUN) -m autograder chaos
+	@$(RUN) -m autograder chaos-batch --engine local $(if $(wildcard $(VENV)/lib/*/site-packages/ray),--engine ray)
 
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench

@@ -33,6 +33,7 @@ COMMANDS = {
     "regrade": "autograder.commands.batch:regrade",
     "compare": "autograder.commands.batch:compare",
     "report": "autograder.commands.report:report",
+    "chaos-batch": "autograder.commands.chaos_batch:chaos_batch",
     "bench": "autograder.commands.bench:bench",
     "hostile": "autograder.commands.bench:compare_graders",
 }

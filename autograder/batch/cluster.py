@@ -5,6 +5,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from common.errors import CourseError
 
 REQUIREMENTS = "autograder/batch/requirements.txt"
 TICK = 0.2
+CLEAN_SECONDS = 20
 LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
 
 
@@ -141,5 +143,16 @@ class RayEngine:
             return Graded(fault=f"{type(error).__name__}: {reason}")
 
     def close(self) -> None:
-        """Leave the cluster, or end it where it was ours."""
+        """Leave no zip on the nodes; then leave the cluster, or end it where it was ours."""
+        strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        clean_up = self.ray.remote(node.clean_up)
+        with suppress(Exception):  # a node that is lost has lost the zip, too
+            cleaned = [
+                clean_up.options(
+                    num_cpus=0, scheduling_strategy=strategy(one["NodeID"], soft=False)
+                ).remote(self.fixed[0])
+                for one in self.ray.nodes()
+                if one["Alive"]
+            ]
+            self.ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
         self.ray.shutdown()

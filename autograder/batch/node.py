@@ -5,6 +5,8 @@ the assignment's zip, which carries the rest, is unpacked.
 """
 
 import os
+import shutil
+import stat
 import sys
 import tempfile
 import zipfile
@@ -23,7 +25,7 @@ def grade_on_node(
     kind = (fingerprint, *arguments, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if kind not in KEPT:
         let_go()
-        KEPT[kind] = start(archive, arguments, silence)
+        KEPT[kind] = start(archive, fingerprint, arguments, silence)
     try:
         return KEPT[kind].exchange(question)
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
@@ -37,14 +39,44 @@ def let_go() -> None:
         KEPT.popitem()[1].close()
 
 
-def start(archive: bytes, arguments: tuple[str, ...], silence: float) -> Any:
-    """A warm judge in the unpacked zip, which it removes when it ends."""
-    source = Path(tempfile.mkdtemp(prefix="conv2gpt-node-")) / "source"
-    with zipfile.ZipFile(BytesIO(archive)) as opened:
-        opened.extractall(source)
+def start(archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float) -> Any:
+    """A warm judge in the unpacked zip."""
+    source = unpacked(archive, fingerprint)
     sys.path.insert(0, str(source))
     try:
         from autograder.grading.processes import ClassJudge
     finally:
         sys.path.remove(str(source))
-    return ClassJudge(source, *arguments, "temporary", silence=silence)
+    return ClassJudge(source, *arguments, silence=silence)
+
+
+def unpacked(archive: bytes, fingerprint: str) -> Path:
+    """The zip, unpacked once on this node, where nobody else can read it."""
+    home = own_folder()
+    source = home / fingerprint
+    if not source.is_dir():
+        beside = Path(tempfile.mkdtemp(dir=home))
+        with zipfile.ZipFile(BytesIO(archive)) as opened:
+            opened.extractall(beside)
+        try:
+            beside.rename(source)
+        except OSError:  # another worker was faster
+            shutil.rmtree(beside)
+    return source
+
+
+def own_folder() -> Path:
+    """A folder of ours on this node."""
+    home = Path(tempfile.gettempdir()) / f"conv2gpt-node-{os.getuid()}"
+    home.mkdir(mode=0o700, exist_ok=True)
+    found = home.lstat()
+    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    if found.st_uid != os.getuid() or not private:
+        raise PermissionError(f"{home} is not ours alone")
+    return home
+
+
+def clean_up(fingerprint: str) -> None:
+    """Leave no zip behind on this node."""
+    let_go()
+    shutil.rmtree(own_folder() / fingerprint, ignore_errors=True)

@@ -123,7 +123,6 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
     console = Console()
     if address and engine != "ray":
         raise CourseError("--address is for --engine ray.")
-    signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: end cleanly, and go on later
 
     def start(archive: Path) -> Engine:
         if engine == "local":
@@ -133,8 +132,13 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
 
         return RayEngine(order.assignment, archive, jobs, address, order.gpus)
 
+    def start_and_listen(archive: Path) -> Engine:
+        started = start(archive)
+        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C, and after Ray has set its own
+        return started
+
     with following(console) as follow:
-        graded, work = run_batch(order, start, follow)
+        graded, work = run_batch(order, start_and_listen, follow)
     tell(console, graded, work)
     sys.exit(1 if work.stopped or work.tally.failed else 0)
 

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.benchmarks import hostile, machinery, protection
+from autograder.benchmarks import batch, hostile, machinery, protection
 from common.assignment import ROOT, load_all
 from common.benchmark import Row
 
@@ -31,13 +31,15 @@ def bench() -> None:
             table.add_row(
                 row.name,
                 row.yardstick,
-                milliseconds(row.seconds),
-                milliseconds(row.yardstick_seconds),
+                shown(row.seconds, row.unit),
+                shown(row.yardstick_seconds, row.unit),
                 f"{row.ratio:.2f}",
                 f"<= {row.bar:g}",
                 "[green]ok[/]" if row.holds else "[red]missed[/]",
             )
         console.print(table)
+        if not batch.has_ray():
+            console.print("Ray is not installed, so grading by it was not measured.")
         harms = print_comparison(console, hostile.otter_python(), status.update)
     sys.exit(1 if missed or harms else 0)
 
@@ -75,8 +77,9 @@ def all_rows() -> Iterator[Row]:
             yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
     yield from machinery.rows()
     yield from protection.rows()
+    yield from batch.rows()
 
 
-def milliseconds(seconds: float) -> str:
-    """A time that can be read."""
-    return f"{1000 * seconds:.1f} ms"
+def shown(figure: float, unit: str) -> str:
+    """A time or another figure that can be read."""
+    return f"{1000 * figure:.1f} ms" if unit == "s" else f"{figure:.1f} {unit}"

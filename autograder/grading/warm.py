@@ -1,13 +1,12 @@
 """A warm judge for a whole class: it has read the tests, and a fork of it grades each submission.
 
-Run as `python -m autograder.grading.warm DESCRIPTOR ASSIGNMENT [gpu] [temporary]`, in a built zip.
-A fork leaves nothing behind: no memory that grows, and nothing of one submission for the next.
+Run as `python -m autograder.grading.warm DESCRIPTOR ASSIGNMENT [gpu]`, in a built zip. A fork
+leaves nothing behind: no memory that grows, and nothing of one submission for the next.
 """
 
 import gc
 import importlib
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -187,10 +186,6 @@ def main() -> None:
         for module in (f"tests.{assignment.name}.oracle", *assignment.preloaded, LOADED_LATE):
             importlib.import_module(module)
         run_graded_tests(test_files(assignment), WarmJudge(sock, sandbox, gpu))
-    if "temporary" in sys.argv[3:]:  # the zip was unpacked for us alone
-        shutil.rmtree(ROOT, ignore_errors=True)
-        with suppress(OSError):
-            ROOT.parent.rmdir()
 
 
 if __name__ == "__main__":
