@@ -98,13 +98,13 @@ def without_file(workshop: Workshop, name: str) -> Truth:
 def attacks(assignment: Assignment) -> list[Entry]:
     """The attacks that can be handed in for an assignment in an export, where zips are unpacked."""
     entries = [entry for entry in read_corpus() if not (entry.is_tree or entry.open)]
-    own = [entry for entry in entries if entry.assignment.name == assignment.name]
+    own = [entry for entry in entries if entry.stands_for in assignment.files]
     return own or [entry for entry in entries if entry.row in ANYWHERE]
 
 
 def hostile(workshop: Workshop, rng: random.Random, entry: Entry) -> Work:
     """An attack, with the honest work that it comes with."""
-    if entry.assignment.name != workshop.assignment.name:
+    if entry.stands_for not in workshop.assignment.files:
         return elsewhere(workshop, rng, entry)
     with tempfile.TemporaryDirectory(prefix="conv2gpt-class-") as scratch:
         entry.lay_out(Path(scratch))

@@ -48,12 +48,17 @@ class Workshop:
         """What the reference submits beside its code."""
         return made_artifacts(self.assignment)
 
+    @cached_property
+    def versions(self) -> dict[str, dict[str, bytes]]:
+        """All code that is right, by name."""
+        others = alternatives(self.assignment)
+        named = {f"alternative {name}": files for name, files in others.items()}
+        return {"reference": reference(self.assignment), **named}
+
     def complete(self, rng: random.Random) -> Work:
         """The reference, or a whole solution written another way."""
-        others = {f"alternative {n}": f for n, f in alternatives(self.assignment).items()}
-        versions = {"reference": reference(self.assignment), **others}
-        name = rng.choice(sorted(versions))
-        work = Work("complete", (name,), versions[name], self.whole)
+        name = rng.choice(sorted(self.versions))
+        work = Work("complete", (name,), self.versions[name], self.whole)
         return self.with_artifacts(work) if rng.random() < WITH_ARTIFACTS else work
 
     def one_mistake(self, rng: random.Random) -> Work:
