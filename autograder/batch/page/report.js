@@ -350,7 +350,18 @@
       ...found.map((hint) => make("p", { class: "hint" }, hint)));
   }
 
-  const open = (row) => { location.hash = `student=${encodeURIComponent(row.id)}`; };
+  // At once, and not only when the address has changed: keys may come faster.
+  function open(row) {
+    show(row);
+    location.hash = `student=${encodeURIComponent(row.id)}`;
+  }
+
+  function show(row) {
+    view.open = row;
+    drawStudent(row);
+    if (!$("student").open) $("student").showModal();
+    $("student-title").focus();
+  }
 
   function followHash() {
     const wanted = location.hash.startsWith("#student=") ? byId.get(decodeURIComponent(location.hash.slice(9))) : undefined;
@@ -358,10 +369,7 @@
       if ($("student").open) $("student").close();
       return;
     }
-    view.open = wanted;
-    drawStudent(wanted);
-    if (!$("student").open) $("student").showModal();
-    $("student-title").focus();
+    if (wanted !== view.open || !$("student").open) show(wanted);
   }
 
   function closed() {
