@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.batch import run, work
+from autograder.batch import local, run, work
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Work
+from autograder.grading.channel import ChannelClosed
+from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded
 from common.assignment import load_assignment
 from common.errors import CourseError
@@ -28,8 +30,10 @@ def graded(score: float = 1.0) -> Graded:
         **{"name": "sizes", "number": EXERCISE, "score": score, "max_score": 2.0},
         **{"status": "passed" if score else "failed", "output": "sizes\n\nThe size is wrong."},
         "extra_data": {"test": "test_sizes", "ran": True},
+        **{"visibility": "visible", "tags": []},
     }
-    return Graded(json.dumps({"tests": [test]}).encode(), score, 2.0, 0.5)
+    result = {"output": "", "execution_time": 1, "extra_data": {}, "tests": [test]}
+    return Graded(json.dumps(result).encode(), score, 2.0, 0.5)
 
 
 class Pretender:
@@ -252,3 +256,30 @@ def test_aliases_say_nothing_and_stay_the_same(order):
     first = [entry.alias for entry in carry_out(order, Pretender())[0].entries]
     assert sorted(first) == ["submission 1", "submission 2", "submission 3"]
     assert first == [entry.alias for entry in read_batch(Path(order.out)).entries]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seen"),
+    ((0.5, ["4", "4", "6", "6"]), (1.0, ["4", "6"]), (2.0, ["4,6"])),
+)
+def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def test_slots_fit_into_the_memory(monkeypatch):
+    each = local.JUDGE_MB + A1.limits.memory_mb
+    monkeypatch.setattr(local, "available_megabytes", lambda: 3 * each + 5)
+    assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10)
+    assert local.slots_for(A1, 8, 0.0) == 1
+
+
+def test_what_a_dying_judge_says_is_told(tmp_path):
+    (tmp_path / "autograder" / "grading").mkdir(parents=True)
+    (tmp_path / "autograder" / "grading" / "warm.py").write_text("raise SystemExit('no salt here')")
+    judge = ClassJudge(tmp_path, "a1")
+    with pytest.raises((ChannelClosed, OSError)):
+        judge.exchange(b"")
+    judge.close()
+    assert judge.last_words() == "no salt here"
