@@ -12,7 +12,6 @@ import msgpack
 import msgspec
 
 from autograder.grading.confinement import gpu
-from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.errors import GraderFault
@@ -60,6 +59,11 @@ class ForkServer:
             self.known = msgspec.convert(msgpack.unpackb(told), Mechanisms)
         return self.known
 
+    @property
+    def groups(self) -> set[Path]:
+        """The control groups that it has told of."""
+        return set(map(Path, self.known.cgroups.values())) if self.known else set()
+
     def ask(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
         """One question, and its answer."""
         try:
@@ -81,5 +85,3 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        if self.known:
-            remove_groups(map(Path, self.known.cgroups.values()))  # if it was killed

@@ -88,6 +88,10 @@ class Confinement:
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if ruleset is not None:
             landlock.enter(ruleset)
+            if plan.uid is None:  # else only its own home is this user's to write to
+                devices = gpu.devices() if limits.gpu else []
+                places = [Path(plan.home), Path("/dev/null"), *devices]
+                landlock.enter(landlock.writable_only(places))
         if seccomp.supported():
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
                 seccomp.restrict(memory_files=limits.gpu)
