@@ -1,18 +1,22 @@
 """The bookkeeping of a batch, with engines that only pretend to grade."""
 
 import csv
+import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from autograder.batch import local, run, work
 from autograder.batch.comparison import changes
-from autograder.batch.records import Batch, read_batch, write_state
+from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
-from autograder.batch.work import Work
+from autograder.batch.work import Attempt, Tally, Work
+from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded
@@ -283,3 +287,28 @@ def test_what_a_dying_judge_says_is_told(tmp_path):
         judge.exchange(b"")
     judge.close()
     assert judge.last_words() == "no salt here"
+
+
+def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
+    tally = Tally(300, kept=20, graded=100, failed=2, retries=3)
+    tally.began = time.monotonic() - 60
+    attempt = Attempt(Submitted("215001", "there"), 2, "", "", b"", time.monotonic() - 3)
+    state = SimpleNamespace(tally=tally, running={1: attempt})
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(picture(state, SimpleNamespace(slots=2)))
+    bar, line, first, second = console.export_text().splitlines()
+    assert set(bar.strip()) <= {*"━╸╺ "}
+    assert line.strip() == (
+        "122 of 300 done, 20 of them before, 2 failed, 3 tried again, 100 per minute, "
+        "1 min 47 s left"
+    )
+    assert first.split() == ["slot", "1", "215001", "(attempt", "2)", "3", "s"]
+    assert second.split() == ["slot", "2", "idle"]
+
+
+def test_without_a_terminal_there_are_plain_lines(monkeypatch):
+    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", 0.0)
+    console = Console(width=100, file=io.StringIO())
+    with following(console) as follow:
+        follow(SimpleNamespace(tally=Tally(3, graded=1)), SimpleNamespace(slots=1))()
+    assert console.file.getvalue().startswith("1 of 3 done, ")
