@@ -135,8 +135,9 @@ class RayEngine:
         """What a task has told; a task that was lost is a fault of the machinery."""
         try:
             told = self.ray.get(reference)
-            if told == node.DIED:
-                return Graded(fault="the judge ended")
+            if told.startswith(node.DIED):
+                words = told.removeprefix(node.DIED).decode("utf-8", "replace")
+                return Graded(fault=f"the judge ended ({words})")
             return msgspec.msgpack.decode(told, type=Graded)
         except Exception as error:  # Ray's, and those that a node raised
             reason = str(error).splitlines()[0] if str(error) else ""

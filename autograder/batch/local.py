@@ -54,6 +54,14 @@ def gpu_count() -> int:
     return cuda.load_torch().cuda.device_count()
 
 
+def gpus_of(slot: int, gpus: float) -> str:
+    """The GPUs of a slot, for CUDA: slots share one, or have some of their own."""
+    known = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = known.split(",") if known else [str(number) for number in range(gpu_count())]
+    first = int((slot - 1) * gpus)
+    return ",".join(names[first : first + max(1, int(gpus))])
+
+
 class LocalEngine:
     """Grades on this machine."""
 
@@ -63,6 +71,7 @@ class LocalEngine:
         self, assignment: Assignment, archive: Path, slots: int, gpus: float = 0.0
     ) -> None:
         self.slots = slots
+        self.gpus = gpus
         self.arguments = (assignment.short, *(("gpu",) if gpus else ()))
         self.silence = silence_of(assignment)
         self.scratch = TemporaryDirectory(prefix="conv2gpt-batch-")
@@ -92,7 +101,7 @@ class LocalEngine:
         """Have the slot's judge grade; one that died or hangs is replaced for the next attempt."""
         try:
             if slot not in self.judges:
-                self.judges[slot] = ClassJudge(self.source, *self.arguments, silence=self.silence)
+                self.judges[slot] = self.start_judge(slot)
             answer = self.judges[slot].exchange(attempt.question)
             return msgspec.msgpack.decode(answer, type=Graded)
         except (
@@ -103,10 +112,17 @@ class LocalEngine:
             msgspec.DecodeError,
         ) as error:
             judge = self.judges.pop(slot, None)
+            reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
+            words = ""
             if judge is not None:
                 judge.close()
-            reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
-            return Graded(fault=f"the judge {reason} ({type(error).__name__})")
+                words = judge.last_words()
+            return Graded(fault=f"the judge {reason} ({words or type(error).__name__})")
+
+    def start_judge(self, slot: int) -> ClassJudge:
+        """A warm judge for a slot, which sees that slot's GPUs."""
+        gpus = {"CUDA_VISIBLE_DEVICES": gpus_of(slot, self.gpus)} if self.gpus else {}
+        return ClassJudge(self.source, *self.arguments, silence=self.silence, environment=gpus)
 
     def close(self) -> None:
         """End all judges."""

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 KEPT: dict[tuple[str, ...], Any] = {}  # the judge, by the zip's hash, its arguments and its GPU
-DIED = b""
+DIED = b"died:"  # and then its last words; no answer begins so
 
 
 def grade_on_node(
     archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float, question: bytes
 ) -> bytes:
-    """A warm judge's answer; none if it died."""
+    """A warm judge's answer, or that it died."""
     kind = (fingerprint, *arguments, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if kind not in KEPT:
         let_go()
@@ -29,8 +29,9 @@ def grade_on_node(
     try:
         return KEPT[kind].exchange(question)
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
+        judge = KEPT[kind]
         let_go()
-        return DIED
+        return DIED + judge.last_words().encode()
 
 
 def let_go() -> None:

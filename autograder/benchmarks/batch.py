@@ -101,10 +101,10 @@ def student_tree(folder: Path) -> Path:
     return folder
 
 
-def best(measures: dict[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, float]:
+def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
     """The best of several measurements of each, made alternately."""
     found = dict.fromkeys(measures, float("inf"))
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         for name, measured in measures.items():
             found[name] = min(found[name], measured())
     return found

@@ -1,7 +1,8 @@
-"""How many hostile submissions get something out of other graders, and out of this one."""
+"""What hostile submissions get out of other graders and of this one, and how long that takes."""
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -9,16 +10,22 @@ from pathlib import Path
 
 from rich.table import Table
 
-from autograder.benchmarks.elsewhere.graders import GradescopeUtils, Harm, OtherGrader, Otter
+from autograder.benchmarks.elsewhere.graders import (
+    GradescopeUtils,
+    Harm,
+    OtherGrader,
+    Otter,
+    otter_version,
+)
 from autograder.packaging.build import DIST
 from autograder.proving.hostile.corpus import BOAST, Entry, read_corpus
-from autograder.proving.hostile.lane import Lane
-from common.assignment import load_assignment
+from autograder.proving.hostile.gradings import Gradings, Outcome
+from common.benchmark import Row
 
 OTTER = "otter-grader[grading]==7.0.0"
 OTTER_VENV = DIST / "otter-venv"
-ASSIGNMENT = "a1"
 AT_ONCE = 2
+ALLOWED_SECONDS = 360
 HERE = "conv2gpt"
 COLUMNS = (
     *("unearned points", "secret shown", "forbidden deed", "no full result", "left behind"),
@@ -36,15 +43,9 @@ def otter_python(given: Path | None = None) -> Path | None:
     places = [given] if given else [Path(sys.prefix), OTTER_VENV]
     for place in places:
         python = place / "bin" / "python"
-        if python.is_file() and has_otter(python):
+        if python.is_file() and otter_version(python):
             return python
     return None
-
-
-def has_otter(python: Path) -> bool:
-    """Whether that Python finds otter-grader."""
-    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('otter') is None)"
-    return subprocess.run([python, "-c", look], check=False).returncode == 0
 
 
 def install_otter() -> Path:
@@ -67,20 +68,33 @@ def harms_elsewhere(grader: OtherGrader, chosen: list[Entry]) -> dict[str, Harm]
 
 def harms_here(chosen: list[Entry]) -> dict[str, Harm]:
     """What each entry gets from this grader, beyond what its honest part earns."""
-    harms = {}
-    with Lane(load_assignment(ASSIGNMENT)) as lane:
-        points = {test.name: test.points for test in lane.roster}
-        for entry in chosen:
-            graded = lane.grade(entry)
-            text = graded.results.decode()
-            harms[entry.name] = Harm(
-                points=sum(points[name] for name in graded.passed - entry.earned_tests),
-                secret=any(word in text for word in lane.canaries.values()),
-                deed=BOAST in text,
-                lost=not graded.content["extra_data"]["finished"],
-                left=bool(graded.survivors or graded.strays or graded.changes),
-            )
-    return harms
+    with Gradings(chosen) as gradings:
+        return {entry.name: harm(entry, gradings.outcomes[entry.name].result()) for entry in chosen}
+
+
+def harm(entry: Entry, outcome: Outcome) -> Harm:
+    """What an entry got."""
+    graded = outcome.graded
+    points = {test.name: test.points for test in outcome.lane.roster}
+    text = graded.results.decode()
+    return Harm(
+        points=sum(points[name] for name in graded.passed - entry.earned_tests),
+        secret=any(word in text for word in outcome.lane.canaries.values()),
+        deed=BOAST in text,
+        lost=not graded.content["extra_data"]["finished"],
+        left=bool(graded.survivors or graded.strays or graded.changes),
+    )
+
+
+def corpus_row() -> Row:
+    """The whole corpus, which two cores grade in six minutes at most."""
+    chosen = read_corpus()
+    start = time.monotonic()
+    harms = harms_here(chosen)
+    seconds = time.monotonic() - start
+    harmful = sum(map(bool, harms.values()))
+    name = f"{len(chosen)} hostile submissions ({harmful} get something)"
+    return Row(name, "six minutes", seconds, ALLOWED_SECONDS, bar=1)
 
 
 def compare(

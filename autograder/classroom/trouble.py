@@ -97,7 +97,7 @@ def without_file(workshop: Workshop, name: str) -> Truth:
 
 def attacks(assignment: Assignment) -> list[Entry]:
     """The attacks that can be handed in for an assignment in an export, where zips are unpacked."""
-    entries = [entry for entry in read_corpus() if not (entry.is_tree or entry.open)]
+    entries = [entry for entry in read_corpus() if not entry.is_tree]
     own = [entry for entry in entries if entry.stands_for in assignment.files]
     return own or [entry for entry in entries if entry.row in ANYWHERE]
 

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
 from autograder.batch.local import LocalEngine, slots_for
 from autograder.batch.records import Batch, read_batch
@@ -21,6 +22,20 @@ from common.errors import CourseError
 
 FOLDER = click.Path(path_type=Path)
 NOTES_SHOWN = 10
+
+
+def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
+    """Ids that were given one by one, or several with commas."""
+    return tuple(name for text in given for name in text.replace(",", " ").split())
+
+
+ONLY = click.option(
+    "--only",
+    multiple=True,
+    metavar="ID[,ID...]",
+    callback=split,
+    help="Grade only these; can be repeated.",
+)
 
 
 def engine_options(command: Callable) -> Callable:
@@ -49,7 +64,7 @@ def engine_options(command: Callable) -> Callable:
 @click.option("--out", type=FOLDER, required=True, help="The folder for results and report.")
 @engine_options
 @click.option("--anonymous", is_flag=True, help="Hide names in the report.")
-@click.option("--only", multiple=True, metavar="ID", help="Grade this one; can be repeated.")
+@ONLY
 @click.option("--failed", is_flag=True, help="Grade only what has no result.")
 def batch(
     assignment: str,
@@ -71,7 +86,7 @@ def batch(
 @click.command()
 @click.argument("folder", type=FOLDER)
 @engine_options
-@click.option("--only", multiple=True, metavar="ID", help="Grade this one; can be repeated.")
+@ONLY
 @click.option("--failed", is_flag=True, help="Grade only what has no result.")
 def regrade(
     folder: Path,
@@ -123,13 +138,13 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
     console = Console()
     if address and engine != "ray":
         raise CourseError("--address is for --engine ray.")
+    if engine == "ray":
+        load_ray()  # an error here and now, where it is missing
 
     def start(archive: Path) -> Engine:
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
             return LocalEngine(order.assignment, archive, slots, order.gpus)
-        from autograder.batch.cluster import RayEngine  # only where it is wanted: it needs Ray
-
         return RayEngine(order.assignment, archive, jobs, address, order.gpus)
 
     def start_and_listen(archive: Path) -> Engine:
@@ -163,11 +178,13 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
     )
-    console.print(f"{graded.folder}: report.html, grades.csv, canvas.csv, results/")
+    files = "report.html, grades.csv, canvas.csv, results/"
+    console.print(f"{graded.folder}: {files}", soft_wrap=True)
     if work.stopped:
         console.print(
             f"Stopped: {escape(work.stopped)}. The same command goes on where it was.",
             soft_wrap=True,
         )
     elif counts["failed"]:
-        console.print(f"`python -m autograder regrade {graded.folder} --failed` tries them again.")
+        again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
+        console.print(again, soft_wrap=True)

@@ -77,6 +77,7 @@ def all_rows() -> Iterator[Row]:
             yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
     yield from machinery.rows()
     yield from protection.rows()
+    yield hostile.corpus_row()
     yield from batch.rows()
 
 

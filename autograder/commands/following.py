@@ -69,5 +69,6 @@ def picture(work: Work, engine: Engine) -> Group:
         slots.add_row(f"slot {slot}", escape(attempt.id) + again, f"{seconds:.0f} s")
     if engine.slots > SLOTS_SHOWN:
         slots.add_row("", Text(f"and {engine.slots - SLOTS_SHOWN} slots more", style="dim"), "")
-    bar = ProgressBar(total=max(tally.total, 1), completed=tally.done, width=60)
+    bar = Table.grid()  # which ends the bar's line
+    bar.add_row(ProgressBar(total=max(tally.total, 1), completed=tally.done, width=60))
     return Group(bar, Text(summary(tally)), slots)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 import msgspec
 
-from autograder.grading.confinement.cgroups import remove_groups
+from autograder.grading.confinement import gpu
 from autograder.grading.confinement.plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.errors import GraderFault
@@ -37,7 +37,7 @@ class ForkServer:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
             [sys.executable, "-sP", "-m", module, str(theirs.fileno())],
-            env=CLEAN_ENVIRONMENT,
+            env=CLEAN_ENVIRONMENT | gpu.chosen(),
             cwd=Path(plan.folder),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -58,6 +58,11 @@ class ForkServer:
                 raise GraderFault("The fork server didn't start.")
             self.known = msgspec.convert(msgpack.unpackb(told), Mechanisms)
         return self.known
+
+    @property
+    def groups(self) -> set[Path]:
+        """The control groups that it has told of."""
+        return set(map(Path, self.known.cgroups.values())) if self.known else set()
 
     def ask(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
         """One question, and its answer."""
@@ -80,5 +85,3 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        if self.known:
-            remove_groups(map(Path, self.known.cgroups.values()))  # if it was killed

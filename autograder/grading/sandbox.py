@@ -14,6 +14,7 @@ import msgspec
 
 from autograder.grading.channel import readable
 from autograder.grading.confinement import gpu
+from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
@@ -26,6 +27,7 @@ from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
 GONE_SECONDS = 1.0
+PROBE_SECONDS = 60.0
 
 
 class Sandbox:
@@ -131,6 +133,10 @@ class Sandbox:
         try:
             watched = None if server.mechanisms.homes_in_memory else home
             started = server.ask(request, [theirs.fileno(), writing])
+        except GraderFault:
+            ours.close()
+            os.close(reading)
+            raise
         finally:
             theirs.close()
             os.close(writing)
@@ -160,11 +166,14 @@ class Sandbox:
             )
             with self.child() as child:
                 output = os.dup(child.output)
+                child.watched = None  # it is to see for itself how much it can write
+                # No student code runs yet, and a busy machine is no reason not to grade.
+                child.limits = msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS)
                 try:
-                    child.watched = None  # it is to see for itself how much it can write
                     refused = child.ask("probe", msgspec.to_builtins(attempts))
                 except ChildFailure as error:
                     raise GraderFault(f"an empty child could not be asked ({error})") from None
+                child.limits, child.seconds = limits, 0.0
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
         alone = all_are_gone(output)
@@ -176,6 +185,8 @@ class Sandbox:
         """End the servers, and with them what they have started."""
         for server in self.servers:
             server.stop()
+        groups = set().union(*(server.groups for server in self.servers))
+        remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
 
     def close(self) -> None:
         """End the servers and remove all that was made."""

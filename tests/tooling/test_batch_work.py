@@ -1,18 +1,24 @@
 """The bookkeeping of a batch, with engines that only pretend to grade."""
 
 import csv
+import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
-from autograder.batch import run, work
+from autograder.batch import local, run, work
 from autograder.batch.comparison import changes
-from autograder.batch.records import Batch, read_batch, write_state
+from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
-from autograder.batch.work import Work
+from autograder.batch.work import Attempt, Tally, Work
+from autograder.commands.following import following, picture
+from autograder.grading.channel import ChannelClosed
+from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded
 from common.assignment import load_assignment
 from common.errors import CourseError
@@ -28,8 +34,10 @@ def graded(score: float = 1.0) -> Graded:
         **{"name": "sizes", "number": EXERCISE, "score": score, "max_score": 2.0},
         **{"status": "passed" if score else "failed", "output": "sizes\n\nThe size is wrong."},
         "extra_data": {"test": "test_sizes", "ran": True},
+        **{"visibility": "visible", "tags": []},
     }
-    return Graded(json.dumps({"tests": [test]}).encode(), score, 2.0, 0.5)
+    result = {"output": "", "execution_time": 1, "extra_data": {}, "tests": [test]}
+    return Graded(json.dumps(result).encode(), score, 2.0, 0.5)
 
 
 class Pretender:
@@ -252,3 +260,55 @@ def test_aliases_say_nothing_and_stay_the_same(order):
     first = [entry.alias for entry in carry_out(order, Pretender())[0].entries]
     assert sorted(first) == ["submission 1", "submission 2", "submission 3"]
     assert first == [entry.alias for entry in read_batch(Path(order.out)).entries]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seen"),
+    ((0.5, ["4", "4", "6", "6"]), (1.0, ["4", "6"]), (2.0, ["4,6"])),
+)
+def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def test_slots_fit_into_the_memory(monkeypatch):
+    each = local.JUDGE_MB + A1.limits.memory_mb
+    monkeypatch.setattr(local, "available_megabytes", lambda: 3 * each + 5)
+    assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10)
+    assert local.slots_for(A1, 8, 0.0) == 1
+
+
+def test_what_a_dying_judge_says_is_told(tmp_path):
+    (tmp_path / "autograder" / "grading").mkdir(parents=True)
+    (tmp_path / "autograder" / "grading" / "warm.py").write_text("raise SystemExit('no salt here')")
+    judge = ClassJudge(tmp_path, "a1")
+    with pytest.raises((ChannelClosed, OSError)):
+        judge.exchange(b"")
+    judge.close()
+    assert judge.last_words() == "no salt here"
+
+
+def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
+    tally = Tally(300, kept=20, graded=100, failed=2, retries=3)
+    tally.began = time.monotonic() - 60
+    attempt = Attempt(Submitted("215001", "there"), 2, "", "", b"", time.monotonic() - 3)
+    state = SimpleNamespace(tally=tally, running={1: attempt})
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(picture(state, SimpleNamespace(slots=2)))
+    bar, line, first, second = console.export_text().splitlines()
+    assert set(bar.strip()) <= {*"━╸╺ "}
+    assert line.strip() == (
+        "122 of 300 done, 20 of them before, 2 failed, 3 tried again, 100 per minute, "
+        "1 min 47 s left"
+    )
+    assert first.split() == ["slot", "1", "215001", "(attempt", "2)", "3", "s"]
+    assert second.split() == ["slot", "2", "idle"]
+
+
+def test_without_a_terminal_there_are_plain_lines(monkeypatch):
+    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", 0.0)
+    console = Console(width=100, file=io.StringIO())
+    with following(console) as follow:
+        follow(SimpleNamespace(tally=Tally(3, graded=1)), SimpleNamespace(slots=1))()
+    assert console.file.getvalue().startswith("1 of 3 done, ")

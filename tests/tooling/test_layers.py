@@ -69,6 +69,17 @@ def abstract(name):
         return attempt(sock.connect, "\\0" + name)
 
 
+def talk_to_itself():
+    ours, theirs = socket.socketpair()
+    ours.sendall(b"hello")
+    return theirs.recv(5)
+
+
+def send_away(address):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    return attempt(ours.sendto, b"x", address)
+
+
 def shared_segment(key):
     return libc.shmget(key, 4096, 0o1666)
 
@@ -206,6 +217,11 @@ def test_new_namespaces_cannot_be_made_by_clone_either(student):
     assert student.thread() == [1]
 
 
+def test_a_pair_of_sockets_talks_to_itself_and_gets_no_address(student):
+    assert student.talk_to_itself() == b"hello"
+    assert student.send_away("\0hostile") == student.send_away("/dev/log") == "EPERM"
+
+
 def test_other_processors_and_other_numbers_get_nowhere(student):
     assert student.call(0x40000000 | 39) == "EPERM"  # getpid by x32's number
     words = struct.unpack("=HBBI", seccomp.program()[:8])
@@ -307,6 +323,15 @@ def test_the_submission_cannot_be_changed(student, sandbox):
     folder = Path(sandbox.packages["a1_convolution"])
     for path in (folder / "convolution.py", folder / "new.py", folder / "__pycache__" / "x.pyc"):
         assert student.write(str(path)) == "EACCES"
+
+
+def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
+    packages, monkeypatch
+):
+    monkeypatch.setattr("autograder.grading.sandbox.free_slot", lambda folder: None)
+    with admitted(packages) as (made, _), IsolatedFace(made).open("1.1") as student:
+        assert student.write("note") == student.write("/dev/null") == "done"
+        assert student.write(str(made.folder / "homes" / "note")) == "EACCES"
 
 
 def test_all_files_together_are_bounded(sandbox):
@@ -434,6 +459,19 @@ def test_control_groups_are_removed(packages):
         os.kill(made.server.process.pid, signal.SIGKILL)
         made.server.process.wait()
     assert not any(group.exists() for group in groups)
+
+
+@pytest.mark.skipif("pids" not in cgroups.own_groups(), reason="no cgroup for processes here")
+def test_a_group_is_removed_once_the_last_process_in_it_has_died():
+    group = cgroups.own_groups()["pids"] / f"conv2gpt-test-{os.getpid()}"
+    group.mkdir()
+    lasting = subprocess.Popen(["sleep", "0.5"])
+    (group / "cgroup.procs").write_text(str(lasting.pid))
+    cgroups.remove_groups([group])
+    assert group.exists()
+    cgroups.remove_groups([group], patience=10)
+    assert not group.exists()
+    lasting.wait()
 
 
 def test_groups_of_both_versions_are_found_and_bounded(tmp_path):
@@ -591,3 +629,12 @@ def test_a_mechanism_that_is_missing_is_named_with_what_it_costs(sandbox):
     there = [one for one in mechanisms(Findings(refused, True, None, bare, False)) if one.there]
     assert {one.name.partition(" ")[0] for one in there} <= {"Landlock"}
     assert all(one.cost for one in mechanisms(sandbox.findings))
+
+
+def test_a_slow_machine_is_tried_with_patience(packages):
+    """What the probe may take has nothing to do with what a test may."""
+    chosen = assignment(test_seconds=0.001)
+    with Sandbox(chosen) as made:
+        assert all(defence.holds for defence in made.admit(packages))
+        with pytest.raises(ChildFailure, match="longer"), IsolatedFace(made).open("1.1") as student:
+            student.sleep(1)

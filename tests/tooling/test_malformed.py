@@ -27,7 +27,6 @@ from tests.tooling.grading_fixtures import SEMESTER
 from tests.tooling.test_results import check_content
 
 COUNT = 1000
-GRADED = 12  # of the different contents that were taken, so many are graded
 SECONDS, MEGABYTES = 2.0, 16  # what taking one may cost
 CENTRAL, LOCAL, END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
 EARNED = {"a1": "1.7", "a5": "5.4"}
@@ -374,7 +373,7 @@ def test_whatever_was_taken_can_be_graded(taken, short):
         if other == short:
             key = tuple(sorted(submission.files.items()))
             different.setdefault(key, (number, kind, submission))
-    chosen = list(different.values())[:GRADED]
+    chosen = list(different.values())
     assert any(submission.files == files for *_, submission in chosen) and len(chosen) > 8
     with Sandbox(assignment) as sandbox:
         for number, kind, submission in chosen:

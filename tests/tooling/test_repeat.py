@@ -9,7 +9,7 @@ import pytest
 from common.assignment import ROOT
 from tests.tooling.grading_fixtures import FILE, REFERENCE
 
-ALONE, AT_ONCE, EACH = 8, 4, 3
+ALONE, AT_ONCE, EACH = 20, 4, 5
 # Grades a file so many times, each time in a new sandbox, to the file of that name and a number.
 SCRIPT = """
 import sys
@@ -80,7 +80,7 @@ def test_a_regrade_repeats_alone_and_beside_others(submission, tmp_path):
     running = [start(submission, out, EACH) for out in outs]
     for process, out in zip(running, outs, strict=True):
         results += results_of(process, out, EACH)
-    assert len(results) == ALONE + AT_ONCE * EACH == 20
+    assert len(results) == ALONE + AT_ONCE * EACH == 40
     score = sum(test["score"] for test in results[0]["tests"])
     assert 10 < score < 90 and results[0]["extra_data"]["finished"]
     told = json.dumps(results[0])

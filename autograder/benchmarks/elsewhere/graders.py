@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -56,9 +57,11 @@ class OtherGrader(ABC):
     def lay_out(self, folder: Path, source: str) -> list[str]:
         """Write what the grader needs into a folder; the command that grades."""
 
-    @abstractmethod
     def points(self, results: dict[str, Any]) -> tuple[float, float]:
         """The points that a result gives, and how many it says there are."""
+        tests = results["tests"]
+        given = results.get("score", sum(test.get("score", 0) for test in tests))
+        return float(given), float(sum(test.get("max_score", 0) for test in tests))
 
     def missing(self) -> str:
         """Why the grader can't be run here; nothing if it can."""
@@ -130,7 +133,7 @@ def contained(command: list[str], root: Path, seconds: float) -> dict[str, Any] 
 class GradescopeUtils(OtherGrader):
     """gradescope-utils' runner, as its documentation sets it up."""
 
-    name = "gradescope-utils 0.5.0"
+    name = f"gradescope-utils {version('gradescope-utils')}"
 
     def lay_out(self, folder: Path, source: str) -> list[str]:
         (folder / "source" / "tests" / "test_exercise.py").write_text(with_canary(UNITTEST))
@@ -141,19 +144,13 @@ class GradescopeUtils(OtherGrader):
         script.chmod(0o755)
         return [str(script)]
 
-    def points(self, results: dict[str, Any]) -> tuple[float, float]:
-        tests = results["tests"]
-        given = results.get("score", sum(test.get("score", 0) for test in tests))
-        return float(given), float(sum(test.get("max_score", 0) for test in tests))
-
 
 class Otter(OtherGrader):
     """`otter run` of otter-grader, with the Python that has it."""
 
-    name = "otter-grader 7.0.0"
-
     def __init__(self, python: Path | None) -> None:
         self.python = python
+        self.name = f"otter-grader {otter_version(python)}" if python else "otter-grader"
 
     def missing(self) -> str:
         if self.python is None:
@@ -170,10 +167,12 @@ class Otter(OtherGrader):
         run = ["-m", "otter", "run", "--no-logo", "-a", str(folder / "autograder.zip")]
         return [str(self.python), *run, "-o", str(folder / "results"), str(submission)]
 
-    def points(self, results: dict[str, Any]) -> tuple[float, float]:
-        tests = results["tests"]
-        given = results.get("score", sum(test.get("score", 0) for test in tests))
-        return float(given), float(sum(test.get("max_score", 0) for test in tests))
+
+def otter_version(python: Path) -> str:
+    """Which otter-grader that Python has; empty where it has none."""
+    ask = "from importlib.metadata import version; print(version('otter-grader'))"
+    told = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+    return told.stdout.strip()
 
 
 def with_canary(text: str) -> str:

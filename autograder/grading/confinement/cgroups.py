@@ -5,6 +5,7 @@ move each child there would make the whole kernel wait.
 """
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -58,14 +59,27 @@ def write_some(folder: Path, bounds: dict[str, str]) -> None:
         (folder / name).write_text(bounds[name])
 
 
-def remove_groups(folders: Iterable[Path], leaving: int | None = None) -> None:
-    """Remove groups; first, a process that leaves them."""
+def remove_groups(
+    folders: Iterable[Path], leaving: int | None = None, patience: float = 0.0
+) -> None:
+    """Remove groups; first, a process that leaves them.
+
+    patience: the seconds to wait for processes that were killed and have not died yet.
+    """
+    end = time.monotonic() + patience
     for folder in folders:
         with suppress(OSError):
             if leaving is not None:
                 (folder.parent / "cgroup.procs").write_text(str(leaving))
         with suppress(OSError):
+            while is_busy(folder) and time.monotonic() < end:
+                time.sleep(0.01)
             folder.rmdir()
+
+
+def is_busy(folder: Path) -> bool:
+    """Whether a process is in a group; a dead one that nobody has noticed yet is not."""
+    return bool((folder / "cgroup.procs").read_text())
 
 
 def enable(folder: Path, controller: str) -> None:

@@ -74,10 +74,11 @@ class Confinement:
         ruleset = self.prepare(plan)
         os.setsid()
         os.umask(0o077)
+        gpus = gpu.chosen() if plan.limits.gpu else gpu.NONE
         os.environ.clear()
         limits = plan.limits
         os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
-        os.environ.update({} if limits.gpu else gpu.NONE)
+        os.environ.update(gpus)
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
         set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
@@ -87,6 +88,10 @@ class Confinement:
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if ruleset is not None:
             landlock.enter(ruleset)
+            if plan.uid is None:  # else only its own home is this user's to write to
+                devices = gpu.devices() if limits.gpu else []
+                places = [Path(plan.home), Path("/dev/null"), *devices]
+                landlock.enter(landlock.writable_only(places))
         if seccomp.supported():
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
                 seccomp.restrict(memory_files=limits.gpu)

@@ -45,9 +45,7 @@ def prepare(
 ) -> int:
     """Rules that leave only these files; made while all of them can still be reached."""
     files, network, scoped = handled_rights(version())
-    attributes = struct.pack("=QQQ", files, network, scoped)
-    size = 24 if scoped else 16 if network else 8
-    ruleset = syscall(CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
+    ruleset = new_ruleset(files, network, scoped)
     rules = ((listable, READ_DIR), (readable, READ), (writable, WRITE), (devices, DEVICE))
     for paths, rights in rules:
         for path in paths:
@@ -55,8 +53,25 @@ def prepare(
     return ruleset
 
 
+def writable_only(paths: Iterable[Path]) -> int:
+    """Rules that leave reading as it is, and writing to these files."""
+    files, _, _ = handled_rights(version())
+    files &= ~(EXECUTE | READ | IOCTL_DEVICE)
+    ruleset = new_ruleset(files)
+    for path in paths:
+        allow(ruleset, path, WRITE & files)
+    return ruleset
+
+
+def new_ruleset(files: int, network: int = 0, scoped: int = 0) -> int:
+    """Rules that deny those rights, and as yet leave nothing."""
+    attributes = struct.pack("=QQQ", files, network, scoped)
+    size = 24 if scoped else 16 if network else 8
+    return syscall(CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
+
+
 def enter(ruleset: int) -> None:
-    """Deny this process all other files, TCP, abstract sockets, and signals to the outside."""
+    """Deny this process what the rules don't leave, on top of what it is denied already."""
     syscall(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
     os.close(ruleset)
 

@@ -1,7 +1,7 @@
 """seccomp: system calls that student code never needs answer "not permitted".
 
 The filter is written here as BPF and set with prctl, not made by libseccomp (pyseccomp): that
-library is not on every machine, and a list of numbers with two questions about arguments needs no
+library is not on every machine, and a list of numbers with three questions about arguments needs no
 compiler. It denies what is named and allows the rest, since NumPy, PyTorch and the C library make
 calls that differ from version to version. Files, signals and other processes are for Landlock, the
 uid and the namespaces; this filter takes away the network, other programs, memory that outlives a
@@ -22,7 +22,7 @@ RETURN_UNKNOWN = 0x00050000 | errno.ENOSYS
 RETURN_KILL = 0x80000000
 LOAD, RETURN = 0x20, 0x06
 JUMP_IF_EQUAL, JUMP_IF_ABOVE, JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
-SYSCALL_OFFSET, ARCHITECTURE_OFFSET, FIRST_ARGUMENT_OFFSET = 0, 4, 16
+SYSCALL_OFFSET, ARCHITECTURE_OFFSET, ARGUMENTS_OFFSET = 0, 4, 16
 X32_BIT = 0x40000000
 NEW_NAMESPACES = 0x7E020000  # the flags of clone that make namespaces
 PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -30,6 +30,14 @@ PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 # name: (number on x86_64, number on aarch64)
 NETWORK = {
     "socket": (41, 198),
+    # A pair of sockets is allowed, as a pipe is; these would give one of them an address.
+    "bind": (49, 200),
+    "connect": (42, 203),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
 }
 PROGRAMS = {
     "execve": (59, 221),
@@ -104,7 +112,8 @@ KERNEL = {
     "vhangup": (153, 58),
 }
 DENIED = {**NETWORK, **PROGRAMS, **OTHER_PROCESSES, **SHARED_MEMORY, **PLACES, **KERNEL}
-CLONE, CLONE3, PRCTL = (56, 220), (435, 435), (157, 167)
+CLONE, CLONE3, PRCTL, SENDTO = (56, 220), (435, 435), (157, 167), (44, 206)
+ANY_BIT = 0xFFFFFFFF
 
 
 def supported() -> bool:
@@ -129,11 +138,11 @@ def program(memory_files: bool = False) -> bytes:
     def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("=HBBI", code, if_true, if_false, value)
 
-    def first_argument(call: int, code: int, value: int) -> list[bytes]:
-        """Deny a call by its first argument; allow it otherwise."""
+    def by_argument(call: int, place: int, code: int, value: int) -> list[bytes]:
+        """Deny a call by one of its arguments; allow it otherwise."""
         return [
             instruction(JUMP_IF_EQUAL, call, if_false=4),
-            instruction(LOAD, FIRST_ARGUMENT_OFFSET),
+            instruction(LOAD, ARGUMENTS_OFFSET + 8 * place),
             instruction(code, value, if_false=1),
             instruction(RETURN, RETURN_ERROR),
             instruction(RETURN, RETURN_ALLOW),
@@ -146,9 +155,11 @@ def program(memory_files: bool = False) -> bytes:
         instruction(LOAD, SYSCALL_OFFSET),
         instruction(JUMP_IF_ABOVE, X32_BIT, if_false=1),
         instruction(RETURN, RETURN_ERROR),
-        *first_argument(CLONE[column], JUMP_IF_ANY_BIT, NEW_NAMESPACES),
+        *by_argument(CLONE[column], 0, JUMP_IF_ANY_BIT, NEW_NAMESPACES),
         # A child that unset this could outlive a fork server that is killed.
-        *first_argument(PRCTL[column], JUMP_IF_EQUAL, PR_SET_PDEATHSIG),
+        *by_argument(PRCTL[column], 0, JUMP_IF_EQUAL, PR_SET_PDEATHSIG),
+        # To the other end only: an address has a length.
+        *by_argument(SENDTO[column], 5, JUMP_IF_ANY_BIT, ANY_BIT),
         # Its flags lie in memory, where a filter can't look; the C library then uses clone.
         instruction(JUMP_IF_EQUAL, CLONE3[column], if_false=1),
         instruction(RETURN, RETURN_UNKNOWN),

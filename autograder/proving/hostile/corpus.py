@@ -17,8 +17,8 @@ from common.roster import read_roster
 CORPUS = ROOT / "tests" / "tooling" / "hostile"
 CODE, TREES = "code", "trees"
 # Leaves: it tries to leave something behind. Cold: graded by run_autograder from a cold start.
-# Elsewhere: also tried on other graders. Open: it is known to succeed, and why.
-KNOWN = {"As", "Earns", "Leaves", "Cold", "Elsewhere", "Open"}
+# Elsewhere: also tried on other graders.
+KNOWN = {"As", "Earns", "Leaves", "Cold", "Elsewhere"}
 NOTHING = "nothing"
 # What an attack says once it has done what must not be possible; no source spells it in one piece.
 BOAST = "GOT" + " THROUGH"
@@ -35,7 +35,6 @@ class Entry:
     leaves: bool = False
     cold: bool = False
     elsewhere: bool = False
-    open: str = ""
 
     @property
     def row(self) -> str:
@@ -107,7 +106,7 @@ def read_entry(file: Path) -> Entry:
         raise ValueError(f"{file}: the docstring must say As and Earns, and nothing unknown")
     earns = () if facts["Earns"] == NOTHING else tuple(facts["Earns"].split(", "))
     flags = {name.lower(): name in facts for name in ("Leaves", "Cold", "Elsewhere")}
-    return Entry(file, tries, facts["As"], earns, **flags, open=facts.get("Open", ""))
+    return Entry(file, tries, facts["As"], earns, **flags)
 
 
 def read_corpus() -> list[Entry]:

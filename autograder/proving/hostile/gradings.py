@@ -1,0 +1,61 @@
+"""Grades entries of the corpus, those of each assignment in a lane of its own, side by side."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from autograder.proving.hostile.corpus import Entry
+from autograder.proving.hostile.lane import Graded, Lane
+from common.assignment import load_assignment
+
+HANDFUL = 6  # so many gradings at most before an honest one is looked at
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an entry, and of an honest submission after it in the same slot."""
+
+    graded: Graded
+    after: Graded
+    lane: Lane
+
+
+class Gradings:
+    """Entries under way; the outcome of each as it comes. Leaving the block ends the rest."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.outcomes: dict[str, Future[Outcome]] = {entry.name: Future() for entry in entries}
+        self.stopped = False
+        self.threads: list[threading.Thread] = []
+        for short in sorted({entry.assignment.short for entry in entries}):
+            chosen = [entry for entry in entries if entry.assignment.short == short]
+            self.threads.append(threading.Thread(target=self.run, args=(short, chosen)))
+            self.threads[-1].start()
+
+    def run(self, short: str, entries: list[Entry]) -> None:
+        """Grade one after the other, and an honest one after each that could leave something."""
+        waiting: list[tuple[Entry, Graded]] = []
+        try:
+            with Lane(load_assignment(short)) as lane:
+                for entry in entries:
+                    if self.stopped:
+                        return
+                    waiting.append((entry, lane.grade(entry)))
+                    if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
+                        after = lane.grade_honest()
+                        for done, graded in waiting:
+                            self.outcomes[done.name].set_result(Outcome(graded, after, lane))
+                        waiting.clear()
+        except BaseException as error:
+            for entry in entries:
+                if not self.outcomes[entry.name].done():
+                    self.outcomes[entry.name].set_exception(error)
+
+    def __enter__(self) -> "Gradings":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()
