@@ -75,6 +75,7 @@ class AssignmentFile(Record, frozen=True):
     forbidden: list[Forbidden] = []
     data: bool = False  # whether its tests or experiments read what common/data offers
     artifacts: list[Artifact] = []
+    given: list[FileName] = []  # modules that go along in the handout, and are not handed in
 
 
 class Assignment(Record, frozen=True):
@@ -90,6 +91,7 @@ class Assignment(Record, frozen=True):
     forbidden: tuple[Forbidden, ...]
     data: bool
     artifacts: tuple[Artifact, ...] = ()
+    given: tuple[str, ...] = ()
 
     @property
     def short(self) -> str:
@@ -171,6 +173,7 @@ def read_assignment(file: Path) -> Assignment:
         forbidden=tuple(content.forbidden),
         data=content.data,
         artifacts=tuple(content.artifacts),
+        given=tuple(content.given),
     )
 
 

@@ -20,8 +20,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     graders_own = (HIDDEN_FILE, ORACLE_FILE) if assignment.stores_answers else (HIDDEN_FILE,)
     tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
     members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
-    members |= read(f"{folder}/{name}" for name in assignment.files)
-    members |= read(files(folder, "*.py"))  # also what is given and not handed in: experiments
+    members |= read(f"{folder}/{name}" for name in (*assignment.files, *assignment.given))
+    members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
     members |= read([*common_files(assignment), "tests/conftest.py"])
     if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow

@@ -76,7 +76,7 @@ def check_temperatures(student, chances, temperatures):
     for temperature in temperatures:
         expected = chances.of_the_first(len(chances.values) if temperature else 1)
         logits = chances.logits(temperature or 2.0)
-        situation = f"temperature {temperature:g}"
+        situation = "a temperature above 0" if temperature else "temperature 0"
         check_probabilities(student, logits, expected, situation, temperature=temperature)
     # Far from 1, logits are what is easy to read: e to the power of a difference of 2 / 0.5.
     small = 1 / (1 + math.exp(4))

@@ -575,8 +575,15 @@ def test_next_window_drops_the_oldest_half_when_it_is_full(student, rng):
 @number("7.7")
 def test_generate_takes_the_likeliest_token_at_temperature_0(student, rng, oracle):
     """Past the context too, and after a prompt that is longer; the model stays in its mode."""
-    for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
-        check_greedy(student, oracle, rng, draw_model(rng, **settings), (1, 3, 6, 15), 14)
+    for settings in (
+        {"heads": 8},
+        {},
+        {"layers": 3},
+        {"context": 5},
+        {"context": 1},
+        {"vocabulary": 20},
+    ):
+        check_greedy(student, oracle, rng, draw_model(rng, **settings), (1, 3, 6, 15), 40)
 
 
 @weight(1)

@@ -53,8 +53,9 @@ def check_paced(student, oracle, warm, delays):
     found = read_timing(timing, "time_ms")
     assert_equal(found["n"], len(delays), what="n")
     assert_equal(function.calls, len(warm) + len(delays), what="the number of calls")
-    least = dict(zip(("median", "low", "high"), oracle.percentiles(delays), strict=True))
-    for name, bound in least.items():
+    for name, part in (("median", 0.5), ("low", 0.1), ("high", 0.9)):
+        # How far it lies between two times is another test's: load would decide it here.
+        bound = np.quantile(delays, part, method="lower")
         check(
             found[name] > 0.99 * bound,
             f"The {name} of time_ms is shorter than the calls were.",

@@ -129,6 +129,7 @@ def test_make_help_lists_the_targets(untouched):
         "help",
         "test",
         "submission",
+        "shakespeare",
     ]
 
 

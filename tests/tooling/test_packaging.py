@@ -51,7 +51,8 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     shared = {name for name in python_files(tests) if name not in own}
     expected = {
         *(f"{here}/{name}" for name in ("README.md", "assignment.toml", *assignment.files)),
-        *python_files(here),
+        *python_files(here) & {f"{here}/experiments.py"},
+        *(f"{here}/{name}" for name in assignment.given),
         *(f"{here}/images/{image.name}" for image in (ROOT / here / "images").iterdir()),
         *shared,
         *answers,

@@ -95,6 +95,8 @@ def test_after_ctrl_c_a_training_can_be_resumed(course):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever starts the tests in the background has Ctrl-C ignored, by all below too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     state = course / "stopped" / LEFT[-1]
     deadline = time.monotonic() + 300

@@ -353,7 +353,10 @@ def test_the_scratch_folder_is_private_to_one_test_and_gone_after_it(faces, kind
         with faces[kind].open("1.1") as code:
             paths.append(scratch_path(code, "saved.bin"))
             code.layers.save(paths[-1], b"abc")
-            assert Path(paths[-1]).is_file()
+            assert scratch_bytes(code, paths[-1], 3) == b"abc"
+            if paths[0] != paths[-1]:
+                with pytest.raises(Failure, match="was not written"):
+                    scratch_bytes(code, paths[0], 3)
         assert not Path(paths[-1]).parent.exists()
     assert paths[0] != paths[1]
 
