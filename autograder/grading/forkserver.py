@@ -11,7 +11,6 @@ from pathlib import Path
 import msgpack
 import msgspec
 
-from autograder.grading.confinement import gpu
 from autograder.grading.confinement.plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.errors import GraderFault
@@ -37,7 +36,7 @@ class ForkServer:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
             [sys.executable, "-sP", "-m", module, str(theirs.fileno())],
-            env=CLEAN_ENVIRONMENT | gpu.chosen(),
+            env=CLEAN_ENVIRONMENT,
             cwd=Path(plan.folder),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
 import msgspec
 
@@ -141,7 +140,6 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
-        conversation.folder = str(self.folder)
         conversation.watched = watched
         try:
             yield conversation
@@ -195,7 +193,7 @@ class Sandbox:
             self.slot.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *exception: object) -> None:
