@@ -1,6 +1,6 @@
 """A fork server whose children have no protection at all: the yardstick of what protection costs.
 
-Run as `python -m autograder.benchmarks.bare_server DESCRIPTOR`, with the benchmark's own code only.
+Run as `python -m autograder.benchmarks.bare_server DESCRIPTOR FOLDER`, by the benchmark alone.
 """
 
 import gc

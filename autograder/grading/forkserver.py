@@ -30,20 +30,27 @@ CLEAN_ENVIRONMENT = {
 class ForkServer:
     """A process with libraries loaded, which forks a child for each test."""
 
-    def __init__(self, module: str, plan: ServerPlan) -> None:
-        """Start it with nothing of ours in its environment or its descriptors."""
+    def __init__(self, module: str, folder: Path) -> None:
+        """Start it with nothing of ours in its environment or its descriptors.
+
+        folder: the sandbox's own, which need not exist yet; the server removes it if we are killed.
+        """
         self.known: Mechanisms | None = None
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
-            [sys.executable, "-sP", "-m", module, str(theirs.fileno())],
+            [sys.executable, "-sP", "-m", module, str(theirs.fileno()), folder],
             env=CLEAN_ENVIRONMENT,
-            cwd=Path(plan.folder),
+            cwd="/",
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
         self.control.settimeout(SERVER_SECONDS)
-        self.control.send(msgpack.packb(msgspec.to_builtins(plan)))
+
+    def begin(self, plan: ServerPlan) -> None:
+        """Let it load its libraries and make itself ready."""
+        with suppress(OSError):  # it may be gone, which whoever asks it first will be told
+            self.control.send(msgpack.packb(msgspec.to_builtins(plan)))
 
     @property
     def mechanisms(self) -> Mechanisms:

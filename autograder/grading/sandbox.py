@@ -1,6 +1,7 @@
 """The sandbox: a fork server, and children of it that run student code out of harm's way."""
 
 import os
+import secrets
 import shutil
 import socket
 import tempfile
@@ -20,7 +21,7 @@ from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.placing import compile_files, place_packages
-from autograder.grading.slots import free_slot
+from autograder.grading.slots import Slot, free_slot
 from common.assignment import Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
@@ -36,21 +37,32 @@ class Sandbox:
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
-        self.folder = Path(tempfile.mkdtemp(prefix="conv2gpt-"))
+        self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
+        self.packages: dict[str, str] = {}
+        self.slot: Slot | None = None
+        self.findings: Findings | None = None
+        self.start_servers()  # before there is a folder: if we are killed, they remove it
+        try:
+            self.make_folder()
+            self.brief_servers()
+        except BaseException:
+            self.close()
+            raise
+
+    def make_folder(self) -> None:
+        """Make the folder in which all happens, and choose the uid that it happens under."""
+        self.folder.mkdir(mode=0o700)
         self.folder.chmod(0o711)
         for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
             (self.folder / name).mkdir()
             (self.folder / name).chmod(mode)  # whatever the umask is
         (self.folder / "private" / "secret").touch(mode=0o600)
-        self.packages: dict[str, str] = {}
         self.slot = free_slot(self.folder / "private")
         if self.slot and not reachable_by_others(self.folder):
             raise CourseError(
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
-        self.start_servers()
-        self.findings: Findings | None = None
 
     def admit(
         self, packages: Mapping[str, Path], private: Iterable[Path] = ()
@@ -69,24 +81,33 @@ class Sandbox:
         What is in a process's memory can be found there, so it is not to be there. Stand-ins need
         it, and then the guard is all there is.
         """
-        libraries = self.assignment.preloaded
-        forbidden = {entry.call for entry in self.assignment.forbidden}
-        allowed = tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
-        self.server = self.start_server(libraries)
+        self.server = ForkServer(self.server_module, self.folder)
         self.lean: ForkServer | None = None
-        if allowed != libraries and not self.assignment.standins:
-            self.lean = self.start_server(allowed)
+        if self.allowed != self.assignment.preloaded and not self.assignment.standins:
+            self.lean = ForkServer(self.server_module, self.folder)
 
-    def start_server(self, libraries: Iterable[str]) -> ForkServer:
-        """Start a fork server with these libraries."""
-        plan = ServerPlan(
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The libraries that no exercise forbids altogether."""
+        forbidden = {entry.call for entry in self.assignment.forbidden}
+        libraries = self.assignment.preloaded
+        return tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
+
+    def brief_servers(self) -> None:
+        """Tell the servers what to load and to whom children belong; they then get ready."""
+        self.server.begin(self.server_plan(self.assignment.preloaded))
+        if self.lean:
+            self.lean.begin(self.server_plan(self.allowed))
+
+    def server_plan(self, libraries: Iterable[str]) -> ServerPlan:
+        """The plan of a fork server with these libraries."""
+        return ServerPlan(
             libraries=[*libraries, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
         )
-        return ForkServer(self.server_module, plan)
 
     @property
     def servers(self) -> list[ForkServer]:
@@ -104,6 +125,7 @@ class Sandbox:
         """Replace the fork servers, in whatever state they are."""
         self.stop_servers()
         self.start_servers()
+        self.brief_servers()
 
     @contextmanager
     def child(

@@ -1,6 +1,6 @@
 """The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
 
-Run as `python -m autograder.grading.server DESCRIPTOR`, with the judge on the other end.
+Run as `python -m autograder.grading.server DESCRIPTOR FOLDER`, with the judge on the other end.
 """
 
 import gc
@@ -53,7 +53,6 @@ class Server:
 
     def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
         self.control = control
-        self.folder = Path(plan.folder)
         self.guard = Guard(plan.forbidden)
         self.guard.family(plan.forbidden)  # looked for now, so that no child has to
         self.confinement = Confinement(plan.uid is not None)
@@ -65,26 +64,26 @@ class Server:
         self.home = Path(plan.folder) / "homes" / "none"
         self.sweep()  # what a server that was killed has left
 
-    def serve(self) -> None:
-        """Do what the judge asks until it is gone. If it was killed, so is what it left."""
-        killed = True
+    def serve(self, greeting: Mechanisms) -> bool:
+        """Do what the judge asks; whether it told us to stop, and isn't gone without a word."""
+        stopped = False
         with suppress(ConnectionError):
-            killed = self.answer_requests() == "gone"
+            self.control.send(msgpack.packb(msgspec.to_builtins(greeting)))
+            stopped = self.answer_requests()
         if self.child is not None:
             self.end(self.child)
         self.group.leave()
-        if killed:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        return stopped
 
-    def answer_requests(self) -> str:
+    def answer_requests(self) -> bool:
         """Answer until told to stop, or until nobody is there any more."""
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
             if not data:
-                return "gone"
+                return False
             request = msgpack.unpackb(data)
             if request["do"] == "stop":
-                return "stopped"
+                return True
             answer: dict[str, Any]
             try:
                 if request["do"] == "start":
@@ -198,11 +197,14 @@ def preload(libraries: list[str]) -> None:
     seed_all()
 
 
-def main() -> None:
-    """Leave the network, load the libraries, and serve."""
-    control = socket.socket(fileno=int(sys.argv[1]))
+def run(control: socket.socket) -> bool:
+    """Leave the network, load the libraries, and serve; whether the judge told us to stop."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
+    first = msgpack.unpackb(control.recv(MESSAGE_BYTES) or b"\x80")
+    if "folder" not in first:  # no plan: nobody is there, or nothing is wanted any more
+        return bool(first)
+    plan = msgspec.convert(first, ServerPlan)
+    os.chdir(plan.folder)
     if os.getuid() != 0:
         become_owner()
     network, ipc = attempt(NEW_NETWORK), attempt(NEW_IPC)
@@ -211,15 +213,25 @@ def main() -> None:
     server = Server(control, plan, homes)
     gc.collect()
     gc.freeze()
-    mechanisms = Mechanisms(
-        network_namespace=network,
-        ipc_namespace=ipc,
-        pid_namespace=server.trees.available,
-        homes_in_memory=homes.in_memory,
-        cgroups={name: str(folder) for name, folder in server.group.folders.items()},
+    return server.serve(
+        Mechanisms(
+            network_namespace=network,
+            ipc_namespace=ipc,
+            pid_namespace=server.trees.available,
+            homes_in_memory=homes.in_memory,
+            cgroups={name: str(folder) for name, folder in server.group.folders.items()},
+        )
     )
-    control.send(msgpack.packb(msgspec.to_builtins(mechanisms)))
-    server.serve()
+
+
+def main() -> None:
+    """Serve until told to stop. If the judge was killed, remove the folder that it has left."""
+    control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    stopped = False
+    with suppress(ConnectionError):
+        stopped = run(control)
+    if not stopped:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """No hostile submission gets points, secrets or time that it has not earned, or leaves anything."""
 
+import ast
 import json
+import threading
 
 import pytest
 
@@ -45,8 +47,17 @@ def gradings(request):
     """The entries that this run of pytest has chosen."""
     names = [getattr(item, "callspec", None) for item in request.session.items]
     chosen = {spec.params["name"] for spec in names if spec and "name" in spec.params}
-    with Gradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
-        yield made
+    parse, parsing = ast.parse, set()
+
+    def noted(*arguments, **options):
+        parsing.add(threading.current_thread())
+        return parse(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ast, "parse", noted)
+        with Gradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
+            made.parsing = parsing
+            yield made
 
 
 def test_every_kind_of_attack_has_its_entries():
@@ -86,6 +97,13 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
         test.name for test in lane.roster if test.exercise in HONEST[entry.assignment.short]
     }
     assert graded.seconds < 60
+
+
+def test_syntax_trees_are_made_in_one_thread_only(gradings):
+    """Python before 3.11.8 fails where two threads make them at the same moment."""
+    for outcome in gradings.outcomes.values():
+        outcome.exception(timeout=900)
+    assert gradings.parsing == {threading.main_thread()}
 
 
 def boast(text):

@@ -566,6 +566,32 @@ with admitted({{"a1_convolution": Path({str(packages["a1_convolution"])!r})}}) a
     assert places and not any(Path(place).exists() for place in places)
 
 
+@pytest.mark.parametrize("moment", ["make_folder", "brief_servers"])
+def test_a_judge_that_is_killed_before_it_grades_leaves_nothing(moment):
+    """Right after its folder is made, and while the fork server loads its libraries."""
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from autograder.grading.sandbox import Sandbox
+from tests.tooling.grading_fixtures import assignment
+class Doomed(Sandbox):
+    def {moment}(self):
+        super().{moment}()
+        print(self.server.process.pid, self.folder, self.folder.is_dir(), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+Doomed(assignment())
+"""
+    judge = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False
+    )
+    server, folder, made = judge.stdout.split()
+    assert judge.returncode == -signal.SIGKILL and made == "True"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and alive(server):
+        time.sleep(0.05)
+    assert not alive(server) and not Path(folder).exists()
+
+
 # GPUs
 
 

@@ -7,7 +7,7 @@ an honest part earns: exercises, or single tests by name) and, where they apply,
 
 import ast
 import runpy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +62,14 @@ class Entry:
         roster = read_roster(ROOT / "tests" / self.assignment.name)
         return {test.name for test in roster if {test.exercise, test.name} & {*self.earns}}
 
-    def lay_out(self, folder: Path) -> Path:
-        """Write the submission into an empty folder; what is handed in: it, or a zip in it."""
+    def honest_parts(self) -> dict[str, str]:
+        """What it does honestly: the text of each file."""
         written = [part for part in self.earns if not part.startswith("test_")]
-        parts = honest_parts(self.assignment, written)
+        return honest_parts(self.assignment, written)
+
+    def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
+        """Write the submission into an empty folder; what is handed in: it, or a zip in it."""
+        parts = dict(honest)
         if self.is_tree:
             make = runpy.run_path(str(self.file))["make"]
             return make(folder, parts.get(self.stands_for, "")) or folder

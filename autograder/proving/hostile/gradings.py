@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from autograder.proving.hostile.corpus import Entry
@@ -28,20 +29,29 @@ class Gradings:
         self.outcomes: dict[str, Future[Outcome]] = {entry.name: Future() for entry in entries}
         self.stopped = False
         self.threads: list[threading.Thread] = []
-        for short in sorted({entry.assignment.short for entry in entries}):
-            chosen = [entry for entry in entries if entry.assignment.short == short]
-            self.threads.append(threading.Thread(target=self.run, args=(short, chosen)))
+        # Python before 3.11.8 may fail where two threads make syntax trees at once ("AST
+        # constructor recursion depth mismatch"): all trees are made before a thread starts.
+        self.parts = {entry.name: entry.honest_parts() for entry in entries}
+        with ExitStack() as opened:
+            lanes = [
+                opened.enter_context(Lane(load_assignment(short)))
+                for short in sorted({entry.assignment.short for entry in entries})
+            ]
+            opened.pop_all()  # from here on, each thread closes its own
+        for lane in lanes:
+            chosen = [entry for entry in entries if entry.assignment == lane.assignment]
+            self.threads.append(threading.Thread(target=self.run, args=(lane, chosen)))
             self.threads[-1].start()
 
-    def run(self, short: str, entries: list[Entry]) -> None:
+    def run(self, lane: Lane, entries: list[Entry]) -> None:
         """Grade one after the other, and an honest one after each that could leave something."""
         waiting: list[tuple[Entry, Graded]] = []
         try:
-            with Lane(load_assignment(short)) as lane:
+            with lane:
                 for entry in entries:
                     if self.stopped:
                         return
-                    waiting.append((entry, lane.grade(entry)))
+                    waiting.append((entry, lane.grade(entry, self.parts[entry.name])))
                     if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
                         after = lane.grade_honest()
                         for done, graded in waiting:

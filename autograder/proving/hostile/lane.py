@@ -85,6 +85,7 @@ class Lane:
         self.root = self.stack.enter_context(laid_out(archive, scratch / "nothing"))
         source = self.root / "source"
         self.roster = read_roster(source / "tests" / assignment.name)
+        self.parts = honest_parts(assignment, HONEST[assignment.short])
         compileall.compile_dir(source, quiet=2)  # or the first import of a file would be a change
         self.home = self.root / "home"
         self.home.mkdir()
@@ -129,15 +130,15 @@ class Lane:
             "JUDGE_SECRET": self.canaries["environment"],
         }
 
-    def grade(self, entry: Entry) -> Graded:
-        """Grade an entry of the corpus."""
+    def grade(self, entry: Entry, honest: Mapping[str, str]) -> Graded:
+        """Grade an entry of the corpus, with its honest parts."""
         folder = self.empty_tree()
-        return self.watch(entry.lay_out(folder), cold=entry.cold)
+        return self.watch(entry.lay_out(folder, honest), cold=entry.cold)
 
     def grade_honest(self) -> Graded:
         """Grade a submission that does nothing but a few exercises, right."""
         folder = self.empty_tree()
-        for name, source in honest_parts(self.assignment, HONEST[self.assignment.short]).items():
+        for name, source in self.parts.items():
             (folder / name).write_text(source)
         return self.watch(folder)
 
