@@ -1,6 +1,6 @@
 """What tests ask of PyTorch code: its gradients, and its weights by their names."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from common.comparison import assert_close, check, kind_of
@@ -36,6 +36,28 @@ def compare_gradient(
         beside = torch.tensor([largest], dtype=right.dtype)
         actual, right = (torch.cat([values.flatten(), beside]) for values in (actual, right))
     assert_close(actual, right, what, tolerance=tolerance)
+
+
+def compare_gradients(
+    gradients: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    situation: str,
+    tolerance: float | None = None,
+    more: Mapping[str, tuple[Any, Any]] | None = None,
+) -> None:
+    """The gradients of parameters by name, and more pairs of an actual and a right one."""
+    pairs = dict(more or {})
+    for name, right in wanted.items():
+        check(
+            name in gradients,
+            f"There is no gradient of {name}.",
+            help="Is it a parameter that doesn't require gradients?",
+        )
+        pairs[name] = gradients[name], right
+    largest = max(float(right.abs().max()) for _, right in pairs.values())
+    for name, (actual, right) in pairs.items():
+        what = f"the gradient of {name} ({situation})"
+        compare_gradient(actual, right, largest, what, tolerance)
 
 
 def parameters_of(module: Handle) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from common.assignment import STANDINS
+from common.assignment import ROOT, STANDINS
 from common.errors import CourseError
 from common.failures import Failure, ForbiddenCall, builtin_name
 from common.forbidden import Guard
@@ -34,6 +34,15 @@ def unmount() -> None:
     """Forget every module of `assignments`."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
         del sys.modules[name]
+
+
+def load_references(names: Iterable[str], *modules: str) -> list[ModuleType]:
+    """Modules such as "a2_lenet.lenet", where the named assignments are their references."""
+    mount({name: ROOT / "solutions" / name for name in names})
+    try:
+        return [importlib.import_module(f"assignments.{module}") for module in modules]
+    finally:
+        unmount()
 
 
 def load_standins(modules: Iterable[str], guard: Guard) -> None:

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -43,7 +43,8 @@ def bench() -> None:
         console.print(table)
         for row in left_out:
             console.print(f"[yellow]not measured[/]: {row.name}. {row.why}")
-        harms = print_comparison(console, hostile.otter_python(), status.update)
+        here, _ = hostile.corpus_here()  # graded for its row
+        harms = print_comparison(console, hostile.otter_python(), status.update, here)
     sys.exit(1 if missed or harms else 0)
 
 
@@ -58,15 +59,19 @@ def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None
         if install_otter:
             status.update("installing otter-grader into dist/")
             otter = hostile.install_otter()
-        harms = print_comparison(console, hostile.otter_python(otter), status.update, each)
+        harms = print_comparison(console, hostile.otter_python(otter), status.update, each=each)
     sys.exit(1 if harms else 0)
 
 
 def print_comparison(
-    console: Console, otter: Path | None, tell: Callable[[str], None], each: bool = False
+    console: Console,
+    otter: Path | None,
+    tell: Callable[[str], None],
+    here: Mapping[str, hostile.Harm] | None = None,
+    each: bool = False,
 ) -> int:
     """Print what hostile submissions get from each grader; how many get something from this one."""
-    table, found = hostile.compare(otter, lambda name: tell(f"hostile submissions to {name}"))
+    table, found = hostile.compare(otter, lambda name: tell(f"hostile submissions to {name}"), here)
     console.print(table)
     for name in next(iter(found.values())) if each else ():
         console.print(f"{name}: " + "; ".join(f"{key}: {found[key][name]}" for key in found))

@@ -1,6 +1,5 @@
 """The speed of assignment 6's reference, against PyTorch on one thread."""
 
-import importlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,9 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from common.assignment import ROOT
 from common.benchmark import Row, measure
-from common.submitted import mount, unmount
+from common.submitted import load_references
 
 D_MODEL, HEADS, D_FF, LAYERS = 128, 4, 512, 3
 BATCH, LENGTH, VOCABULARY = 64, 24, 60
@@ -36,12 +34,8 @@ def rows() -> Iterator[Row]:
 
 def reference() -> ModuleType:
     """The reference on the reference of assignment 5: not on its stub, nor on the stand-in."""
-    names = ("a5_attention", "a6_transformer")
-    mount({name: ROOT / "solutions" / name for name in names})
-    try:
-        return importlib.import_module("assignments.a6_transformer.transformer")
-    finally:
-        unmount()
+    (module,) = load_references(("a5_attention", "a6_transformer"), "a6_transformer.transformer")
+    return module
 
 
 def batch() -> tuple[Tensor, Tensor]:

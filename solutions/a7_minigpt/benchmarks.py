@@ -1,18 +1,16 @@
 """The speed of assignment 7's reference, on one thread at the sizes of a CPU."""
 
-import importlib
 from collections.abc import Callable, Iterator
-from types import ModuleType
 
 import torch
 from torch import nn
 
 from autograder.timing.yardstick import LEARNING_RATE, SIZES, WEIGHT_DECAY, Trainer, Yardstick
-from common.assignment import ROOT
 from common.benchmark import NotMeasured, Row, measure
-from common.submitted import mount, unmount
+from common.submitted import load_references
 from solutions.a7_minigpt import speedrun
 
+NAME = "a7_minigpt"
 SIZE = SIZES["cpu"]
 BATCH = 32
 LONG_CONTEXT = TOKENS = 256
@@ -21,7 +19,8 @@ LONG_CONTEXT = TOKENS = 256
 def rows() -> Iterator[Row | NotMeasured]:
     """A training step against PyTorch's layers; generation with the cache; the speedrun."""
     torch.set_num_threads(1)
-    model, training, sampling = reference()
+    files = ("model", "training", "sampling")
+    model, training, sampling = load_references([NAME], *(f"{NAME}.{file}" for file in files))
     x, y = torch.randint(SIZE.vocabulary, (2, BATCH, SIZE.context), generator=seeded())
     gpt, yardstick = model.GPT(model.GPTConfig(SIZE.vocabulary)), Trainer(Yardstick(SIZE), False)
     optimizer = training.configure_optimizer(gpt.train(), LEARNING_RATE, WEIGHT_DECAY)
@@ -43,16 +42,6 @@ def rows() -> Iterator[Row | NotMeasured]:
         repeats=3,
     )
     yield speedrun.benchmark()
-
-
-def reference() -> tuple[ModuleType, ...]:
-    """The reference's modules model, training and sampling."""
-    mount({"a7_minigpt": ROOT / "solutions" / "a7_minigpt"})
-    try:
-        names = ("model", "training", "sampling")
-        return tuple(importlib.import_module(f"assignments.a7_minigpt.{name}") for name in names)
-    finally:
-        unmount()
 
 
 def seeded() -> torch.Generator:

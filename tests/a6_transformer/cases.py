@@ -7,7 +7,7 @@ import torch
 
 from common.checks import check_unchanged, transposed
 from common.comparison import assert_close, check
-from common.modules import compare_gradient, load_parameters, new_module, parameters_of, vjp
+from common.modules import compare_gradients, load_parameters, new_module, parameters_of, vjp
 from common.operations import call_each
 
 VECTOR_AXES = ("sequence", "place", "feature")
@@ -178,17 +178,7 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
     for name, actual, right in zip(("x", "memory"), gradients, wanted, strict=False):
         if right is not None:
             pairs[name] = actual, right
-    for name, right in wanted_parameters.items():
-        check(
-            name in parameters,
-            f"There is no gradient of {name}.",
-            help="Is it a parameter that doesn't require gradients?",
-        )
-        pairs[name] = parameters[name], right
-    largest = max(float(right.abs().max()) for _, right in pairs.values())
-    for name, (actual, right) in pairs.items():
-        what = f"the gradient of {name} ({situation})"
-        compare_gradient(actual, right, largest, what, tolerance)
+    compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
 
 
 def check_calls_stay_apart(student, oracle, block, first, second):

@@ -8,11 +8,10 @@ import torch.nn.functional as F
 from common.checks import check_refused, check_unchanged
 from common.comparison import assert_close, check, kind_of, unpack
 from common.dropout import check_levels, check_tensor
-from common.modules import load_parameters, vjp
+from common.modules import compare_gradients, load_parameters, vjp
 from tests.a7_minigpt.cases import (
     VECTOR_AXES,
     compare,
-    compare_gradients,
     draw_block,
     draw_vectors,
     expected_output,

@@ -7,7 +7,7 @@ import torch
 
 from common.checks import check_unchanged, transposed
 from common.comparison import assert_close, check, kind_of
-from common.modules import compare_gradient, load_parameters, parameters_of, vjp
+from common.modules import compare_gradients, load_parameters, parameters_of, vjp
 from common.operations import call_each
 from common.values import Handle
 
@@ -174,22 +174,6 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
         if right is not None:
             pairs["x"] = actual, right
     compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
-
-
-def compare_gradients(gradients, wanted, situation, tolerance=None, more=None):
-    """The gradients of parameters by name, and more pairs of an actual and a right one."""
-    pairs = dict(more or {})
-    for name, right in wanted.items():
-        check(
-            name in gradients,
-            f"There is no gradient of {name}.",
-            help="Is it a parameter that doesn't require gradients?",
-        )
-        pairs[name] = gradients[name], right
-    largest = max(float(right.abs().max()) for _, right in pairs.values())
-    for name, (actual, right) in pairs.items():
-        what = f"the gradient of {name} ({situation})"
-        compare_gradient(actual, right, largest, what, tolerance)
 
 
 def check_calls_stay_apart(student, oracle, block, first, second):
