@@ -31,7 +31,12 @@ def mount(packages: Mapping[str, Path]) -> None:
 
 
 def unmount() -> None:
-    """Forget every module of `assignments`."""
+    """Forget every module of `assignments`.
+
+    Only if there are any: to look at the names of all modules, a fork must copy much memory.
+    """
+    if "assignments" not in sys.modules:
+        return
     for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
         del sys.modules[name]
 

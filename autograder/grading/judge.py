@@ -91,8 +91,13 @@ def grade_in(
     submission: Submission,
     settings: Settings,
     busy: threading.Thread | None = None,
+    run: Callable[["Judge"], list[str]] | None = None,
 ) -> Result:
-    """Grade in a sandbox, which may have served other submissions before."""
+    """Grade in a sandbox, which may have served other submissions before.
+
+    run: what runs the tests and names those in which the machinery failed, if not `run_tests`.
+    """
+    run = run or run_tests
     start = time.monotonic()
     with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
         private = (ROOT / "tests", *settings.private)
@@ -104,10 +109,10 @@ def grade_in(
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
-    left = run_tests(Judge(result, submission, face, settings, busy))
+    left = run(Judge(result, submission, face, settings, busy))
     if left:  # the machinery failed in these: once more, with a new fork server
         sandbox.restart()
-        left = run_tests(Judge(result, submission, face, settings, busy, left))
+        left = run(Judge(result, submission, face, settings, busy, left))
     if left:
         raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -249,6 +254,13 @@ class Judge:
             print(fault, file=sys.stderr)
         self.settings.on_test(outcome)
 
+    def unfinished(self) -> list[str]:
+        """The names of the tests that have no outcome, or one that is the machinery's fault."""
+        ran = {test.name for test in self.tests if test.name in self.result.outcomes} - self.faults
+        if self.settings.stop_at_failure and not self.faults and ran:
+            return []
+        return [test.name for test in self.tests if test.name not in ran]
+
 
 def hint_files(assignment: Assignment, semester: Semester) -> list[Path]:
     """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
@@ -261,14 +273,15 @@ def run_tests(judge: Judge) -> list[str]:
     """Run the tests in this process; the names of those in which the machinery failed."""
     if not judge.tests:  # pytest would call that an error
         return []
-    folder = ROOT / "tests" / judge.result.assignment.name
-    files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
+    files = test_files(judge.result.assignment)
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
-    ran = {test.name for test in judge.tests if test.name in judge.result.outcomes} - judge.faults
-    left = [test.name for test in judge.tests if test.name not in ran]
-    if judge.settings.stop_at_failure and not judge.faults and ran:
-        return []
-    return left
+    return judge.unfinished()
+
+
+def test_files(assignment: Assignment) -> list[Path]:
+    """The files with an assignment's tests."""
+    folder = ROOT / "tests" / assignment.name
+    return [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]

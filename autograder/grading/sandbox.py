@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -162,6 +163,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
+        conversation.folder = str(self.folder)
         conversation.watched = watched
         try:
             yield conversation
@@ -215,7 +217,7 @@ class Sandbox:
             self.slot.release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> "Sandbox":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -74,10 +74,11 @@ class Confinement:
         ruleset = self.prepare(plan)
         os.setsid()
         os.umask(0o077)
+        gpus = gpu.chosen() if plan.limits.gpu else gpu.NONE
         os.environ.clear()
         limits = plan.limits
         os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
-        os.environ.update({} if limits.gpu else gpu.NONE)
+        os.environ.update(gpus)
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
         set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
