@@ -107,7 +107,7 @@ def hostile(workshop: Workshop, rng: random.Random, entry: Entry) -> Work:
     if entry.stands_for not in workshop.assignment.files:
         return elsewhere(workshop, rng, entry)
     with tempfile.TemporaryDirectory(prefix="conv2gpt-class-") as scratch:
-        entry.lay_out(Path(scratch))
+        entry.lay_out(Path(scratch), entry.honest_parts())
         files = {file.name: file.read_bytes() for file in sorted(Path(scratch).iterdir())}
     truth = workshop.scale.passed(entry.earned_tests)
     return Work("hostile", (entry.name,), files, truth)
