@@ -224,6 +224,7 @@ def timed_results(student, name, outputs, calls, loop, sizes):
         lambda: (lambda: call_each_held(function, calls, outputs, **sizes), loop),
         bar=1 / BAR,
         runs=len(calls),
+        cold=False,
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"{name} should be at least {BAR} times as fast as a Python loop over the "
