@@ -26,12 +26,20 @@ from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
-from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
-from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
+from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, WORDED, run_graded_tests
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, GradedTest, read_roster
 from common.semester import Semester
 
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a judge reads of an assignment before it can grade."""
+
+    tests: list[GradedTest]
+    hints: Hints
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Settings:
     stop_at_failure: bool = False
     patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
     gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
+    reading: Reading | None = None  # by a judge that grades many submissions; None: read for each
 
 
 def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
@@ -72,7 +81,8 @@ def with_gpu(assignment: Assignment) -> Assignment:
 
 def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
     """The result before anything has run: every test of it failed."""
-    tests = read_roster(ROOT / "tests" / assignment.name)
+    known = settings.reading
+    tests = known.tests if known else read_roster(ROOT / "tests" / assignment.name)
     if settings.only is not None:
         by_name = {test.name: test for test in tests}
         tests = [by_name[name] for name in settings.only]
@@ -179,7 +189,8 @@ class Judge:
         self.passed: set[str] = set()
         self.faults: set[str] = set()
         self.started = 0.0
-        self.hints = Hints(hint_files(result.assignment, settings.semester))
+        known = settings.reading
+        self.hints = known.hints if known else read_hints_of(result.assignment, settings.semester)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -188,6 +199,7 @@ class Judge:
         config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
+        config.stash[WORDED] = True
         LOG.patient = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -262,11 +274,17 @@ class Judge:
         return [test.name for test in self.tests if test.name not in ran]
 
 
-def hint_files(assignment: Assignment, semester: Semester) -> list[Path]:
+def read_all(assignment: Assignment, semester: Semester) -> Reading:
+    """All that a judge reads of an assignment, for a semester."""
+    tests = read_roster(ROOT / "tests" / assignment.name)
+    return Reading(tests, read_hints_of(assignment, semester))
+
+
+def read_hints_of(assignment: Assignment, semester: Semester) -> Hints:
     """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
     tests = ROOT / "tests" / assignment.name
     in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
-    return [tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist]
+    return Hints([tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist])
 
 
 def run_tests(judge: Judge) -> list[str]:

@@ -18,12 +18,20 @@ import pytest
 from autograder.grading.channel import ChannelClosed, readable, receive_frame, send_frame
 from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Judge, Settings, grade_in, new_result, test_files, with_gpu
+from autograder.grading.judge import (
+    Judge,
+    Settings,
+    grade_in,
+    new_result,
+    read_all,
+    test_files,
+    with_gpu,
+)
 from autograder.grading.results import as_json
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, Record, load_assignment
 from common.errors import CourseError, GraderFault
-from common.plugin import run_graded_tests
+from common.plugin import run_graded_tests, stored_oracle
 from common.semester import FILES, read_semester
 
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has told its result
@@ -67,7 +75,11 @@ class WarmJudge:
         self.sock = sock
         self.sandbox = sandbox
         private = tuple(file for file in FILES if file.exists())
-        self.settings = Settings(read_semester(), gpu=gpu, private=private)
+        semester = read_semester()
+        reading = read_all(sandbox.assignment, semester)
+        self.settings = Settings(semester, gpu=gpu, private=private, reading=reading)
+        if sandbox.assignment.stores_answers:
+            stored_oracle(ROOT / "tests" / sandbox.assignment.name)
         self.wait_for_servers()
 
     def wait_for_servers(self) -> None:
