@@ -58,7 +58,9 @@ class Server:
     def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
         self.control = control
         self.guard = Guard(plan.forbidden)
-        self.guard.family(plan.forbidden)  # looked for now, so that no child has to
+        # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
+        self.guard.family(plan.forbidden)
+        self.guard.forbid(())
         self.confinement = Confinement(plan.uid is not None)
         self.homes = homes
         self.trees = ProcessTrees()

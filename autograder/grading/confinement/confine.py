@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,6 +45,8 @@ class Confinement:
         self.folders = folders
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
+        self.gpus = gpu.chosen()
+        self.environment: dict[str, str] = {}
         self.rulesets: dict[tuple, int] = {}
         self.has_landlock = bool(landlock.version())
         self.has_filter = seccomp.supported()
@@ -53,8 +54,15 @@ class Confinement:
     def prepare(self, plan: Plan) -> int | None:
         """The Landlock rules for a plan, where there is Landlock; made once, and kept.
 
-        What can be made before a child is forked is made here: it costs each child less.
+        What can be made before a child is forked is made here: it costs each child less. The
+        variables are those of the fork server too, which needs none.
         """
+        gpus = self.gpus if plan.limits.gpu else gpu.NONE
+        environment = {**ENVIRONMENT, "HOME": plan.home, "TMPDIR": plan.home, **gpus}
+        if environment != self.environment:
+            os.environ.clear()
+            os.environ.update(environment)
+            self.environment = environment
         if self.has_filter:
             seccomp.in_memory(plan.limits.gpu)
         if not self.has_landlock:
@@ -81,8 +89,6 @@ class Confinement:
         os.setsid()
         os.umask(0o077)
         limits = plan.limits
-        gpus = gpu.chosen() if limits.gpu else gpu.NONE
-        set_environment({**ENVIRONMENT, "HOME": plan.home, "TMPDIR": plan.home, **gpus})
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
         set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
@@ -99,13 +105,6 @@ class Confinement:
         if self.has_filter:
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
                 seccomp.restrict(memory_files=limits.gpu)
-
-
-def set_environment(wanted: Mapping[str, str]) -> None:
-    """Let these be all the variables that there are."""
-    for name in [name for name in os.environ if name not in wanted]:
-        del os.environ[name]
-    os.environ.update(wanted)
 
 
 def change_uid(uid: int) -> None:
