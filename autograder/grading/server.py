@@ -20,6 +20,7 @@ import msgpack
 import msgspec
 
 import common
+from autograder.grading import afterfork  # before what wants to be told of forks
 from autograder.grading.child import Child
 from autograder.grading.confinement.cgroups import Group
 from autograder.grading.confinement.confine import Confinement
@@ -164,6 +165,7 @@ class Server:
             os.dup2(output, 2)
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
             self.confinement.enter(plan, ruleset)
+            afterfork.take_up()
             seed_all()  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
