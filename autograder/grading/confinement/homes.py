@@ -63,7 +63,8 @@ class Homes:
         elif home in self.mounted:
             unmount(home, DETACH)
             self.mounted.remove(home)
-            os.rmdir(home)  # in it was only the mount
+            with suppress(OSError):  # in it was only the mount; the next one may lie there too
+                os.rmdir(home)
 
 
 def too_full(home: Path) -> bool:
