@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -123,8 +123,9 @@ class Sandbox:
 
     def restart(self) -> None:
         """Replace the fork servers, in whatever state they are."""
-        self.stop_servers()
-        self.start_servers()
+        old = self.servers
+        self.start_servers()  # first: at every moment there is one that would remove the folder
+        stop_servers(old, keep_folder=True)
         self.brief_servers()
 
     @contextmanager
@@ -201,25 +202,26 @@ class Sandbox:
         self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))
         return defences_in_force(self.findings, limits)
 
-    def stop_servers(self) -> None:
-        """End the servers, and with them what they have started."""
-        for server in self.servers:
-            server.stop()
-        groups = set().union(*(server.groups for server in self.servers))
-        remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
-
     def close(self) -> None:
         """End the servers and remove all that was made."""
-        self.stop_servers()
+        stop_servers(self.servers, keep_folder=False)
         if self.slot:
             self.slot.release()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)  # if its servers were killed
 
     def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
+    """End servers, and with them what they have started."""
+    for server in servers:
+        server.stop(keep_folder)
+    groups = set().union(*(server.groups for server in servers))
+    remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
 
 
 def files_among(paths: Iterable[Path]) -> Iterator[Path]:

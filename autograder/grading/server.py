@@ -65,15 +65,16 @@ class Server:
         self.sweep()  # what a server that was killed has left
 
     def serve(self, greeting: Mechanisms) -> bool:
-        """Do what the judge asks; whether it told us to stop, and isn't gone without a word."""
-        stopped = False
-        with suppress(ConnectionError):
+        """Do what the judge asks until it is done or gone; whether the folder is to be kept."""
+        keep = False
+        with suppress(ConnectionError):  # what was asked before the judge hung up is there still
             self.control.send(msgpack.packb(msgspec.to_builtins(greeting)))
-            stopped = self.answer_requests()
+        with suppress(ConnectionError):
+            keep = self.answer_requests()
         if self.child is not None:
             self.end(self.child)
         self.group.leave()
-        return stopped
+        return keep
 
     def answer_requests(self) -> bool:
         """Answer until told to stop, or until nobody is there any more."""
@@ -83,7 +84,7 @@ class Server:
                 return False
             request = msgpack.unpackb(data)
             if request["do"] == "stop":
-                return True
+                return request["keep"]
             answer: dict[str, Any]
             try:
                 if request["do"] == "start":
@@ -198,11 +199,11 @@ def preload(libraries: list[str]) -> None:
 
 
 def run(control: socket.socket) -> bool:
-    """Leave the network, load the libraries, and serve; whether the judge told us to stop."""
+    """Leave the network, load the libraries, and serve; whether the folder is to be kept."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     first = msgpack.unpackb(control.recv(MESSAGE_BYTES) or b"\x80")
     if "folder" not in first:  # no plan: nobody is there, or nothing is wanted any more
-        return bool(first)
+        return first.get("keep", False)
     plan = msgspec.convert(first, ServerPlan)
     os.chdir(plan.folder)
     if os.getuid() != 0:
@@ -225,12 +226,15 @@ def run(control: socket.socket) -> bool:
 
 
 def main() -> None:
-    """Serve until told to stop. If the judge was killed, remove the folder that it has left."""
+    """Serve, then remove the sandbox's folder, unless another server goes on with it.
+
+    A judge that was killed, or has no memory left, couldn't.
+    """
     control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    stopped = False
+    keep = False
     with suppress(ConnectionError):
-        stopped = run(control)
-    if not stopped:
+        keep = run(control)
+    if not keep:
         shutil.rmtree(folder, ignore_errors=True)
 
 

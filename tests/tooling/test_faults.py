@@ -2,7 +2,9 @@
 
 import os
 import resource
+import shutil
 import signal
+import subprocess
 
 import numpy as np
 import pytest
@@ -80,6 +82,30 @@ def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
     result = grade(sandbox)
     assert failed
     assert result.score == result.maximum
+
+
+@pytest.mark.parametrize("restarting", [False, True])
+def test_a_judge_without_memory_leaves_no_folder(restarting, monkeypatch):
+    """Neither at its end nor where it can't start a new fork server."""
+    sandbox = Sandbox(assignment())
+    assert sandbox.server.mechanisms  # it is ready
+    if restarting:
+        monkeypatch.setattr(subprocess, "Popen", lack_of_memory)
+        with pytest.raises(MemoryError):
+            sandbox.restart()
+    monkeypatch.setattr(shutil, "rmtree", lack_of_memory)
+    with pytest.raises(MemoryError):
+        sandbox.close()
+    assert not sandbox.folder.exists()
+
+
+def test_a_fork_server_that_is_replaced_before_it_is_ready_leaves_the_folder(sandbox):
+    sandbox.restart()
+    assert grade(sandbox).score > 0
+
+
+def lack_of_memory(*arguments, **options):
+    raise MemoryError
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
