@@ -21,11 +21,15 @@ import msgspec
 
 import common
 from autograder.grading.child import Child
-from autograder.grading.confinement import landlock
 from autograder.grading.confinement.cgroups import Group
 from autograder.grading.confinement.confine import Confinement
 from autograder.grading.confinement.homes import Homes, sweep_files
-from autograder.grading.confinement.kernel import PR_SET_CHILD_SUBREAPER, prctl
+from autograder.grading.confinement.kernel import (
+    LAST_DESCRIPTOR,
+    PR_SET_CHILD_SUBREAPER,
+    close_range,
+    prctl,
+)
 from autograder.grading.confinement.namespaces import (
     NEW_IPC,
     NEW_NETWORK,
@@ -100,10 +104,10 @@ class Server:
         try:
             self.home = Path(plan.home)
             self.homes.make(self.home, plan.uid)
-            self.confinement.prepare(plan)
+            ruleset = self.confinement.prepare(plan)
             pid = self.trees.fork()
             if pid == 0:
-                self.run_child(plan, channel, output)
+                self.run_child(plan, ruleset, channel, output)
         finally:
             os.close(channel)
             os.close(output)
@@ -119,7 +123,7 @@ class Server:
         if not self.trees.available:
             self.sweep()
         self.homes.remove(self.home)
-        if self.uid is not None and not landlock.version():
+        if self.uid is not None and not self.confinement.has_landlock:
             sweep_files(self.uid)
         return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
 
@@ -151,14 +155,14 @@ class Server:
                 os._exit(0)
         os.waitpid(killer, 0)
 
-    def run_child(self, plan: Plan, channel: int, output: int) -> None:
+    def run_child(self, plan: Plan, ruleset: int | None, channel: int, output: int) -> None:
         """What the forked process does: settle its descriptors, put on the confinement, answer."""
         try:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
-            close_all_but({0, 1, 2, channel, *self.confinement.descriptors(plan)})
-            self.confinement.enter(plan)
+            close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
+            self.confinement.enter(plan, ruleset)
             seed_all()  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
@@ -167,6 +171,19 @@ class Server:
 
 def close_all_but(kept: set[int]) -> None:
     """Close every descriptor that isn't named."""
+    try:
+        first = 0
+        for descriptor in sorted(kept):
+            if descriptor > first:
+                close_range(first, descriptor - 1)
+            first = descriptor + 1
+        close_range(first, LAST_DESCRIPTOR)
+    except OSError:  # a kernel before 5.9
+        close_one_by_one(kept)
+
+
+def close_one_by_one(kept: set[int]) -> None:
+    """Close every descriptor that isn't named, where the kernel can't do it at once."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
             with suppress(OSError):  # the one that listed the folder

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,17 +47,24 @@ class Confinement:
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.rulesets: dict[tuple, int] = {}
+        self.has_landlock = bool(landlock.version())
+        self.has_filter = seccomp.supported()
 
     def prepare(self, plan: Plan) -> int | None:
-        """The Landlock rules for a plan, where there is Landlock; made once, and kept."""
-        if not landlock.version():
+        """The Landlock rules for a plan, where there is Landlock; made once, and kept.
+
+        What can be made before a child is forked is made here: it costs each child less.
+        """
+        if self.has_filter:
+            seccomp.in_memory(plan.limits.gpu)
+        if not self.has_landlock:
             return None
         # Rules are for the folders around packages and homes: these stay, what is in them doesn't.
-        packages = sorted({Path(folder).parent for folder in plan.packages.values()})
-        modules = frozenset(entry.call for entry in plan.forbidden)
-        key = (plan.limits.gpu, modules, *packages, Path(plan.home).parent)
+        packages = sorted({os.path.dirname(folder) for folder in plan.packages.values()})
+        modules = frozenset([entry.call for entry in plan.forbidden])
+        key = (plan.limits.gpu, modules, *packages, os.path.dirname(plan.home))
         if key not in self.rulesets:
-            readable = [*map(Path, SYSTEM), *packages, ROOT / "common"]
+            readable = [*map(Path, (*SYSTEM, *packages)), ROOT / "common"]
             readable += [path for folder in self.folders for path in importable(folder, modules)]
             writable = [Path(plan.home).parent, Path("/dev/null")]
             devices = gpu.devices() if plan.limits.gpu else []
@@ -64,20 +72,17 @@ class Confinement:
             self.rulesets[key] = landlock.prepare(self.folders, readable, writable, devices)
         return self.rulesets[key]
 
-    def descriptors(self, plan: Plan) -> set[int]:
+    def descriptors(self, ruleset: int | None) -> set[int]:
         """What a child must find open. Of the rules only its own: it could add to the others."""
-        ruleset = self.prepare(plan)
         return {*self.ways} if ruleset is None else {*self.ways, ruleset}
 
-    def enter(self, plan: Plan) -> None:
+    def enter(self, plan: Plan, ruleset: int | None) -> None:
         """Become a process that may compute, and little else."""
-        ruleset = self.prepare(plan)
         os.setsid()
         os.umask(0o077)
-        os.environ.clear()
         limits = plan.limits
-        os.environ.update(ENVIRONMENT, HOME=plan.home, TMPDIR=plan.home)
-        os.environ.update({} if limits.gpu else gpu.NONE)
+        gpus = {} if limits.gpu else gpu.NONE
+        set_environment({**ENVIRONMENT, "HOME": plan.home, "TMPDIR": plan.home, **gpus})
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
         set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
@@ -91,9 +96,16 @@ class Confinement:
                 devices = gpu.devices() if limits.gpu else []
                 places = [Path(plan.home), Path("/dev/null"), *devices]
                 landlock.enter(landlock.writable_only(places))
-        if seccomp.supported():
+        if self.has_filter:
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
                 seccomp.restrict(memory_files=limits.gpu)
+
+
+def set_environment(wanted: Mapping[str, str]) -> None:
+    """Let these be all the variables that there are."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    os.environ.update(wanted)
 
 
 def change_uid(uid: int) -> None:

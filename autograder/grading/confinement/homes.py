@@ -21,6 +21,7 @@ class Homes:
     """Makes homes. Where mounts can be our own, each is a small file system in memory."""
 
     def __init__(self, folder: Path) -> None:
+        self.mounted: set[Path] = set()
         self.in_memory = attempt(NEW_MOUNT) and self.try_one(folder / f"tried-{os.getpid()}")
 
     def try_one(self, folder: Path) -> bool:
@@ -45,18 +46,23 @@ class Homes:
     def make(self, home: Path, uid: int | None) -> None:
         """An empty folder that belongs to the child."""
         self.remove(home)
-        home.mkdir(mode=0o700)
         if self.in_memory:
+            with suppress(FileExistsError):  # nobody writes to what is under a mount
+                os.mkdir(home, 0o700)
             self.mount(home, uid)
-        elif uid is not None:
+            self.mounted.add(home)
+            return
+        os.mkdir(home, 0o700)
+        if uid is not None:
             os.chown(home, uid, uid)
 
     def remove(self, home: Path) -> None:
         """Take a home away, with all that is in it."""
-        if self.in_memory:
-            with suppress(OSError):  # none is mounted there
-                unmount(home, DETACH)
-        shutil.rmtree(home, ignore_errors=True)
+        if not self.in_memory:
+            shutil.rmtree(home, ignore_errors=True)
+        elif home in self.mounted:
+            unmount(home, DETACH)
+            self.mounted.remove(home)
 
 
 def too_full(home: Path) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
+CLOSE_RANGE = 436
+LAST_DESCRIPTOR = 0xFFFFFFFF
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
@@ -31,6 +33,11 @@ def prctl(option: int, *values: int | ctypes.c_void_p) -> int:
 def syscall(number: int, *values: object) -> int:
     """syscall(2)."""
     return check(libc.syscall(ctypes.c_long(number), *values))
+
+
+def close_range(first: int, last: int) -> None:
+    """close_range(2): both ends are closed too."""
+    syscall(CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(0))
 
 
 def unshare(flags: int) -> None:

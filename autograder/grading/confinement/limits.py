@@ -8,7 +8,7 @@ from pathlib import Path
 PROCESSES = 64
 FILE_BYTES = 32 * 1024 * 1024
 DESCRIPTORS = 128
-FIRST_TO_GO = "1000"
+FIRST_TO_GO = b"1000"
 
 
 def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = False) -> None:
@@ -17,8 +17,7 @@ def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = F
     With a GPU, addresses can't be bounded: CUDA reserves more than any machine has. What can be
     written to in private is bounded instead.
     """
-    pages = list(map(int, Path("/proc/self/statm").read_text().split()))
-    mapped = pages[5 if gpu else 0] * resource.getpagesize()
+    mapped = pages_of_this_process()[5 if gpu else 0] * resource.getpagesize()
     bounds = {
         resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS: mapped + memory_mb * 1024 * 1024,
         resource.RLIMIT_CPU: int(cpu_seconds) + 1,
@@ -33,7 +32,20 @@ def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = F
         with suppress(ValueError, OSError):  # an outer limit may already be lower
             resource.setrlimit(limit, (value, value))
     with suppress(OSError):  # where memory runs out, the child is to die, and not the judge
-        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(descriptor, FIRST_TO_GO)
+        finally:
+            os.close(descriptor)
+
+
+def pages_of_this_process() -> list[int]:
+    """Its memory in pages: all, resident, shared, code, nothing, data, nothing."""
+    descriptor = os.open("/proc/self/statm", os.O_RDONLY)
+    try:
+        return list(map(int, os.read(descriptor, 256).split()))
+    finally:
+        os.close(descriptor)
 
 
 def tasks_of_this_user() -> int:

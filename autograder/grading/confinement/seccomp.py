@@ -12,6 +12,7 @@ import ctypes
 import errno
 import platform
 import struct
+from functools import cache
 
 from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl
 
@@ -170,10 +171,15 @@ def program(memory_files: bool = False) -> bytes:
     return b"".join(lines)
 
 
+@cache
+def in_memory(memory_files: bool) -> tuple[ctypes.Array, ctypes.Array]:
+    """The header that prctl takes, and the filter that it points to: made once, for all forks."""
+    code = ctypes.create_string_buffer(program(memory_files))
+    header = struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
+    return ctypes.create_string_buffer(header), code
+
+
 def restrict(memory_files: bool = False) -> None:
     """Set the filter for this process and all that it starts. Needs no_new_privs."""
-    code = ctypes.create_string_buffer(program(memory_files))
-    header = ctypes.create_string_buffer(
-        struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
-    )
+    header, _ = in_memory(memory_files)
     prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.c_void_p(ctypes.addressof(header)))
