@@ -43,6 +43,7 @@ class ForkServer:
             cwd="/",
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C, or a signal to our group, is for the judge alone
         )
         theirs.close()
         self.control.settimeout(SERVER_SECONDS)

@@ -28,7 +28,7 @@ from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
 from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
-from common.semester import Semester
+from common.semester import FILES, Semester
 
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
@@ -95,7 +95,7 @@ def grade_in(
     """Grade in a sandbox, which may have served other submissions before."""
     start = time.monotonic()
     with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
-        private = (ROOT / "tests", *settings.private)
+        private = (*secret_places(), *settings.private)
         try:
             defences = sandbox.admit(packages, private)
         except GraderFault:  # once more, with a new fork server
@@ -121,8 +121,15 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
         face = DirectFace(result.assignment, packages, result.assignment.standins)
         left = run_tests(Judge(result, submission, face, settings))
         if left:
-            raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
+            reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
+            raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
     return finish(result, settings, time.monotonic() - start)
+
+
+def secret_places() -> list[Path]:
+    """What student code must never read, of all that lies here."""
+    places = (ROOT / "tests", ROOT / "solutions", *FILES)
+    return [place for place in places if place.exists()]
 
 
 def finish(result: Result, settings: Settings, seconds: float) -> Result:
@@ -265,6 +272,8 @@ def run_tests(judge: Judge) -> list[str]:
     files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
+    if code == pytest.ExitCode.INTERRUPTED:  # Ctrl-C, which pytest has caught
+        raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
     ran = {test.name for test in judge.tests if test.name in judge.result.outcomes} - judge.faults

@@ -12,7 +12,7 @@ from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
 from common.roster import read_roster
-from common.semester import FILES, read_semester
+from common.semester import read_semester
 
 
 def grade_tree(root: Path) -> None:
@@ -24,7 +24,7 @@ def grade_tree(root: Path) -> None:
     private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
     with told_if_it_fails(assignment, out):
         hide((ROOT, *private))
-        settings = Settings(semester=read_semester(), out=out, private=(*private, *FILES))
+        settings = Settings(semester=read_semester(), out=out, private=tuple(private))
         grade(assignment, take_or_note(root / "submission", assignment), settings)
 
 

@@ -152,7 +152,9 @@ def write_results(result: Result, file: Path) -> None:
     text = json.dumps(to_gradescope(result), allow_nan=False, ensure_ascii=True)
     beside = file.with_name(file.name + ".part")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
+        beside.unlink(missing_ok=True)  # of a judge that was killed
+        with beside.open("x", encoding="utf-8") as stream:  # never through a link
+            stream.write(text + "\n")
         os.replace(beside, file)
     except OSError as error:
         with suppress(OSError):

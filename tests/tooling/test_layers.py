@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,10 @@ from autograder.grading.confinement.limits import PROCESSES
 from autograder.grading.defences import Findings, defences_in_force, mechanisms
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.sandbox import Sandbox
-from common.assignment import Limits
+from common.assignment import ROOT, Limits
 from common.failures import ChildFailure
-from tests.tooling.grading_fixtures import admitted, assignment, write_package
+from tests.tooling.grading_fixtures import REFERENCE, admitted, assignment, write_package
+from tests.tooling.scratch import clean_environment
 from tests.tooling.weakened import (
     NO_DEATH_SIGNAL,
     NO_FILTER,
@@ -564,6 +566,36 @@ with admitted({{"a1_convolution": Path({str(packages["a1_convolution"])!r})}}) a
         time.sleep(0.05)
     assert not alive(server) and not alive(child)
     assert places and not any(Path(place).exists() for place in places)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_group_leaves_nothing(number):
+    """Ctrl-C on a terminal, or `timeout`, which ends the group; no traceback tells of it."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        scratch.chmod(0o711)
+        grading = subprocess.Popen(
+            [sys.executable, "-m", "autograder", "grade", "a1", REFERENCE],
+            cwd=ROOT,
+            env={**clean_environment(), "TMPDIR": name},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not [*scratch.glob("conv2gpt-*/packages/*/*.py")]:
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(grading.pid, number)
+        _, told = grading.communicate(timeout=60)
+        assert "Traceback" not in told
+        if number == signal.SIGINT:
+            assert (grading.returncode, told.strip()) == (2, "Stopped.")
+        while time.monotonic() < deadline and [*scratch.iterdir()]:
+            time.sleep(0.05)
+        assert [*scratch.iterdir()] == []
 
 
 @pytest.mark.parametrize("moment", ["make_folder", "brief_servers"])

@@ -121,6 +121,17 @@ def check_content(content):
     return content
 
 
+def test_a_result_is_never_written_through_a_link(tmp_path):
+    """Student code that could write beside the result could else choose what is overwritten."""
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "results.json.part").symlink_to(tmp_path / "precious")
+    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    write_results(result, tmp_path / "results.json")
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert json.loads((tmp_path / "results.json").read_bytes())["tests"]
+    assert not (tmp_path / "results.json.part").is_symlink()
+
+
 def test_the_schema_refuses_what_gradescope_would_not_take(tmp_path):
     file = tmp_path / "results.json"
     write_results(Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt"), file)
