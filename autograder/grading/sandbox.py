@@ -20,9 +20,9 @@ from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
 from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
-from autograder.grading.placing import compile_files, place_packages
+from autograder.grading.placing import compile_files, copy_common, place_packages
 from autograder.grading.slots import Slot, free_slot
-from common.assignment import Assignment, Forbidden, Limits
+from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
@@ -38,6 +38,7 @@ class Sandbox:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
+        self.common = ROOT / "common"
         self.packages: dict[str, str] = {}
         self.slot: Slot | None = None
         self.findings: Findings | None = None
@@ -63,6 +64,9 @@ class Sandbox:
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
+        if self.slot and not reachable_by_others(self.common):
+            self.common = self.folder / "common"
+            copy_common(self.common)
 
     def admit(
         self, packages: Mapping[str, Path], private: Iterable[Path] = ()
@@ -105,6 +109,7 @@ class Sandbox:
             libraries=[*libraries, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
+            common=str(self.common),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
         )

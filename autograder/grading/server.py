@@ -59,7 +59,7 @@ class Server:
         self.control = control
         self.guard = Guard(plan.forbidden)
         self.guard.family(plan.forbidden)  # looked for now, so that no child has to
-        self.confinement = Confinement(plan.uid is not None)
+        self.confinement = Confinement(plan)
         self.homes = homes
         self.trees = ProcessTrees()
         self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from autograder.grading.confinement import seccomp
@@ -27,14 +27,15 @@ SOME_CALLS = (
 STRANGE_ARGUMENTS = (ctypes.c_long(-1),) * 5
 MEGABYTE = 1024 * 1024
 LINGER_SECONDS = 60
+HIGHEST = 16  # folders that a way may lead up
 
 
 def probe(attempts: Attempts) -> dict[str, bool]:
     """Try each thing for real; True where the system said no."""
     refusals = {
         SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
-        FILES: all(refused(reading(path)) for path in attempts.read),
-        RESULTS: no_file_in(attempts.write_into),
+        FILES: all(refused(reading(way)) for path in attempts.read for way in ways_to(path)),
+        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path)),
         SUBMISSION: no_file_in(attempts.change),
         ELSEWHERE: no_file_in(str(folder) for folder in SHARED if folder.is_dir()),
         NETWORK: refused(connection(attempts.connect_to))
@@ -61,6 +62,18 @@ def refused(action: Callable[[], object]) -> bool:
 
 def reading(path: str) -> Callable[[], object]:
     return lambda: Path(path).open("rb").close()
+
+
+def ways_to(path: str) -> Iterator[str]:
+    """The path itself, and every way to it from a folder that is open here, up and then down."""
+    yield path
+    parts = Path(path).parts
+    for descriptor in range(DESCRIPTORS):
+        start = f"/proc/self/fd/{descriptor}"
+        if os.path.isdir(start):
+            for height in range(HIGHEST):
+                up = start + "/.." * height
+                yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
 
 
 def no_file_in(folders: Iterable[str]) -> bool:
