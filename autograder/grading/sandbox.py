@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import socket
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from autograder.grading.confinement import gpu
 from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
@@ -212,7 +212,7 @@ class Sandbox:
         stop_servers(self.servers, keep_folder=False)
         if self.slot:
             self.slot.release()
-        shutil.rmtree(self.folder, ignore_errors=True)  # if its servers were killed
+        remove_tree(self.folder)  # if its servers were killed
 
     def __enter__(self) -> "Sandbox":
         return self

@@ -7,7 +7,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import shutil
 import signal
 import socket
 import sys
@@ -38,6 +37,7 @@ from autograder.grading.confinement.namespaces import (
     become_owner,
 )
 from autograder.grading.confinement.plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from common.forbidden import Guard
 from common.seeds import seed_all
 
@@ -95,8 +95,8 @@ class Server:
                     answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
                 else:
                     answer = self.end(request["pid"])
-            except OSError as error:  # no memory or no process left, for instance
-                answer = {"error": str(error)}
+            except Exception as error:  # no memory or no process left, for instance
+                answer = {"error": str(error) or type(error).__name__}
             self.control.send(msgpack.packb(answer))
 
     def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
@@ -252,7 +252,7 @@ def main() -> None:
     with suppress(ConnectionError):
         keep = run(control)
     if not keep:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,14 @@ import msgspec
 import pytest
 
 from autograder.grading.confinement import cgroups, gpu, homes, landlock, limits, probe, seccomp
+from autograder.grading.confinement.confine import change_uid
 from autograder.grading.confinement.limits import PROCESSES
+from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.defences import Findings, defences_in_force, mechanisms
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.sandbox import Sandbox
 from common.assignment import Limits
+from common.errors import GraderFault
 from common.failures import ChildFailure
 from tests.tooling.grading_fixtures import admitted, assignment, write_package
 from tests.tooling.weakened import (
@@ -356,6 +359,59 @@ def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeyp
             assert list((made.folder / "homes").iterdir()) == []
         with IsolatedFace(made).open("1.1") as student:
             assert student.many_files(1, 1) == "done"
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 200])
+def test_deep_folders_cost_the_next_submission_nothing(tmp_path, packages, name):
+    """Without mounts of its own a home is removed file by file."""
+    deep = "import os\nfor _ in range(1200):\n"
+    deep += f"    os.mkdir({name!r})\n    os.chdir({name!r})\nos.mkdir('closed', 0)\n"
+    hostile = write_package(tmp_path / "hostile", deep + CODE)
+    with weakened(tmp_path, NO_OWN_MOUNTS), admitted(hostile) as (made, _):
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.thread() == [1]
+        assert list((made.folder / "homes").iterdir()) == []
+        made.admit(packages)
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.many_files(1, 1) == "done"
+    assert not made.folder.exists()
+
+
+def test_a_tree_is_removed_by_its_owner_and_links_lead_nowhere(tmp_path):
+    """Folders that nobody may enter, files that nobody may write to, links to what is not ours."""
+    tree, other = tmp_path / "tree", tmp_path / "other"
+    for folder in (tree / "a" / "b" / "c", other):
+        folder.mkdir(parents=True)
+        (folder / "file").touch(mode=0o400)
+    (tree / "a" / "link").symlink_to(other)
+    (tree / "link").symlink_to(other)
+    for path in (tmp_path, tree, *tree.rglob("*")):
+        os.chown(path, 61_999, 61_999, follow_symlinks=False)
+    for path in (tree / "a" / "b" / "c", tree / "a" / "b", tree / "a", tree):
+        path.chmod(0)
+    # As that user, from a folder below those that only root may enter.
+    here = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.fchdir(here)
+            change_uid(61_999)
+            remove_tree("tree")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(here)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert (other / "file").exists()
+
+
+def test_any_error_in_the_fork_server_is_told_and_does_not_end_it(tmp_path, packages):
+    failing = "homes.Homes.remove = lambda *arguments: [][0]\n"
+    with weakened(tmp_path, failing), Sandbox(assignment()) as made:
+        for _ in range(2):
+            with pytest.raises(GraderFault, match="list index out of range"):
+                made.admit(packages)
+        assert made.server.process.poll() is None
 
 
 def test_without_landlock_files_left_elsewhere_are_swept_away(tmp_path, packages):
