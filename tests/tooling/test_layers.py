@@ -95,6 +95,10 @@ def read(path):
     return attempt(lambda: open(path, "rb").close())
 
 
+def set_mode(path, mode):
+    return attempt(os.chmod, path, mode)
+
+
 def use(device):
     return attempt(lambda: open(device, "r+b").close())
 
@@ -335,6 +339,30 @@ def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
     with admitted(packages) as (made, _), IsolatedFace(made).open("1.1") as student:
         assert student.write("note") == student.write("/dev/null") == "done"
         assert student.write(str(made.folder / "homes" / "note")) == "EACCES"
+
+
+def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
+    packages, tmp_path, monkeypatch
+):
+    """Landlock leaves that to whoever owns the files, which is then the child too."""
+    monkeypatch.setattr("autograder.grading.sandbox.free_slot", lambda folder: None)
+    with admitted(packages, [tmp_path]) as (made, defences):
+        assert all(defence.holds for defence in defences if defence.floor)
+        with IsolatedFace(made).open("1.1") as student:
+            for name in seccomp.ATTRIBUTES:
+                assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name
+            assert student.set_mode(str(tmp_path), 0o777) == "EPERM"
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    with weakened(tmp_path, NO_FILTER), admitted(packages, [tmp_path]) as (made, defences):
+        assert said(defences)["results can't be written"] == "not protected"
+        assert said(defences)["the submission can't be changed"] == "not protected"
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.set_mode(str(tmp_path), 0o777) == "done"
+
+
+def test_with_a_uid_of_its_own_a_child_changes_its_own_files_alone(student, tmp_path):
+    assert student.write("note") == student.set_mode("note", 0o640) == "done"
+    assert student.set_mode(str(tmp_path), 0o777) in ("EPERM", "EACCES")
 
 
 def test_all_files_together_are_bounded(sandbox):

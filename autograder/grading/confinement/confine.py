@@ -58,7 +58,7 @@ class Confinement:
         What can be made before a child is forked is made here: it costs each child less.
         """
         if self.has_filter:
-            seccomp.in_memory(plan.limits.gpu)
+            seccomp.in_memory(plan.limits.gpu, plan.uid is not None)
         if not self.has_landlock:
             return None
         # Rules are for the folders around packages and homes: these stay, what is in them doesn't.
@@ -100,7 +100,7 @@ class Confinement:
                 landlock.enter(landlock.writable_only(places))
         if self.has_filter:
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
-                seccomp.restrict(memory_files=limits.gpu)
+                seccomp.restrict(limits.gpu, plan.uid is not None)
 
 
 def set_environment(wanted: Mapping[str, str]) -> None:

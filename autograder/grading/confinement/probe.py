@@ -5,6 +5,7 @@ import errno
 import mmap
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -35,8 +36,9 @@ def probe(attempts: Attempts) -> dict[str, bool]:
     refusals = {
         SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
         FILES: all(refused(reading(way)) for path in attempts.read for way in ways_to(path)),
-        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path)),
-        SUBMISSION: no_file_in(attempts.change),
+        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path))
+        and no_mode_of(attempts.write_into),
+        SUBMISSION: no_file_in(attempts.change) and no_mode_of(attempts.change),
         ELSEWHERE: no_file_in(str(folder) for folder in SHARED if folder.is_dir()),
         NETWORK: refused(connection(attempts.connect_to))
         and refused(conversation(attempts.abstract)),
@@ -88,6 +90,15 @@ def no_file_in(folders: Iterable[str]) -> bool:
 
     name = f"conv2gpt-{os.urandom(8).hex()}"
     return all(refused(touch(Path(folder) / name)) for folder in folders)
+
+
+def no_mode_of(folders: Iterable[str]) -> bool:
+    """Whether the mode of none of the folders can be set, even to what it is."""
+
+    def set_mode(folder: str) -> Callable[[], object]:
+        return lambda: os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode))
+
+    return all(refused(set_mode(folder)) for folder in folders)
 
 
 def connection(port: int) -> Callable[[], object]:
