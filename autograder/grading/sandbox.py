@@ -53,13 +53,15 @@ class Sandbox:
     def make_folder(self) -> None:
         """Make the folder in which all happens, and choose the uid that it happens under."""
         self.folder.mkdir(mode=0o700)
-        self.folder.chmod(0o711)
         for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
             (self.folder / name).mkdir()
             (self.folder / name).chmod(mode)  # whatever the umask is
         (self.folder / "private" / "secret").touch(mode=0o600)
         self.slot = free_slot(self.folder / "private")
-        if self.slot and not reachable_by_others(self.folder):
+        if self.slot:  # whose group children have: those of other graders can't enter
+            os.chown(self.folder, -1, self.slot.uid)
+            self.folder.chmod(0o710)
+        if self.slot and not reachable_by_others(self.folder.parent):
             raise CourseError(
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."

@@ -332,6 +332,22 @@ def test_the_submission_cannot_be_changed(student, sandbox):
         assert student.write(str(path)) == "EACCES"
 
 
+def test_without_landlock_a_child_reads_its_own_submission_and_not_that_of_another_grader(
+    tmp_path, packages
+):
+    with (
+        weakened(tmp_path, NO_LANDLOCK),
+        admitted(packages) as (made, _),
+        admitted(packages) as (other, _),
+        IsolatedFace(made).open("1.1") as student,
+    ):
+        file = Path(made.packages["a1_convolution"]) / "convolution.py"
+        assert student.read(str(file)) == "done"
+        file = Path(other.packages["a1_convolution"]) / "convolution.py"
+        assert file.is_file()
+        assert student.read(str(file)) == "EACCES"
+
+
 def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
     packages, monkeypatch
 ):
