@@ -116,6 +116,20 @@ def many_files(count, megabytes):
     return result
 
 
+def many_nameless_files(count, megabytes):
+    kept = []
+
+    def fill():
+        for _ in range(count):
+            kept.append(open("file", "wb", buffering=0))
+            os.unlink("file")
+            for _ in range(megabytes):
+                kept[-1].write(bytes(2**20))
+    result = attempt(fill)
+    time.sleep(1)
+    return result
+
+
 def many_names(count):
     return attempt(lambda: [open(f"empty-{n}", "w").close() for n in range(count)])
 
@@ -392,7 +406,7 @@ def test_all_files_together_are_bounded(sandbox):
 def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeypatch):
     monkeypatch.setattr(homes, "HOME_FILES", 100)
     with weakened(tmp_path, NO_OWN_MOUNTS), admitted(packages) as (made, defences):
-        assert said(defences)["disk"] == "32 MB, watched"
+        assert said(defences)["disk"] == "not protected"
         for deed, *numbers in (("many_files", 4, 10), ("many_names", 200)):
             with (
                 IsolatedFace(made).open("1.1") as student,
@@ -403,6 +417,12 @@ def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeyp
             assert list((made.folder / "homes").iterdir()) == []
         with IsolatedFace(made).open("1.1") as student:
             assert student.many_files(1, 1) == "done"
+        with IsolatedFace(made).open("1.1") as student:  # why it counts for nothing
+            assert student.many_nameless_files(4, 10) == "done"
+
+
+def test_files_without_a_name_are_bounded_too(student):
+    assert student.many_nameless_files(4, 10) == "ENOSPC"
 
 
 @pytest.mark.parametrize("name", ["d", "d" * 200])

@@ -30,7 +30,7 @@ def found():
 
 
 def late():
-    import common.plots, late_library
+    import common.roster, late_library
     return late_library.NUMBER
 """
 SCRIPT = """
