@@ -14,7 +14,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.grading.confinement import cgroups, gpu, homes, landlock, limits, probe, seccomp
+from autograder.grading.confinement import (
+    cgroups,
+    gpu,
+    homes,
+    landlock,
+    limits,
+    namespaces,
+    probe,
+    seccomp,
+)
 from autograder.grading.confinement.confine import change_uid
 from autograder.grading.confinement.limits import PROCESSES
 from autograder.grading.confinement.removal import remove_tree
@@ -653,6 +662,29 @@ def test_a_fork_server_that_is_killed_takes_its_child_along(tmp_path, packages, 
             assert alive(child) == bool(patches)
         if patches:
             os.kill(child, signal.SIGKILL)
+
+
+def test_who_may_leave_the_first_pid_namespace_and_not_return_forks_without_one():
+    """As when a TA grades without root, where user namespaces are allowed."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            change_uid(65_534)
+            namespaces.become_owner()
+            trees = namespaces.ProcessTrees()
+            for _ in range(3):
+                child = trees.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+                os.write(writing, b"x")
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
+    os.close(writing)
+    assert os.read(reading, 9) == b"xxx"
+    os.close(reading)
 
 
 def test_a_child_cannot_choose_to_outlive_the_fork_server(student):
