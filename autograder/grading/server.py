@@ -248,6 +248,7 @@ def main() -> None:
     A judge that was killed, or has no memory left, couldn't.
     """
     control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    del sys.argv[1:], sys.orig_argv[1:]  # children need not know them
     keep = False
     with suppress(ConnectionError):
         keep = run(control)

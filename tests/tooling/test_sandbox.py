@@ -78,6 +78,10 @@ def me():
     return os.getresuid(), os.getresgid(), os.getgroups(), os.getcwd(), dict(os.environ)
 
 
+def arguments():
+    return sys.argv, sys.orig_argv
+
+
 def descriptors():
     found = {}
     for number in range(256):
@@ -218,6 +222,11 @@ def test_it_is_another_user_in_a_clean_place(student, sandbox):
         *("PYTHONDONTWRITEBYTECODE", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
     }
     assert student.become_root() == ["PermissionError"] * 3
+
+
+def test_what_the_fork_server_was_told_is_not_for_children(student):
+    ours, original = student.arguments()
+    assert len(ours) == len(original) == 1
 
 
 def test_only_the_channel_and_ways_to_libraries_are_open(student):
