@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import socket
 import tempfile
 import threading
@@ -17,12 +16,13 @@ from autograder.grading.confinement import gpu
 from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
-from autograder.grading.placing import compile_files, place_packages
+from autograder.grading.placing import compile_files, copy_common, place_packages
 from autograder.grading.slots import Slot, free_slot
-from common.assignment import Assignment, Forbidden, Limits
+from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
@@ -38,6 +38,7 @@ class Sandbox:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
+        self.common = ROOT / "common"
         self.packages: dict[str, str] = {}
         self.slot: Slot | None = None
         self.findings: Findings | None = None
@@ -52,17 +53,22 @@ class Sandbox:
     def make_folder(self) -> None:
         """Make the folder in which all happens, and choose the uid that it happens under."""
         self.folder.mkdir(mode=0o700)
-        self.folder.chmod(0o711)
         for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
             (self.folder / name).mkdir()
             (self.folder / name).chmod(mode)  # whatever the umask is
         (self.folder / "private" / "secret").touch(mode=0o600)
         self.slot = free_slot(self.folder / "private")
-        if self.slot and not reachable_by_others(self.folder):
+        if self.slot:  # whose group children have: those of other graders can't enter
+            os.chown(self.folder, -1, self.slot.uid)
+            self.folder.chmod(0o710)
+        if self.slot and not reachable_by_others(self.folder.parent):
             raise CourseError(
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
+        if self.slot and not reachable_by_others(self.common):
+            self.common = self.folder / "common"
+            copy_common(self.common)
 
     def admit(
         self, packages: Mapping[str, Path], private: Iterable[Path] = ()
@@ -105,6 +111,7 @@ class Sandbox:
             libraries=[*libraries, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
+            common=str(self.common),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
         )
@@ -207,7 +214,7 @@ class Sandbox:
         stop_servers(self.servers, keep_folder=False)
         if self.slot:
             self.slot.release()
-        shutil.rmtree(self.folder, ignore_errors=True)  # if its servers were killed
+        remove_tree(self.folder)  # if its servers were killed
 
     def __enter__(self) -> "Sandbox":
         return self

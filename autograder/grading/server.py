@@ -7,7 +7,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import shutil
 import signal
 import socket
 import sys
@@ -38,6 +37,7 @@ from autograder.grading.confinement.namespaces import (
     become_owner,
 )
 from autograder.grading.confinement.plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from common.forbidden import Guard
 from common.seeds import seed_all
 
@@ -59,7 +59,7 @@ class Server:
         self.control = control
         self.guard = Guard(plan.forbidden)
         self.guard.family(plan.forbidden)  # looked for now, so that no child has to
-        self.confinement = Confinement(plan.uid is not None)
+        self.confinement = Confinement(plan)
         self.homes = homes
         self.trees = ProcessTrees()
         self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
@@ -95,8 +95,8 @@ class Server:
                     answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
                 else:
                     answer = self.end(request["pid"])
-            except OSError as error:  # no memory or no process left, for instance
-                answer = {"error": str(error)}
+            except Exception as error:  # no memory or no process left, for instance
+                answer = {"error": str(error) or type(error).__name__}
             self.control.send(msgpack.packb(answer))
 
     def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
@@ -248,11 +248,12 @@ def main() -> None:
     A judge that was killed, or has no memory left, couldn't.
     """
     control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    del sys.argv[1:], sys.orig_argv[1:]  # children need not know them
     keep = False
     with suppress(ConnectionError):
         keep = run(control)
     if not keep:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 if __name__ == "__main__":

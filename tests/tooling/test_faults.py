@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 
@@ -93,7 +92,7 @@ def test_a_judge_without_memory_leaves_no_folder(restarting, monkeypatch):
         monkeypatch.setattr(subprocess, "Popen", lack_of_memory)
         with pytest.raises(MemoryError):
             sandbox.restart()
-    monkeypatch.setattr(shutil, "rmtree", lack_of_memory)
+    monkeypatch.setattr("autograder.grading.sandbox.remove_tree", lack_of_memory)
     with pytest.raises(MemoryError):
         sandbox.close()
     assert not sandbox.folder.exists()
