@@ -1,10 +1,15 @@
 """The comparison with other graders is fair: right code gets all there, and a mere stub nothing."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 from autograder.benchmarks import hostile
 from autograder.benchmarks.elsewhere.graders import TESTS, GradescopeUtils, Harm, Otter
-from autograder.proving.hostile.corpus import read_corpus
+from autograder.proving.hostile.corpus import LEAK, read_corpus
+from autograder.proving.hostile.gradings import Outcome
+from autograder.proving.hostile.lane import Graded
 
 RIGHT = """
 import numpy as np
@@ -52,3 +57,26 @@ def test_what_an_attack_gets_is_told_apart():
 def test_a_grader_that_is_not_installed_is_not_run_and_says_so(tmp_path):
     assert hostile.otter_python(tmp_path) is None
     assert Otter(None).missing() == "not run: otter-grader is not installed"
+
+
+@pytest.mark.parametrize(
+    ("visibility", "said", "secret"),
+    [
+        ("after_published", f"{LEAK} 3, 4", True),
+        ("after_published", "It is wrong.", False),
+        ("visible", f"{LEAK} 3, 4", False),  # what public tests hand in is no secret
+        ("visible", "canary-hidden-1", True),
+    ],
+)
+def test_a_hidden_input_that_this_grader_shows_counts_as_elsewhere(visibility, said, secret):
+    test = {
+        "extra_data": {"test": "test_x"},
+        "score": 0,
+        "output": said,
+        "visibility": visibility,
+    }
+    content = {"tests": [test], "extra_data": {"finished": True}}
+    graded = Graded(json.dumps(content).encode(), "", 1.0, None, [], [], [])
+    lane = SimpleNamespace(roster=[], canaries={"hidden": "canary-hidden-1"})
+    entry = next(entry for entry in read_corpus() if entry.name == "showing/returned")
+    assert hostile.harm(entry, Outcome(graded, graded, lane)) == Harm(secret=secret)
