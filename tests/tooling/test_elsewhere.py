@@ -4,9 +4,11 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from autograder.benchmarks import hostile
 from autograder.benchmarks.elsewhere.graders import TESTS, GradescopeUtils, Harm, Otter
+from autograder.commands import bench
 from autograder.proving.hostile.corpus import LEAK, read_corpus
 from autograder.proving.hostile.gradings import Outcome
 from autograder.proving.hostile.lane import Graded
@@ -80,3 +82,15 @@ def test_a_hidden_input_that_this_grader_shows_counts_as_elsewhere(visibility, s
     lane = SimpleNamespace(roster=[], canaries={"hidden": "canary-hidden-1"})
     entry = next(entry for entry in read_corpus() if entry.name == "showing/returned")
     assert hostile.harm(entry, Outcome(graded, graded, lane)) == Harm(secret=secret)
+
+
+@pytest.mark.parametrize("harm", [Harm(), Harm(points=1)], ids=str)
+def test_whatever_of_the_corpus_gets_something_fails_the_benchmark(harm, monkeypatch):
+    here = {entry.name: Harm() for entry in read_corpus()}
+    name = next(entry.name for entry in read_corpus() if not entry.elsewhere)
+    monkeypatch.setattr(bench, "all_rows", lambda: iter(()))
+    monkeypatch.setattr(hostile, "corpus_here", lambda: ({**here, name: harm}, 1.0))
+    monkeypatch.setattr(hostile, "harms_elsewhere", lambda grader, chosen: {})
+    done = CliRunner().invoke(bench.bench)
+    assert done.exit_code == bool(harm), done.output
+    assert (name in done.output) == bool(harm)
