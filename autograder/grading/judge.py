@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,7 @@ from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_o
 from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
 from common.semester import FILES, Semester
+from common.submitted import missing
 
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
@@ -231,9 +232,18 @@ class Judge:
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
         if item.name not in self.failures:
-            told = add_hint(explain(error), error, self.hints, item.name)
+            told = add_hint(self.explain(error), error, self.hints, item.name)
             self.failures[item.name] = told
             self.evidence[item.name] = evidence_of(error)
+
+    def explain(self, error: BaseException) -> Explanation:
+        """What a student reads; of a file that is not there, why it was not taken."""
+        told = explain(error)
+        for file, reason in self.submission.reasons.items():
+            if told.sentence == missing(file).explanation.sentence:
+                help = told.help if reason.startswith(told.sentence) else ""
+                return replace(told, sentence=reason, help=help)
+        return told
 
     def record(self, name: str) -> None:
         """Note how a test ended, and save it at once. A skipped test has not passed."""

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from autograder.grading import judge
+from autograder.grading import judge, ongradescope
 from autograder.grading.channel import readable
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.results import clean
@@ -17,6 +17,7 @@ from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
 from common.hints import Hints
 from common.relations import relation
+from common.semester import FILES
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission
 
 CODE = submission(REFERENCE.read_bytes())
@@ -157,9 +158,17 @@ def test_a_damaged_hint_file_costs_no_grade(tmp_path):
     assert Hints([tmp_path / "public.hints"]).hints == {}
 
 
-def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read():
-    text = (ROOT / "autograder" / "grading" / "ongradescope.py").read_text("utf-8")
-    assert "private=(*private, *FILES)" in text
+def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ongradescope, "load_all", lambda: [assignment()])
+    monkeypatch.setattr(ongradescope, "hide", lambda paths: None)
+    monkeypatch.setattr(ongradescope, "read_semester", lambda: SEMESTER)
+    monkeypatch.setattr(ongradescope, "grade", lambda *given: asked.append(given[-1].private))
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission_metadata.json").touch()
+    ongradescope.grade_tree(tmp_path)
+    names = ("submission", "results", "submission_metadata.json")
+    assert {*FILES, *(tmp_path / name for name in names)} <= set(*asked)
 
 
 def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):
