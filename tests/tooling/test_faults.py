@@ -17,7 +17,6 @@ from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
 from common.hints import Hints
 from common.relations import relation
-from common.semester import FILES
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission
 
 CODE = submission(REFERENCE.read_bytes())
@@ -158,7 +157,21 @@ def test_a_damaged_hint_file_costs_no_grade(tmp_path):
     assert Hints([tmp_path / "public.hints"]).hints == {}
 
 
-def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read(tmp_path, monkeypatch):
+def test_children_must_not_read_tests_solutions_and_the_salt(sandbox, tmp_path, monkeypatch):
+    (tmp_path / "semester").touch()
+    monkeypatch.setattr(judge, "FILES", (tmp_path / "semester", tmp_path / "absent"))
+    admit, asked = sandbox.admit, []
+
+    def listen(packages, private):
+        asked.extend(private)
+        return admit(packages, private)
+
+    monkeypatch.setattr(sandbox, "admit", listen)
+    grade(sandbox)
+    assert asked == [ROOT / "tests", ROOT / "solutions", tmp_path / "semester"]
+
+
+def test_on_gradescope_children_must_not_reach_results_and_metadata(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(ongradescope, "load_all", lambda: [assignment()])
     monkeypatch.setattr(ongradescope, "hide", lambda paths: None)
@@ -168,7 +181,7 @@ def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read(tmp
     (tmp_path / "submission_metadata.json").touch()
     ongradescope.grade_tree(tmp_path)
     names = ("submission", "results", "submission_metadata.json")
-    assert {*FILES, *(tmp_path / name for name in names)} <= set(*asked)
+    assert {tmp_path / name for name in names} == set(*asked)
 
 
 def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):
