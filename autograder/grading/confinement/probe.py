@@ -9,6 +9,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.confinement import seccomp
@@ -28,7 +29,6 @@ SOME_CALLS = (
 STRANGE_ARGUMENTS = (ctypes.c_long(-1),) * 5
 MEGABYTE = 1024 * 1024
 LINGER_SECONDS = 60
-HIGHEST = 16  # folders that a way may lead up
 
 
 def probe(attempts: Attempts) -> dict[str, bool]:
@@ -71,11 +71,17 @@ def ways_to(path: str) -> Iterator[str]:
     yield path
     parts = Path(path).parts
     for descriptor in range(DESCRIPTORS):
-        start = f"/proc/self/fd/{descriptor}"
-        if os.path.isdir(start):
-            for height in range(HIGHEST):
-                up = start + "/.." * height
-                yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
+        for up in upwards(f"/proc/self/fd/{descriptor}/."):
+            yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
+
+
+def upwards(way: str) -> Iterator[str]:
+    """A way to a folder, and the ways to those above it, as far as they lead."""
+    below = None
+    with suppress(OSError):  # it is no folder, or one that can't be entered
+        while (here := os.stat(way)) != below:
+            yield way
+            way, below = f"{way}/..", here
 
 
 def no_file_in(folders: Iterable[str]) -> bool:
