@@ -331,3 +331,13 @@ def test_a_public_test_does_show_it(leaked, deed):
     text = outcome(leaked[0], f"test_{deed}_shown").text()
     digits = "".join(c if c.isdigit() else " " for c in text).split()
     assert max(map(len, digits)) >= 9
+
+
+def test_the_time_that_students_see_is_that_of_public_tests():
+    tests = read_roster(ROOT / "tests" / "a1_convolution")
+    outcomes = {
+        test.name: Outcome(test, False, seconds=100.0 if test.hidden else 0.5) for test in tests
+    }
+    result = Result(assignment(), tests, "salt", outcomes, seconds=12_345.0)
+    public = sum(not test.hidden for test in tests)
+    assert to_gradescope(result)["execution_time"] == round(0.5 * public)
