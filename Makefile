@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-TOOLING = $(RUN) -m pytest -rfs -o python_files='test_*.py'
+TOOLING = $(RUN) -m pytest -rfs --durations=20 -o python_files='test_*.py'
 A ?=
 SUBMISSION ?=
 OUT ?=

@@ -72,7 +72,8 @@ def run() -> None:
         click.echo(error.format_message(), err=True)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "python -m autograder"
-        click.echo(f"{error.format_message()} `{command} --help` says more.", err=True)
+        message = error.format_message().rstrip(".")
+        click.echo(f"{message}. `{command} --help` says more.", err=True)
     except CourseError as error:
         click.echo(str(error), err=True)
     except click.Abort:

@@ -13,7 +13,14 @@ from common.removal import operators_of, refusing, remove
 
 # What a function is written on, where that has a name of its own which does the same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
-BENEATH = {"numpy.correlate": CORRELATIONS, "numpy.convolve": CORRELATIONS}
+BENEATH = {
+    "numpy.correlate": CORRELATIONS,
+    "numpy.convolve": CORRELATIONS,
+    "torch.nn.attention.flex_attention.flex_attention": (
+        "torch._higher_order_ops.flex_attention.math_attention",
+    ),
+    "torch.onnx.ops.attention": ("torch.onnx.ops._impl.attention_23",),
+}
 
 
 class Guard:

@@ -31,6 +31,8 @@ KEYS = (
     *("NestedTensorCPU", "AutogradNestedTensor", "QuantizedCPU", "SparseCPU", "MkldnnCPU"),
     *("Batched", "FuncTorchBatched", "FuncTorchDynamicLayerFrontMode", "Functionalize"),
 )
+# Where objects that stand for a function keep it: NumPy's dispatchers, PyTorch's custom operators.
+WITHIN = ("_implementation", "_init_fn")
 BODY = """
 def refuse(*args, **kwargs):
     from common.failures import ForbiddenCall
@@ -56,7 +58,8 @@ def remove(original: Any, operators: list[str], text: str) -> None:
     """Let a function, a class or an operator do nothing but refuse, with that text."""
     if operators:
         replace_kernels(operators, text)
-    implementation = getattr(original, "_implementation", original)  # of NumPy's dispatchers
+    kept = (getattr(original, name) for name in WITHIN if hasattr(original, name))
+    implementation = next(kept, original)
     if isinstance(original, type):
         for method in vars(original).values():
             if isinstance(method, FunctionType):

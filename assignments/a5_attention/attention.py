@@ -18,7 +18,7 @@ Conventions of this file
 
 torch.softmax is allowed: you have written your own. What a row with nothing to look at makes of it
 is yours to see to. Not allowed: F.scaled_dot_product_attention, nn.MultiheadAttention,
-F.multi_head_attention_forward.
+F.multi_head_attention_forward, flex_attention, torch.onnx.ops.attention.
 """
 
 import math

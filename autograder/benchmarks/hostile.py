@@ -22,6 +22,7 @@ from autograder.packaging.build import DIST
 from autograder.proving.hostile.corpus import BOAST, Entry, read_corpus
 from autograder.proving.hostile.gradings import Gradings, Outcome
 from common.benchmark import Row
+from common.errors import CourseError
 
 OTTER = "otter-grader[grading]==7.0.0"
 OTTER_VENV = DIST / "otter-venv"
@@ -46,6 +47,8 @@ def otter_python(given: Path | None = None) -> Path | None:
         python = place / "bin" / "python"
         if python.is_file() and otter_version(python):
             return python
+    if given:
+        raise CourseError(f"There is no environment with otter-grader at {given}.")
     return None
 
 
@@ -80,7 +83,7 @@ def harm(entry: Entry, outcome: Outcome) -> Harm:
     text = graded.results.decode()
     return Harm(
         points=sum(points[name] for name in graded.passed - entry.earned_tests),
-        secret=any(word in text for word in outcome.lane.canaries.values()),
+        secret=bool(outcome.secrets_shown),
         deed=BOAST in text,
         lost=not graded.content["extra_data"]["finished"],
         left=bool(graded.survivors or graded.strays or graded.changes),

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.benchmarks import batch, hostile, machinery, protection
+from autograder.commands.progress import status_line
 from common.assignment import ROOT, load_all
 from common.benchmark import NotMeasured, Row
 
 
 @click.command()
 def bench() -> None:
-    """Measure what must be fast; exit code 1 if a bar is missed."""
+    """Measure what must be fast; exit code 1 if a bar is missed or a hostile one gets something."""
     console = Console()
     table = Table(title="make bench: best times on one thread, measured alternately")
     for column in ("what", "yardstick"):
@@ -24,9 +25,10 @@ def bench() -> None:
     for column in ("ours", "yardstick", "ratio", "bar", ""):
         table.add_column(column, justify="right")
     missed, left_out = 0, []
-    with console.status("measuring") as status:
+    with status_line(console) as say:
+        say("measuring")
         for row in all_rows():
-            status.update(f"measured: {row.name}")
+            say(f"measured: {row.name}")
             if isinstance(row, NotMeasured):
                 left_out.append(row)
                 continue
@@ -46,7 +48,10 @@ def bench() -> None:
         if not batch.has_ray():
             console.print("Ray is not installed, so grading by it was not measured.")
         here, _ = hostile.corpus_here()  # graded for its row
-        harms = print_comparison(console, hostile.otter_python(), status.update, here)
+        print_comparison(console, hostile.otter_python(), say, here)
+    harms = {name: harm for name, harm in here.items() if harm}
+    for name, harm in harms.items():
+        console.print(f"[red]{name}[/] gets something from this grader: {harm}")
     sys.exit(1 if missed or harms else 0)
 
 
@@ -57,11 +62,11 @@ def bench() -> None:
 def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None:
     """Hand hostile submissions to other graders and to this one, which must give them nothing."""
     console = Console()
-    with console.status("") as status:
+    with status_line(console) as say:
         if install_otter:
-            status.update("installing otter-grader into dist/")
+            say("installing otter-grader into dist/")
             otter = hostile.install_otter()
-        harms = print_comparison(console, hostile.otter_python(otter), status.update, each=each)
+        harms = print_comparison(console, hostile.otter_python(otter), say, each=each)
     sys.exit(1 if harms else 0)
 
 

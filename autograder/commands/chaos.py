@@ -10,13 +10,20 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from autograder.commands.progress import status_line
 from autograder.proving.chaos.run import Chaos, Report, lasting_harm
 
 SHOWN = 60
 
 
 @click.command()
-@click.option("--faults", default=200, show_default=True, help="How many to let strike.")
+@click.option(
+    "--faults",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="How many to let strike.",
+)
 @click.option("--seed", default=1, show_default=True, help="Decides which strikes when.")
 def chaos(faults: int, seed: int) -> None:
     """Let faults strike gradings; exit code 1 unless every result stays whole and honest."""
@@ -24,8 +31,9 @@ def chaos(faults: int, seed: int) -> None:
     start = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-") as folder,
-        console.status("grading without a fault") as status,
+        status_line(console) as say,
     ):
+        say("grading without a fault")
         Path(folder).chmod(0o711)
         made = Chaos(Path(folder), seed)
         if not made.own_disks:
@@ -34,7 +42,7 @@ def chaos(faults: int, seed: int) -> None:
 
         def note(report: Report) -> None:
             done.append(report)
-            status.update(f"{len(done)} of {faults} faults")
+            say(f"{len(done)} of {faults} faults")
 
         reports = made.strike(faults, note)
         wrong = [(report, text) for report in reports for text in report.complaints]

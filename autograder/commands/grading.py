@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from autograder.commands.progress import progress_bar
 from autograder.grading.intake import take
 from autograder.grading.judge import Settings, with_gpu
 from autograder.grading.judge import grade as grade_submission
 from autograder.grading.ongradescope import grade_tree
 from autograder.grading.report import print_result
+from autograder.grading.results import Outcome
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
@@ -19,8 +20,18 @@ from common.semester import read_semester
 
 def writable(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
     """Refuse a result file that could not be written, before any work is done for it."""
-    if out and (out.is_dir() or not out.parent.is_dir()):
-        reason = "it is a folder" if out.is_dir() else f"there is no folder {out.parent}"
+    if out is None:
+        return None
+    reason = ""
+    if out.is_dir():
+        reason = "it is a folder"
+    elif out.exists() and not out.is_file():
+        reason = "it is no ordinary file"  # a device would be replaced by a file
+    elif out.parent.exists() and not out.parent.is_dir():
+        reason = f"{out.parent} is not a folder"
+    elif not out.parent.is_dir():
+        reason = f"there is no folder {out.parent}"
+    if reason:
         raise CourseError(f"{out} can't be written: {reason}.")
     return out
 
@@ -34,27 +45,36 @@ OUT = click.Path(path_type=Path)
 @click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
 @click.option("--direct", is_flag=True, help="Without isolation, for debugging. Says so.")
 @click.option("--gpu", is_flag=True, help="Run the tests that need a GPU, too.")
-@click.option("--unsafe", is_flag=True, help="Grade even where the machine can't protect us.")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="Grade even where student code could read hidden tests or change its result.",
+)
 def grade(
     assignment: str, path: Path, out: Path | None, direct: bool, gpu: bool, unsafe: bool
 ) -> None:
-    """Grade one submission: a folder, a zip or a file."""
+    """Grade one submission to an assignment (a1 to a7): a folder, a zip or a file."""
     chosen = load_assignment(assignment)
     if gpu:
         with_gpu(chosen)  # an error here and now, where there is none
     submission = take(path, chosen)
     console = Console()
     count = len(read_roster(ROOT / "tests" / chosen.name))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task(f"grading {chosen.short}", total=count)
+    done: list[Outcome] = []
+    with progress_bar(console, f"grading {chosen.short}") as show:
+
+        def note(outcome: Outcome) -> None:
+            done.append(outcome)
+            show(len(done), count)
+
         settings = Settings(
             semester=read_semester(),
             out=out,
             direct=direct,
             unsafe=unsafe,
+            private=(out.parent.resolve(),) if out else (),
+            on_test=note,
             gpu=gpu,
-            on_test=lambda outcome: progress.advance(bar),
         )
         result = grade_submission(chosen, submission, settings)
     print_result(result, console)

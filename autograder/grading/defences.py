@@ -84,7 +84,6 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
     memory = ["for all its processes" if MEMORY in had.cgroups else "for each process"]
     count = [f"{PROCESSES} by uid"]
     count += ["cgroup"] if PIDS in had.cgroups else []
-    disk = f"{HOME_BYTES // 2**20} MB" + ("" if had.homes_in_memory else ", watched")
     elsewhere = refused[probe.ELSEWHERE]
     known: dict[str, tuple[bool, list[str]]] = {
         FILES: (refused[probe.FILES], user + rules),
@@ -96,7 +95,8 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
         "the grader can't be signalled": (refused[probe.SIGNALS], user + tree + rules * (abi >= 6)),
         "nothing outlives a test": (found.nothing_survived, tree or ["sweep"]),
         "no files elsewhere": (elsewhere or bool(user), rules if elsewhere else ["sweep"]),
-        "disk": (refused[probe.DISK] or not had.homes_in_memory, [disk]),
+        # A home that is only watched doesn't count: open files without a name are not seen there.
+        "disk": (refused[probe.DISK] and had.homes_in_memory, [f"{HOME_BYTES // 2**20} MB"]),
         "memory": (refused[probe.MEMORY], [f"{limits.memory_mb} MB", *memory]),
         "processes": (refused[probe.PROCESS_COUNT], count),
     }

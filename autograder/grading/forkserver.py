@@ -44,6 +44,7 @@ class ForkServer:
             cwd="/",
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C, or a signal to our group, is for the judge alone
         )
         theirs.close()
         self.control.settimeout(SERVER_SECONDS)
@@ -82,10 +83,10 @@ class ForkServer:
             raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
         return answer
 
-    def stop(self) -> None:
-        """End it, and with it what it has started."""
+    def stop(self, keep_folder: bool) -> None:
+        """End it, and with it what it has started; unless told otherwise, it removes the folder."""
         with suppress(OSError):  # it may be gone
-            self.control.send(msgpack.packb({"do": "stop"}))
+            self.control.send(msgpack.packb({"do": "stop", "keep": keep_folder}))
         self.control.close()
         try:
             self.process.wait(timeout=5)

@@ -17,6 +17,8 @@ MAX_ENTRIES = 20_000
 MAX_DEPTH = 50  # of folders within folders
 # Python unpacks these bit by bit; of the other methods, a few bytes may become gigabytes at once.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+NAMES_SHOWN = 5  # of what was found where a file is missing
+ZIP_INSIDE = "There is a zip inside: submit its files, not the zip."
 
 
 @dataclass
@@ -25,6 +27,12 @@ class Submission:
 
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)  # why a file was not taken, by name
+
+    def refuse(self, file: str, reason: str) -> None:
+        """Note why a file is not taken."""
+        self.notes.append(reason)
+        self.reasons[file] = reason
 
     def write_to(self, folder: Path) -> Path:
         """Lay the code out in a folder. Artifacts stay here: tests read them, the code doesn't."""
@@ -52,7 +60,8 @@ def take_zip(path: Path, assignment: Assignment) -> Submission:
         with zipfile.ZipFile(path) as archive:
             return collect(assignment, ZipSource(archive))
     except Exception:  # a damaged, encrypted or exotic zip may raise nearly anything
-        return Submission(notes=[f"{path.name} is not a readable zip file."])
+        reason = f"{in_words(path.name)} is not a readable zip file."
+        return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
 def take_file(path: Path, assignment: Assignment) -> Submission:
@@ -129,7 +138,7 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
     """Find each file of the assignment by its name, the one nearest to the top."""
     limits = limits_of(assignment)
     found: dict[str, list[str]] = {name: [] for name in limits}
-    submission = Submission()
+    submission, others = Submission(), []
     for count, (name, plain) in enumerate(source.names()):
         if count >= MAX_ENTRIES:
             submission.notes.append(f"Only the first {MAX_ENTRIES} files were looked at.")
@@ -138,18 +147,39 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
         if last in found and plain:
             found[last].append(name)
         elif last in found:
-            submission.notes.append(f"{in_words(name)} is no ordinary file: not taken.")
+            submission.refuse(last, f"{in_words(name)} is no ordinary file: not taken.")
+        elif not last.startswith("."):
+            others.append(name)
     for file, places in found.items():
         nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]
         if len(nearest) == 2 and nearest[0].count("/") == nearest[1].count("/"):
-            submission.notes.append(
+            submission.refuse(
+                file,
                 f"{file} is there twice ({in_words(nearest[0])} and {in_words(nearest[1])}), "
                 "so it can't be told "
-                "which one to grade. Submit one."
+                "which one to grade. Submit one.",
             )
         elif nearest:
             take_member(submission, source, file, nearest[0], limits[file])
+    note_missing(submission, assignment, others)
     return submission
+
+
+def note_missing(submission: Submission, assignment: Assignment, others: list[str]) -> None:
+    """Say of each file that is nowhere what was found in its place."""
+    seen = submission.files.keys() | submission.reasons.keys()
+    missing = [file for file in assignment.files if file not in seen]
+    found = ""
+    if any(name.lower().endswith(".zip") for name in others):
+        found = f" {ZIP_INSIDE}"
+    elif others:
+        more = " and more." if len(others) > NAMES_SHOWN else "."
+        found = f" Found: {', '.join(map(in_words, others[:NAMES_SHOWN]))}{more}"
+    for file in missing:
+        submission.reasons[file] = f"{file} is missing.{found}"
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        submission.notes.append(f"{' and '.join(missing)} {are} missing.{found}")
 
 
 def take_member(
@@ -163,8 +193,9 @@ def take_member(
     try:
         content = source.read(place, limit + 1)  # never all of a file that is too large
     except Exception:  # as for the whole of a zip
-        submission.notes.append(
-            f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way."
+        submission.refuse(
+            file,
+            f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way.",
         )
         return
     add(submission, file, content, limit)
@@ -174,7 +205,7 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     """Take a file's content, unless it is larger than such a file may be."""
     if len(content) > limit:
         size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
-        submission.notes.append(f"{file} is larger than {size}: not taken.")
+        submission.refuse(file, f"{file} is larger than {size}: not taken.")
         return
     submission.files[file] = content
 

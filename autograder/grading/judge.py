@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,8 @@ from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
 from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, WORDED, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, GradedTest, read_roster
-from common.semester import Semester
+from common.semester import FILES, Semester
+from common.submitted import missing
 
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
@@ -110,7 +111,7 @@ def grade_in(
     run = run or run_tests
     start = time.monotonic()
     with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
-        private = (ROOT / "tests", *settings.private)
+        private = (*secret_places(), *settings.private)
         try:
             defences = sandbox.admit(packages, private)
         except GraderFault:  # once more, with a new fork server
@@ -136,8 +137,15 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
         face = DirectFace(result.assignment, packages, result.assignment.standins)
         left = run_tests(Judge(result, submission, face, settings))
         if left:
-            raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
+            reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
+            raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
     return finish(result, settings, time.monotonic() - start)
+
+
+def secret_places() -> list[Path]:
+    """What student code must never read, of all that lies here."""
+    places = (ROOT / "tests", ROOT / "solutions", *FILES)
+    return [place for place in places if place.exists()]
 
 
 def finish(result: Result, settings: Settings, seconds: float) -> Result:
@@ -241,9 +249,18 @@ class Judge:
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
         if item.name not in self.failures:
-            told = add_hint(explain(error), error, self.hints, item.name)
+            told = add_hint(self.explain(error), error, self.hints, item.name)
             self.failures[item.name] = told
             self.evidence[item.name] = evidence_of(error)
+
+    def explain(self, error: BaseException) -> Explanation:
+        """What a student reads; of a file that is not there, why it was not taken."""
+        told = explain(error)
+        for file, reason in self.submission.reasons.items():
+            if told.sentence == missing(file).explanation.sentence:
+                help = told.help if reason.startswith(told.sentence) else ""
+                return replace(told, sentence=reason, help=help)
+        return told
 
     def record(self, name: str) -> None:
         """Note how a test ended, and save it at once. A skipped test has not passed."""
@@ -294,6 +311,8 @@ def run_tests(judge: Judge) -> list[str]:
     files = test_files(judge.result.assignment)
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
+    if code == pytest.ExitCode.INTERRUPTED:  # Ctrl-C, which pytest has caught
+        raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
     return judge.unfinished()

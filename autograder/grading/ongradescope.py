@@ -12,7 +12,7 @@ from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
 from common.roster import read_roster
-from common.semester import FILES, read_semester
+from common.semester import read_semester
 
 
 def grade_tree(root: Path) -> None:
@@ -24,7 +24,7 @@ def grade_tree(root: Path) -> None:
     private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
     with told_if_it_fails(assignment, out):
         hide((ROOT, *private))
-        settings = Settings(semester=read_semester(), out=out, private=(*private, *FILES))
+        settings = Settings(semester=read_semester(), out=out, private=tuple(private))
         grade(assignment, take_or_note(root / "submission", assignment), settings)
 
 
@@ -41,7 +41,10 @@ def told_if_it_fails(assignment: Assignment, out: Path) -> Iterator[None]:
         try:
             write_fault(assignment, error, out)
         except Exception as other:
-            raise GraderFault(str(other) or type(other).__name__) from None
+            raise GraderFault(
+                f"Grading failed: {reason_of(error)}. Nor could that be put into the result: "
+                f"{reason_of(other)}."
+            ) from None
 
 
 def take_or_note(folder: Path, assignment: Assignment) -> Submission:
@@ -59,16 +62,20 @@ def hide(paths: tuple[Path, ...]) -> None:
             path.chmod(0o700 if path.is_dir() else 0o600)
 
 
+def reason_of(error: Exception) -> str:
+    """What went wrong, in words where there are some."""
+    if isinstance(error, CourseError):
+        return str(error).rstrip(".")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
+
+
 def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
     """A complete result that says that the grader, not the submission, failed."""
-    reason = type(error).__name__
-    if isinstance(error, CourseError):
-        reason = str(error).rstrip(".")
-    elif isinstance(error, OSError) and error.strerror:
-        reason = error.strerror
     result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
     result.notes.append(
-        f"The grader could not grade this submission: {reason}. This is not a verdict on your "
-        "work; please tell the staff, who can run it again."
+        f"The grader could not grade this submission: {reason_of(error)}. This is not a verdict "
+        "on your work; please tell the staff, who can run it again."
     )
     write_results(result, out)

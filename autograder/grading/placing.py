@@ -1,5 +1,6 @@
 """Puts a submission where children can read it, compiled once for all of them."""
 
+import compileall
 import importlib.util
 import shutil
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.conversation import Conversation
+from common.assignment import ROOT
 
 # The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
@@ -22,9 +24,21 @@ def place_packages(packages: Mapping[str, Path], folder: Path) -> dict[str, str]
 def copy_package(source: Path, target: Path) -> str:
     """A copy of a package that every user can read, and only we can change."""
     shutil.copytree(source, target)
+    open_to_all(target)
+    return str(target)
+
+
+def copy_common(target: Path) -> None:
+    """A copy of common/, compiled: a descriptor of the original would lead to the tests."""
+    shutil.copytree(ROOT / "common", target)
+    compileall.compile_dir(target, quiet=2)
+    open_to_all(target)
+
+
+def open_to_all(target: Path) -> None:
+    """Let every user read a folder and what is in it, and only us change it."""
     for path in [target, *target.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
-    return str(target)
 
 
 def compile_files(folder: Path, files: tuple[str, ...], child: Conversation) -> None:

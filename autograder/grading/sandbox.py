@@ -2,11 +2,10 @@
 
 import os
 import secrets
-import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -18,12 +17,13 @@ from autograder.grading.confinement import gpu
 from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
 from autograder.grading.confinement.plan import Attempts, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.conversation import Conversation
 from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
-from autograder.grading.placing import compile_files, place_packages
+from autograder.grading.placing import compile_files, copy_common, place_packages
 from autograder.grading.slots import Slot, free_slot
-from common.assignment import Assignment, Forbidden, Limits
+from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
@@ -39,6 +39,7 @@ class Sandbox:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
+        self.common = ROOT / "common"
         self.packages: dict[str, str] = {}
         self.slot: Slot | None = None
         self.findings: Findings | None = None
@@ -53,17 +54,22 @@ class Sandbox:
     def make_folder(self) -> None:
         """Make the folder in which all happens, and choose the uid that it happens under."""
         self.folder.mkdir(mode=0o700)
-        self.folder.chmod(0o711)
         for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
             (self.folder / name).mkdir()
             (self.folder / name).chmod(mode)  # whatever the umask is
         (self.folder / "private" / "secret").touch(mode=0o600)
         self.slot = free_slot(self.folder / "private")
-        if self.slot and not reachable_by_others(self.folder):
+        if self.slot:  # whose group children have: those of other graders can't enter
+            os.chown(self.folder, -1, self.slot.uid)
+            self.folder.chmod(0o710)
+        if self.slot and not reachable_by_others(self.folder.parent):
             raise CourseError(
                 f"Student code, as another user, can't enter {self.folder}: "
                 "set TMPDIR to a folder that all may enter, such as /tmp."
             )
+        if self.slot and not reachable_by_others(self.common):
+            self.common = self.folder / "common"
+            copy_common(self.common)
 
     def admit(
         self, packages: Mapping[str, Path], private: Iterable[Path] = ()
@@ -106,6 +112,7 @@ class Sandbox:
             libraries=[*libraries, *self.assignment.standins],
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
+            common=str(self.common),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
         )
@@ -124,8 +131,9 @@ class Sandbox:
 
     def restart(self) -> None:
         """Replace the fork servers, in whatever state they are."""
-        self.stop_servers()
-        self.start_servers()
+        old = self.servers
+        self.start_servers()  # first: at every moment there is one that would remove the folder
+        stop_servers(old, keep_folder=True)
         self.brief_servers()
 
     @contextmanager
@@ -203,25 +211,26 @@ class Sandbox:
         self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))
         return defences_in_force(self.findings, limits)
 
-    def stop_servers(self) -> None:
-        """End the servers, and with them what they have started."""
-        for server in self.servers:
-            server.stop()
-        groups = set().union(*(server.groups for server in self.servers))
-        remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
-
     def close(self) -> None:
         """End the servers and remove all that was made."""
-        self.stop_servers()
+        stop_servers(self.servers, keep_folder=False)
         if self.slot:
             self.slot.release()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder)  # if its servers were killed
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
+    """End servers, and with them what they have started."""
+    for server in servers:
+        server.stop(keep_folder)
+    groups = set().union(*(server.groups for server in servers))
+    remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
 
 
 def files_among(paths: Iterable[Path]) -> Iterator[Path]:

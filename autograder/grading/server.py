@@ -7,7 +7,6 @@ import gc
 import importlib
 import os
 import pkgutil
-import shutil
 import signal
 import socket
 import sys
@@ -39,12 +38,13 @@ from autograder.grading.confinement.namespaces import (
     become_owner,
 )
 from autograder.grading.confinement.plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.confinement.removal import remove_tree
 from common.forbidden import Guard
 from common.seeds import seed_all
 
 MESSAGE_BYTES = 1 << 16
 # Modules of common/ that only tests use, or that are slow to load and rarely wanted.
-NOT_PRELOADED = {"plugin", "answers", "roster", "plots"}
+NOT_PRELOADED = {"plugin", "answers", "roster", "plots", "tally"}
 # Parts of Python's own library that student code may import late, from inside a function.
 ALSO_LOADED = (
     *("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random"),
@@ -62,7 +62,7 @@ class Server:
         # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
         self.guard.family(plan.forbidden)
         self.guard.forbid(())
-        self.confinement = Confinement(plan.uid is not None)
+        self.confinement = Confinement(plan)
         self.homes = homes
         self.trees = ProcessTrees()
         self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
@@ -72,15 +72,16 @@ class Server:
         self.sweep()  # what a server that was killed has left
 
     def serve(self, greeting: Mechanisms) -> bool:
-        """Do what the judge asks; whether it told us to stop, and isn't gone without a word."""
-        stopped = False
-        with suppress(ConnectionError):
+        """Do what the judge asks until it is done or gone; whether the folder is to be kept."""
+        keep = False
+        with suppress(ConnectionError):  # what was asked before the judge hung up is there still
             self.control.send(msgpack.packb(msgspec.to_builtins(greeting)))
-            stopped = self.answer_requests()
+        with suppress(ConnectionError):
+            keep = self.answer_requests()
         if self.child is not None:
             self.end(self.child)
         self.group.leave()
-        return stopped
+        return keep
 
     def answer_requests(self) -> bool:
         """Answer until told to stop, or until nobody is there any more."""
@@ -90,15 +91,15 @@ class Server:
                 return False
             request = msgpack.unpackb(data)
             if request["do"] == "stop":
-                return True
+                return request["keep"]
             answer: dict[str, Any]
             try:
                 if request["do"] == "start":
                     answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
                 else:
                     answer = self.end(request["pid"])
-            except OSError as error:  # no memory or no process left, for instance
-                answer = {"error": str(error)}
+            except Exception as error:  # no memory or no process left, for instance
+                answer = {"error": str(error) or type(error).__name__}
             self.control.send(msgpack.packb(answer))
 
     def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
@@ -219,11 +220,11 @@ def preload(libraries: list[str]) -> None:
 
 
 def run(control: socket.socket) -> bool:
-    """Leave the network, load the libraries, and serve; whether the judge told us to stop."""
+    """Leave the network, load the libraries, and serve; whether the folder is to be kept."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     first = msgpack.unpackb(control.recv(MESSAGE_BYTES) or b"\x80")
     if "folder" not in first:  # no plan: nobody is there, or nothing is wanted any more
-        return bool(first)
+        return first.get("keep", False)
     plan = msgspec.convert(first, ServerPlan)
     os.chdir(plan.folder)
     if os.getuid() != 0:
@@ -246,13 +247,17 @@ def run(control: socket.socket) -> bool:
 
 
 def main() -> None:
-    """Serve until told to stop. If the judge was killed, remove the folder that it has left."""
+    """Serve, then remove the sandbox's folder, unless another server goes on with it.
+
+    A judge that was killed, or has no memory left, couldn't.
+    """
     control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    stopped = False
+    del sys.argv[1:], sys.orig_argv[1:]  # children need not know them
+    keep = False
     with suppress(ConnectionError):
-        stopped = run(control)
-    if not stopped:
-        shutil.rmtree(folder, ignore_errors=True)
+        keep = run(control)
+    if not keep:
+        remove_tree(folder)
 
 
 if __name__ == "__main__":

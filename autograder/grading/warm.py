@@ -28,11 +28,11 @@ from autograder.grading.judge import (
     with_gpu,
 )
 from autograder.grading.results import as_json
-from autograder.grading.sandbox import Sandbox
+from autograder.grading.sandbox import Sandbox, stop_servers
 from common.assignment import ROOT, Record, load_assignment
 from common.errors import CourseError, GraderFault
 from common.plugin import run_graded_tests, stored_oracle
-from common.semester import FILES, read_semester
+from common.semester import read_semester
 
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has told its result
 WATCH_SECONDS = 60.0
@@ -74,10 +74,9 @@ class WarmJudge:
     def __init__(self, sock: socket.socket, sandbox: SharedSandbox, gpu: bool) -> None:
         self.sock = sock
         self.sandbox = sandbox
-        private = tuple(file for file in FILES if file.exists())
         semester = read_semester()
         reading = read_all(sandbox.assignment, semester)
-        self.settings = Settings(semester, gpu=gpu, private=private, reading=reading)
+        self.settings = Settings(semester, gpu=gpu, reading=reading)
         if sandbox.assignment.stores_answers:
             stored_oracle(ROOT / "tests" / sandbox.assignment.name)
         self.wait_for_servers()
@@ -147,7 +146,7 @@ class WarmJudge:
             handed_in = msgspec.msgpack.decode(frame, type=HandedIn)
             told = msgspec.msgpack.encode(self.grade(session, handed_in))
             if self.sandbox.restarted:
-                self.sandbox.stop_servers()
+                stop_servers(self.sandbox.servers, keep_folder=True)
             with open(writing, "wb") as stream:
                 stream.write(told)
             code = DONE_WITH_NEW_SERVERS if self.sandbox.restarted else DONE

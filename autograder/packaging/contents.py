@@ -37,7 +37,7 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
     members |= read(["autograder/__init__.py", "autograder/__main__.py"])
-    commands = ("__init__", "grading", "doctor")
+    commands = ("__init__", "grading", "doctor", "progress")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()

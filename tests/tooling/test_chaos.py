@@ -9,6 +9,7 @@ import pytest
 
 from autograder.grading import conversation, results
 from autograder.grading.judge import Settings, grade
+from autograder.grading.ongradescope import told_if_it_fails
 from autograder.proving.chaos.checks import UNFINISHED, complaints, read_whole
 from autograder.proving.chaos.faults import FAULTS, JumpingClock
 from common.assignment import ROOT
@@ -131,6 +132,16 @@ def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_p
         grade_here(tmp_path / "results.json")
     left = read_whole(tmp_path / "results.json")
     assert "Grading did not finish." in left["output"] and not left["extra_data"]["finished"]
+
+
+def test_a_fault_that_cannot_be_written_is_told_with_its_reason(tmp_path):
+    told = "Grading failed: MemoryError. Nor could that be put into the result: .*: Not a directory"
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(GraderFault, match=told),
+        told_if_it_fails(assignment(), tmp_path / "file" / "results.json"),
+    ):
+        raise MemoryError
 
 
 def test_a_lack_of_memory_in_the_judge_is_no_verdict(tmp_path, monkeypatch):

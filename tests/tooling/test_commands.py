@@ -59,6 +59,23 @@ REFUSED = {
         ["grade", "a1", ".", "--out", "nowhere/results.json"],
         "nowhere/results.json can't be written: there is no folder nowhere.",
     ),
+    "out that is a device": (
+        ["grade", "a1", ".", "--out", "/dev/full"],
+        "/dev/full can't be written: it is no ordinary file.",
+    ),
+    "out below a file": (
+        ["grade", "a1", ".", "--out", "/dev/null/results.json"],
+        "/dev/null/results.json can't be written: /dev/null is not a folder.",
+    ),
+    "no faults": (
+        ["chaos", "--faults", "0"],
+        "Invalid value for '--faults': 0 is not in the range",
+    ),
+    "otter that is nowhere": (
+        ["hostile", "--otter", "nowhere"],
+        "There is no environment with otter-grader at nowhere.",
+    ),
+    "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
     "out that is a folder": (
         ["rehearse", "a1", ".", "--out", "."],
         ". can't be written: it is a folder.",

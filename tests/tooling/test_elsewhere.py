@@ -1,10 +1,17 @@
 """The comparison with other graders is fair: right code gets all there, and a mere stub nothing."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
+from click.testing import CliRunner
 
 from autograder.benchmarks import hostile
 from autograder.benchmarks.elsewhere.graders import TESTS, GradescopeUtils, Harm, Otter
-from autograder.proving.hostile.corpus import read_corpus
+from autograder.commands import bench
+from autograder.proving.hostile.corpus import LEAK, read_corpus
+from autograder.proving.hostile.gradings import Outcome
+from autograder.proving.hostile.lane import Graded
 
 RIGHT = """
 import numpy as np
@@ -52,3 +59,38 @@ def test_what_an_attack_gets_is_told_apart():
 def test_a_grader_that_is_not_installed_is_not_run_and_says_so(tmp_path):
     assert hostile.otter_python(tmp_path) is None
     assert Otter(None).missing() == "not run: otter-grader is not installed"
+
+
+@pytest.mark.parametrize(
+    ("visibility", "said", "secret"),
+    [
+        ("after_published", f"{LEAK} 3, 4", True),
+        ("after_published", "It is wrong.", False),
+        ("visible", f"{LEAK} 3, 4", False),  # what public tests hand in is no secret
+        ("visible", "canary-hidden-1", True),
+    ],
+)
+def test_a_hidden_input_that_this_grader_shows_counts_as_elsewhere(visibility, said, secret):
+    test = {
+        "extra_data": {"test": "test_x"},
+        "score": 0,
+        "output": said,
+        "visibility": visibility,
+    }
+    content = {"tests": [test], "extra_data": {"finished": True}}
+    graded = Graded(json.dumps(content).encode(), "", 1.0, None, [], [], [])
+    lane = SimpleNamespace(roster=[], canaries={"hidden": "canary-hidden-1"})
+    entry = next(entry for entry in read_corpus() if entry.name == "showing/returned")
+    assert hostile.harm(entry, Outcome(graded, graded, lane)) == Harm(secret=secret)
+
+
+@pytest.mark.parametrize("harm", [Harm(), Harm(points=1)], ids=str)
+def test_whatever_of_the_corpus_gets_something_fails_the_benchmark(harm, monkeypatch):
+    here = {entry.name: Harm() for entry in read_corpus()}
+    name = next(entry.name for entry in read_corpus() if not entry.elsewhere)
+    monkeypatch.setattr(bench, "all_rows", lambda: iter(()))
+    monkeypatch.setattr(hostile, "corpus_here", lambda: ({**here, name: harm}, 1.0))
+    monkeypatch.setattr(hostile, "harms_elsewhere", lambda grader, chosen: {})
+    done = CliRunner().invoke(bench.bench)
+    assert done.exit_code == bool(harm), done.output
+    assert (name in done.output) == bool(harm)

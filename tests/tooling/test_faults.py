@@ -3,11 +3,12 @@
 import os
 import resource
 import signal
+import subprocess
 
 import numpy as np
 import pytest
 
-from autograder.grading import judge
+from autograder.grading import judge, ongradescope
 from autograder.grading.channel import readable
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.results import clean
@@ -82,6 +83,30 @@ def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
     assert result.score == result.maximum
 
 
+@pytest.mark.parametrize("restarting", [False, True])
+def test_a_judge_without_memory_leaves_no_folder(restarting, monkeypatch):
+    """Neither at its end nor where it can't start a new fork server."""
+    sandbox = Sandbox(assignment())
+    assert sandbox.server.mechanisms  # it is ready
+    if restarting:
+        monkeypatch.setattr(subprocess, "Popen", lack_of_memory)
+        with pytest.raises(MemoryError):
+            sandbox.restart()
+    monkeypatch.setattr("autograder.grading.sandbox.remove_tree", lack_of_memory)
+    with pytest.raises(MemoryError):
+        sandbox.close()
+    assert not sandbox.folder.exists()
+
+
+def test_a_fork_server_that_is_replaced_before_it_is_ready_leaves_the_folder(sandbox):
+    sandbox.restart()
+    assert grade(sandbox).score > 0
+
+
+def lack_of_memory(*arguments, **options):
+    raise MemoryError
+
+
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_the_umask_of_whoever_grades_does_not_matter(umask):
     before = os.umask(umask)
@@ -132,9 +157,31 @@ def test_a_damaged_hint_file_costs_no_grade(tmp_path):
     assert Hints([tmp_path / "public.hints"]).hints == {}
 
 
-def test_the_secret_of_the_hidden_tests_is_among_what_children_must_not_read():
-    text = (ROOT / "autograder" / "grading" / "ongradescope.py").read_text("utf-8")
-    assert "private=(*private, *FILES)" in text
+def test_children_must_not_read_tests_solutions_and_the_salt(sandbox, tmp_path, monkeypatch):
+    (tmp_path / "semester").touch()
+    monkeypatch.setattr(judge, "FILES", (tmp_path / "semester", tmp_path / "absent"))
+    admit, asked = sandbox.admit, []
+
+    def listen(packages, private):
+        asked.extend(private)
+        return admit(packages, private)
+
+    monkeypatch.setattr(sandbox, "admit", listen)
+    grade(sandbox)
+    assert asked == [ROOT / "tests", ROOT / "solutions", tmp_path / "semester"]
+
+
+def test_on_gradescope_children_must_not_reach_results_and_metadata(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(ongradescope, "load_all", lambda: [assignment()])
+    monkeypatch.setattr(ongradescope, "hide", lambda paths: None)
+    monkeypatch.setattr(ongradescope, "read_semester", lambda: SEMESTER)
+    monkeypatch.setattr(ongradescope, "grade", lambda *given: asked.append(given[-1].private))
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission_metadata.json").touch()
+    ongradescope.grade_tree(tmp_path)
+    names = ("submission", "results", "submission_metadata.json")
+    assert {tmp_path / name for name in names} == set(*asked)
 
 
 def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):

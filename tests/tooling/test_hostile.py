@@ -12,7 +12,6 @@ from autograder.proving.hostile.lane import HONEST
 from tests.tooling.test_results import check_content
 
 CORPUS = {entry.name: entry for entry in read_corpus()}
-LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
 # What each kind of attack must have at least one entry for; the names are those of the files.
 ITEMS = {
     "results": "at_import in_a_call at_exit later",
@@ -85,10 +84,7 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     assert content["extra_data"]["finished"]
 
     assert (graded.changes, graded.strays, graded.survivors) == ([], [], [])
-    for canary in lane.canaries.values():
-        assert canary not in text and canary not in graded.printed
-    shown = [test["output"] for test in content["tests"] if test["visibility"] != "visible"]
-    assert LEAK not in "".join(shown)
+    assert outcome.secrets_shown == []
 
     assert after.uid == graded.uid or entry.cold
     assert after.timeless == lane.honest.timeless

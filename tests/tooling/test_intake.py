@@ -11,9 +11,10 @@ import pytest
 
 from autograder.grading import intake
 from autograder.grading.intake import MAX_FILE_BYTES, take
+from autograder.grading.judge import Settings, grade
 from common.assignment import ROOT
 from common.errors import CourseError
-from tests.tooling.grading_fixtures import FILE, assignment
+from tests.tooling.grading_fixtures import FILE, SEMESTER, assignment
 
 CODE = b"x = 1\n"
 A1 = assignment()
@@ -223,6 +224,53 @@ def test_a_zip_that_cannot_be_read_is_an_empty_submission_with_a_sentence(make, 
     assert submission.files == {}
     assert len(submission.notes) == 1
     assert "can't be read" in submission.notes[0] or "not a readable" in submission.notes[0]
+
+
+def text(path):
+    path.write_bytes(b"no zip")
+    return path
+
+
+def huge(path):
+    return make_zip(path, [(FILE, bytes(MAX_FILE_BYTES + 1))])
+
+
+def link(path):
+    member = zipfile.ZipInfo(FILE)
+    member.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return make_zip(path, [(member, b"/etc/passwd")])
+
+
+def holding(*names):
+    return lambda path: make_zip(path, [(name, CODE) for name in names])
+
+
+REASONS = {
+    "no zip": (text, "a.zip is not a readable zip file."),
+    "huge": (huge, f"{FILE} is larger than 1024 KB: not taken."),
+    "link": (link, f"{FILE} is no ordinary file: not taken."),
+    "other names": (
+        holding("conv.py", "notes.txt", ".DS_Store"),
+        f"{FILE} is missing. Found: conv.py, notes.txt.",
+    ),
+    "many names": (holding(*"abcdefg"), f"{FILE} is missing. Found: a, b, c, d, e and more."),
+    "a zip inside": (
+        holding("work.ZIP", "notes.txt"),
+        f"{FILE} is missing. There is a zip inside: submit its files, not the zip.",
+    ),
+    "nothing": (holding(), f"{FILE} is missing."),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), REASONS.values(), ids=REASONS)
+def test_why_a_file_was_not_taken_is_noted_and_leads_what_tests_say(make, reason, tmp_path):
+    submission = take(make(tmp_path / "a.zip"), A1)
+    assert submission.notes == [reason]
+    name = "test_conv_output_size_counts_the_places_of_the_kernel"
+    settings = Settings(SEMESTER, direct=True, only=(name,))
+    (outcome,) = grade(A1, submission, settings).all_outcomes
+    told = outcome.explanation.text(hidden=True).splitlines()
+    assert told == [reason, "Submit it under exactly this name."][: 1 + ("missing" in reason)]
 
 
 def test_a_path_that_is_not_there_or_another_file_is_an_error_in_a_sentence(tmp_path):

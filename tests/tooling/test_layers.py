@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +15,27 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.grading.confinement import cgroups, gpu, homes, landlock, limits, probe, seccomp
+from autograder.grading.confinement import (
+    cgroups,
+    gpu,
+    homes,
+    landlock,
+    limits,
+    namespaces,
+    probe,
+    seccomp,
+)
+from autograder.grading.confinement.confine import change_uid
 from autograder.grading.confinement.limits import PROCESSES
+from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.defences import Findings, defences_in_force, mechanisms
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.sandbox import Sandbox
-from common.assignment import Limits
+from common.assignment import ROOT, Limits
+from common.errors import GraderFault
 from common.failures import ChildFailure
-from tests.tooling.grading_fixtures import admitted, assignment, write_package
+from tests.tooling.grading_fixtures import REFERENCE, admitted, assignment, write_package
+from tests.tooling.scratch import clean_environment
 from tests.tooling.weakened import (
     NO_DEATH_SIGNAL,
     NO_FILTER,
@@ -92,6 +106,10 @@ def read(path):
     return attempt(lambda: open(path, "rb").close())
 
 
+def set_mode(path, mode):
+    return attempt(os.chmod, path, mode)
+
+
 def use(device):
     return attempt(lambda: open(device, "r+b").close())
 
@@ -104,6 +122,20 @@ def many_files(count, megabytes):
             with open(f"file-{number}", "wb") as stream:
                 for _ in range(megabytes):
                     stream.write(block)
+    result = attempt(fill)
+    time.sleep(1)
+    return result
+
+
+def many_nameless_files(count, megabytes):
+    kept = []
+
+    def fill():
+        for _ in range(count):
+            kept.append(open("file", "wb", buffering=0))
+            os.unlink("file")
+            for _ in range(megabytes):
+                kept[-1].write(bytes(2**20))
     result = attempt(fill)
     time.sleep(1)
     return result
@@ -325,6 +357,22 @@ def test_the_submission_cannot_be_changed(student, sandbox):
         assert student.write(str(path)) == "EACCES"
 
 
+def test_without_landlock_a_child_reads_its_own_submission_and_not_that_of_another_grader(
+    tmp_path, packages
+):
+    with (
+        weakened(tmp_path, NO_LANDLOCK),
+        admitted(packages) as (made, _),
+        admitted(packages) as (other, _),
+        IsolatedFace(made).open("1.1") as student,
+    ):
+        file = Path(made.packages["a1_convolution"]) / "convolution.py"
+        assert student.read(str(file)) == "done"
+        file = Path(other.packages["a1_convolution"]) / "convolution.py"
+        assert file.is_file()
+        assert student.read(str(file)) == "EACCES"
+
+
 def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
     packages, monkeypatch
 ):
@@ -332,6 +380,30 @@ def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
     with admitted(packages) as (made, _), IsolatedFace(made).open("1.1") as student:
         assert student.write("note") == student.write("/dev/null") == "done"
         assert student.write(str(made.folder / "homes" / "note")) == "EACCES"
+
+
+def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
+    packages, tmp_path, monkeypatch
+):
+    """Landlock leaves that to whoever owns the files, which is then the child too."""
+    monkeypatch.setattr("autograder.grading.sandbox.free_slot", lambda folder: None)
+    with admitted(packages, [tmp_path]) as (made, defences):
+        assert all(defence.holds for defence in defences if defence.floor)
+        with IsolatedFace(made).open("1.1") as student:
+            for name in seccomp.ATTRIBUTES:
+                assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name
+            assert student.set_mode(str(tmp_path), 0o777) == "EPERM"
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    with weakened(tmp_path, NO_FILTER), admitted(packages, [tmp_path]) as (made, defences):
+        assert said(defences)["results can't be written"] == "not protected"
+        assert said(defences)["the submission can't be changed"] == "not protected"
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.set_mode(str(tmp_path), 0o777) == "done"
+
+
+def test_with_a_uid_of_its_own_a_child_changes_its_own_files_alone(student, tmp_path):
+    assert student.write("note") == student.set_mode("note", 0o640) == "done"
+    assert student.set_mode(str(tmp_path), 0o777) in ("EPERM", "EACCES")
 
 
 def test_all_files_together_are_bounded(sandbox):
@@ -345,7 +417,7 @@ def test_all_files_together_are_bounded(sandbox):
 def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeypatch):
     monkeypatch.setattr(homes, "HOME_FILES", 100)
     with weakened(tmp_path, NO_OWN_MOUNTS), admitted(packages) as (made, defences):
-        assert said(defences)["disk"] == "32 MB, watched"
+        assert said(defences)["disk"] == "not protected"
         for deed, *numbers in (("many_files", 4, 10), ("many_names", 200)):
             with (
                 IsolatedFace(made).open("1.1") as student,
@@ -356,6 +428,65 @@ def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeyp
             assert list((made.folder / "homes").iterdir()) == []
         with IsolatedFace(made).open("1.1") as student:
             assert student.many_files(1, 1) == "done"
+        with IsolatedFace(made).open("1.1") as student:  # why it counts for nothing
+            assert student.many_nameless_files(4, 10) == "done"
+
+
+def test_files_without_a_name_are_bounded_too(student):
+    assert student.many_nameless_files(4, 10) == "ENOSPC"
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 200])
+def test_deep_folders_cost_the_next_submission_nothing(tmp_path, packages, name):
+    """Without mounts of its own a home is removed file by file."""
+    deep = "import os\nfor _ in range(1200):\n"
+    deep += f"    os.mkdir({name!r})\n    os.chdir({name!r})\nos.mkdir('closed', 0)\n"
+    hostile = write_package(tmp_path / "hostile", deep + CODE)
+    with weakened(tmp_path, NO_OWN_MOUNTS), admitted(hostile) as (made, _):
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.thread() == [1]
+        assert list((made.folder / "homes").iterdir()) == []
+        made.admit(packages)
+        with IsolatedFace(made).open("1.1") as student:
+            assert student.many_files(1, 1) == "done"
+    assert not made.folder.exists()
+
+
+def test_a_tree_is_removed_by_its_owner_and_links_lead_nowhere(tmp_path):
+    """Folders that nobody may enter, files that nobody may write to, links to what is not ours."""
+    tree, other = tmp_path / "tree", tmp_path / "other"
+    for folder in (tree / "a" / "b" / "c", other):
+        folder.mkdir(parents=True)
+        (folder / "file").touch(mode=0o400)
+    (tree / "a" / "link").symlink_to(other)
+    (tree / "link").symlink_to(other)
+    for path in (tmp_path, tree, *tree.rglob("*")):
+        os.chown(path, 61_999, 61_999, follow_symlinks=False)
+    for path in (tree / "a" / "b" / "c", tree / "a" / "b", tree / "a", tree):
+        path.chmod(0)
+    # As that user, from a folder below those that only root may enter.
+    here = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.fchdir(here)
+            change_uid(61_999)
+            remove_tree("tree")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(here)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert (other / "file").exists()
+
+
+def test_any_error_in_the_fork_server_is_told_and_does_not_end_it(tmp_path, packages):
+    failing = "homes.Homes.remove = lambda *arguments: [][0]\n"
+    with weakened(tmp_path, failing), Sandbox(assignment()) as made:
+        for _ in range(2):
+            with pytest.raises(GraderFault, match="list index out of range"):
+                made.admit(packages)
+        assert made.server.process.poll() is None
 
 
 def test_without_landlock_files_left_elsewhere_are_swept_away(tmp_path, packages):
@@ -535,6 +666,29 @@ def test_a_fork_server_that_is_killed_takes_its_child_along(tmp_path, packages, 
             os.kill(child, signal.SIGKILL)
 
 
+def test_who_may_leave_the_first_pid_namespace_and_not_return_forks_without_one():
+    """As when a TA grades without root, where user namespaces are allowed."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            change_uid(65_534)
+            namespaces.become_owner()
+            trees = namespaces.ProcessTrees()
+            for _ in range(3):
+                child = trees.fork()
+                if child == 0:
+                    os._exit(0)
+                os.waitpid(child, 0)
+                os.write(writing, b"x")
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
+    os.close(writing)
+    assert os.read(reading, 9) == b"xxx"
+    os.close(reading)
+
+
 def test_a_child_cannot_choose_to_outlive_the_fork_server(student):
     assert student.unset_death_signal() == (-1, errno.EPERM)
 
@@ -564,6 +718,36 @@ with admitted({{"a1_convolution": Path({str(packages["a1_convolution"])!r})}}) a
         time.sleep(0.05)
     assert not alive(server) and not alive(child)
     assert places and not any(Path(place).exists() for place in places)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_group_leaves_nothing(number):
+    """Ctrl-C on a terminal, or `timeout`, which ends the group; no traceback tells of it."""
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        scratch.chmod(0o711)
+        grading = subprocess.Popen(
+            [sys.executable, "-m", "autograder", "grade", "a1", REFERENCE],
+            cwd=ROOT,
+            env={**clean_environment(), "TMPDIR": name},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not [*scratch.glob("conv2gpt-*/packages/*/*.py")]:
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(grading.pid, number)
+        _, told = grading.communicate(timeout=60)
+        assert "Traceback" not in told
+        if number == signal.SIGINT:
+            assert (grading.returncode, told.strip()) == (2, "Stopped.")
+        while time.monotonic() < deadline and [*scratch.iterdir()]:
+            time.sleep(0.05)
+        assert [*scratch.iterdir()] == []
 
 
 @pytest.mark.parametrize("moment", ["make_folder", "brief_servers"])

@@ -103,6 +103,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
         *(f"autograder/commands/{name}.py" for name in ("__init__", "grading", "doctor")),
+        "autograder/commands/progress.py",
     }
     assert set(autograder_zip(assignment, b"")) == expected
 

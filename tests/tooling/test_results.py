@@ -121,6 +121,17 @@ def check_content(content):
     return content
 
 
+def test_a_result_is_never_written_through_a_link(tmp_path):
+    """Student code that could write beside the result could else choose what is overwritten."""
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "results.json.part").symlink_to(tmp_path / "precious")
+    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    write_results(result, tmp_path / "results.json")
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert json.loads((tmp_path / "results.json").read_bytes())["tests"]
+    assert not (tmp_path / "results.json.part").is_symlink()
+
+
 def test_the_schema_refuses_what_gradescope_would_not_take(tmp_path):
     file = tmp_path / "results.json"
     write_results(Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt"), file)
@@ -320,3 +331,13 @@ def test_a_public_test_does_show_it(leaked, deed):
     text = outcome(leaked[0], f"test_{deed}_shown").text()
     digits = "".join(c if c.isdigit() else " " for c in text).split()
     assert max(map(len, digits)) >= 9
+
+
+def test_the_time_that_students_see_is_that_of_public_tests():
+    tests = read_roster(ROOT / "tests" / "a1_convolution")
+    outcomes = {
+        test.name: Outcome(test, False, seconds=100.0 if test.hidden else 0.5) for test in tests
+    }
+    result = Result(assignment(), tests, "salt", outcomes, seconds=12_345.0)
+    public = sum(not test.hidden for test in tests)
+    assert to_gradescope(result)["execution_time"] == round(0.5 * public)

@@ -25,6 +25,17 @@ NO_DEATH_SIGNAL = "kernel.PR_SET_PDEATHSIG = 3\n"  # an option that changes noth
 @contextmanager
 def weakened(folder: Path, *patches: str) -> Iterator[None]:
     """Sandboxes whose fork servers run those lines first."""
+    sitecustomize(folder, *patches)
+    environment = forkserver.CLEAN_ENVIRONMENT
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setitem(environment, "PYTHONPATH", f"{folder}:{environment['PYTHONPATH']}")
+        if NO_LANDLOCK in patches:
+            monkeypatch.setattr(landlock, "version", lambda: 0)
+        yield
+
+
+def sitecustomize(folder: Path, *patches: str) -> None:
+    """Let a Python that has the folder in its path run those lines first."""
     folder.mkdir(exist_ok=True)
     # Kernel and namespaces first: others take names from them when they are imported.
     lines = sorted(patches, key=lambda patch: not patch.startswith(("kernel.", "namespaces.")))
@@ -35,9 +46,3 @@ def weakened(folder: Path, *patches: str) -> Iterator[None]:
             for module, line in zip(modules, lines, strict=True)
         )
     )
-    environment = forkserver.CLEAN_ENVIRONMENT
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setitem(environment, "PYTHONPATH", f"{folder}:{environment['PYTHONPATH']}")
-        if NO_LANDLOCK in patches:
-            monkeypatch.setattr(landlock, "version", lambda: 0)
-        yield

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from autograder.grading.confinement.kernel import (
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
+    open_detached,
     prctl,
 )
 from autograder.grading.confinement.limits import (
@@ -18,7 +20,7 @@ from autograder.grading.confinement.limits import (
     set_limits,
     tasks_of_this_user,
 )
-from autograder.grading.confinement.plan import Plan
+from autograder.grading.confinement.plan import Plan, ServerPlan
 from common.assignment import ROOT
 from common.threads import ONE_THREAD
 
@@ -38,11 +40,12 @@ ENVIRONMENT = {
 class Confinement:
     """Prepared once in the fork server, entered by each child."""
 
-    def __init__(self, other_uid: bool) -> None:
-        folders = python_folders()
+    def __init__(self, plan: ServerPlan) -> None:
+        other_uid = plan.uid is not None
+        self.folders = python_folders()
+        self.common = Path(plan.common)
         # Ways to folders, which every child needs.
-        self.ways = open_unreachable_folders() if other_uid else []
-        self.folders = folders
+        self.ways = open_unreachable_folders(self.common) if other_uid else []
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.gpus = gpu.chosen()
@@ -64,7 +67,7 @@ class Confinement:
             os.environ.update(environment)
             self.environment = environment
         if self.has_filter:
-            seccomp.in_memory(plan.limits.gpu)
+            seccomp.in_memory(plan.limits.gpu, plan.uid is not None)
         if not self.has_landlock:
             return None
         # Rules are for the folders around packages and homes: these stay, what is in them doesn't.
@@ -72,7 +75,7 @@ class Confinement:
         modules = frozenset([entry.call for entry in plan.forbidden])
         key = (plan.limits.gpu, modules, *packages, os.path.dirname(plan.home))
         if key not in self.rulesets:
-            readable = [*map(Path, (*SYSTEM, *packages)), ROOT / "common"]
+            readable = [*map(Path, (*SYSTEM, *packages)), self.common]
             readable += [path for folder in self.folders for path in importable(folder, modules)]
             writable = [Path(plan.home).parent, Path("/dev/null")]
             devices = gpu.devices() if plan.limits.gpu else []
@@ -104,7 +107,14 @@ class Confinement:
                 landlock.enter(landlock.writable_only(places))
         if self.has_filter:
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
-                seccomp.restrict(memory_files=limits.gpu)
+                seccomp.restrict(limits.gpu, plan.uid is not None)
+
+
+def set_environment(wanted: Mapping[str, str]) -> None:
+    """Let these be all the variables that there are."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    os.environ.update(wanted)
 
 
 def change_uid(uid: int) -> None:
@@ -136,18 +146,19 @@ def top_name(item: Path) -> str:
     return item.name.partition("-")[0].partition(".")[0]
 
 
-def open_unreachable_folders() -> list[int]:
+def open_unreachable_folders(common: Path) -> list[int]:
     """Let imports work after a change of uid, even from under a folder that others can't enter.
 
     A descriptor opened before the change leads to the folder without passing its parents.
+    common: a place for common/ that others can reach.
     """
-    moved: dict[str, str] = {}
+    moved = {str(ROOT / "common"): str(common)}
     descriptors: list[int] = []
     # Not the whole of our root: a descriptor of it would lead to the tests.
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
-    for folder in [*python_folders(), ROOT / "common"]:
+    for folder in python_folders():
         if not reachable_by_others(folder.resolve()):
-            descriptors.append(os.open(folder, os.O_PATH))
+            descriptors.append(open_way(folder))
             moved[str(folder)] = f"/proc/self/fd/{descriptors[-1]}"
 
     def new_place(path: str) -> str:
@@ -163,6 +174,17 @@ def open_unreachable_folders() -> list[int]:
             path[:] = [new_place(entry) for entry in path]
     sys.path_importer_cache.clear()
     return descriptors
+
+
+def open_way(folder: Path) -> int:
+    """A descriptor that leads to a folder and, where the kernel lets us, not up from it.
+
+    Where it doesn't, the probe tries whether one can walk up to the tests.
+    """
+    try:
+        return open_detached(folder)
+    except OSError:
+        return os.open(folder, os.O_PATH)
 
 
 def reachable_by_others(folder: Path) -> bool:

@@ -1,13 +1,13 @@
 """A child's home: empty, its own, bounded, and gone with it."""
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.confinement.kernel import mount, unmount
 from autograder.grading.confinement.namespaces import NEW_MOUNT, attempt
+from autograder.grading.confinement.removal import remove_tree
 
 HOME_BYTES = 32 * 1024 * 1024
 HOME_FILES = 4096
@@ -59,7 +59,7 @@ class Homes:
     def remove(self, home: Path) -> None:
         """Take a home away, with all that is in it."""
         if not self.in_memory:
-            shutil.rmtree(home, ignore_errors=True)
+            remove_tree(home)
         elif home in self.mounted:
             unmount(home, DETACH)
             self.mounted.remove(home)
@@ -98,6 +98,6 @@ def sweep_files(uid: int, shared: Iterable[Path] = SHARED) -> None:
                     if entry.stat(follow_symlinks=False).st_uid != uid:
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        shutil.rmtree(entry.path, ignore_errors=True)
+                        remove_tree(entry.path)
                     else:
                         Path(entry.path).unlink()

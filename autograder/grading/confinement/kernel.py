@@ -7,7 +7,8 @@ from pathlib import Path
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
-CLOSE_RANGE = 436
+CLOSE_RANGE, OPEN_TREE = 436, 428
+FROM_WORKING_FOLDER, CLONE_TREE, RECURSIVE = -100, 1, 0x8000
 LAST_DESCRIPTOR = 0xFFFFFFFF
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -38,6 +39,13 @@ def syscall(number: int, *values: object) -> int:
 def close_range(first: int, last: int) -> None:
     """close_range(2): both ends are closed too."""
     syscall(CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(0))
+
+
+def open_detached(folder: Path) -> int:
+    """open_tree(2): a descriptor of a folder that has nothing above it, `..` leads nowhere."""
+    place = ctypes.c_int(FROM_WORKING_FOLDER)
+    flags = ctypes.c_uint(CLONE_TREE | RECURSIVE | os.O_CLOEXEC)
+    return syscall(OPEN_TREE, place, os.fsencode(folder), flags)
 
 
 def unshare(flags: int) -> None:

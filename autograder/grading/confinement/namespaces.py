@@ -37,9 +37,24 @@ class ProcessTrees:
 
     def __init__(self) -> None:
         self.home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self.available = attempt(NEW_PID)
-        if self.available:
-            setns(self.home, NEW_PID)
+        self.available = self.can_leave_and_return()
+
+    def can_leave_and_return(self) -> bool:
+        """Whether we can go on in our own namespace after a fork into another.
+
+        As the owner of a user namespace one may leave, and not come back: tried by a process that
+        is not needed afterwards.
+        """
+        tried = os.fork()
+        if tried == 0:
+            status = 1
+            try:
+                unshare(NEW_PID)
+                setns(self.home, NEW_PID)
+                status = 0
+            finally:
+                os._exit(status)
+        return os.waitpid(tried, 0)[1] == 0
 
     def fork(self) -> int:
         """os.fork, with the child as the first process of a new namespace.

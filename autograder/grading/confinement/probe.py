@@ -5,9 +5,11 @@ import errno
 import mmap
 import os
 import socket
+import stat
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.confinement import seccomp
@@ -33,9 +35,10 @@ def probe(attempts: Attempts) -> dict[str, bool]:
     """Try each thing for real; True where the system said no."""
     refusals = {
         SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
-        FILES: all(refused(reading(path)) for path in attempts.read),
-        RESULTS: no_file_in(attempts.write_into),
-        SUBMISSION: no_file_in(attempts.change),
+        FILES: all(refused(reading(way)) for path in attempts.read for way in ways_to(path)),
+        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path))
+        and no_mode_of(attempts.write_into),
+        SUBMISSION: no_file_in(attempts.change) and no_mode_of(attempts.change),
         ELSEWHERE: no_file_in(str(folder) for folder in SHARED if folder.is_dir()),
         NETWORK: refused(connection(attempts.connect_to))
         and refused(conversation(attempts.abstract)),
@@ -63,6 +66,24 @@ def reading(path: str) -> Callable[[], object]:
     return lambda: Path(path).open("rb").close()
 
 
+def ways_to(path: str) -> Iterator[str]:
+    """The path itself, and every way to it from a folder that is open here, up and then down."""
+    yield path
+    parts = Path(path).parts
+    for descriptor in range(DESCRIPTORS):
+        for up in upwards(f"/proc/self/fd/{descriptor}/."):
+            yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
+
+
+def upwards(way: str) -> Iterator[str]:
+    """A way to a folder, and the ways to those above it, as far as they lead."""
+    below = None
+    with suppress(OSError):  # it is no folder, or one that can't be entered
+        while (here := os.stat(way)) != below:
+            yield way
+            way, below = f"{way}/..", here
+
+
 def no_file_in(folders: Iterable[str]) -> bool:
     """Whether no file can be made in any of the folders."""
 
@@ -75,6 +96,15 @@ def no_file_in(folders: Iterable[str]) -> bool:
 
     name = f"conv2gpt-{os.urandom(8).hex()}"
     return all(refused(touch(Path(folder) / name)) for folder in folders)
+
+
+def no_mode_of(folders: Iterable[str]) -> bool:
+    """Whether the mode of none of the folders can be set, even to what it is."""
+
+    def set_mode(folder: str) -> Callable[[], object]:
+        return lambda: os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode))
+
+    return all(refused(set_mode(folder)) for folder in folders)
 
 
 def connection(port: int) -> Callable[[], object]:

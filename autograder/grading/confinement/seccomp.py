@@ -5,7 +5,8 @@ library is not on every machine, and a list of numbers with three questions abou
 compiler. It denies what is named and allows the rest, since NumPy, PyTorch and the C library make
 calls that differ from version to version. Files, signals and other processes are for Landlock, the
 uid and the namespaces; this filter takes away the network, other programs, memory that outlives a
-process, and parts of the kernel where holes have been found.
+process, and parts of the kernel where holes have been found. Of files it takes what Landlock leaves
+and a uid of its own would not: to change the modes, owners and times of another's.
 """
 
 import ctypes
@@ -62,6 +63,32 @@ SHARED_MEMORY = {
 }
 MEMORY_FILES = {
     "memfd_create": (319, 279),
+}
+# What a user may do to all files that are the user's. Where aarch64 has no such call, there stands
+# the one that does its work.
+ATTRIBUTES = {
+    "chmod": (90, 53),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, 54),
+    "lchown": (94, 54),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "utime": (132, 88),
+    "utimes": (235, 88),
+    "futimesat": (261, 88),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+    "truncate": (76, 45),  # which Landlock knows from version 3 on
 }
 PLACES = {
     "mount": (165, 40),
@@ -124,17 +151,23 @@ def supported() -> bool:
 
 def number_of(name: str) -> int:
     """The number of a denied call on this machine."""
-    return {**DENIED, **MEMORY_FILES}[name][PROCESSORS[platform.machine()][1]]
+    return {**DENIED, **MEMORY_FILES, **ATTRIBUTES}[name][PROCESSORS[platform.machine()][1]]
 
 
-def program(memory_files: bool = False) -> bytes:
+def program(memory_files: bool = False, attributes: bool = True) -> bytes:
     """The filter, one instruction of 8 bytes after the other.
 
     memory_files: whether memfd_create is allowed. CUDA shares memory through such files.
+    attributes: whether a file's mode, owner and times may be changed. With a uid of its own, a
+    child has no files but those that it has made.
     """
     architecture, column = PROCESSORS[platform.machine()]
-    denied = DENIED if memory_files else {**DENIED, **MEMORY_FILES}
-    numbers = sorted(entry[column] for entry in denied.values())
+    denied = {
+        **DENIED,
+        **({} if memory_files else MEMORY_FILES),
+        **({} if attributes else ATTRIBUTES),
+    }
+    numbers = sorted({entry[column] for entry in denied.values()})
 
     def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("=HBBI", code, if_true, if_false, value)
@@ -172,14 +205,14 @@ def program(memory_files: bool = False) -> bytes:
 
 
 @cache
-def in_memory(memory_files: bool) -> tuple[ctypes.Array, ctypes.Array]:
+def in_memory(memory_files: bool, attributes: bool) -> tuple[ctypes.Array, ctypes.Array]:
     """The header that prctl takes, and the filter that it points to: made once, for all forks."""
-    code = ctypes.create_string_buffer(program(memory_files))
+    code = ctypes.create_string_buffer(program(memory_files, attributes))
     header = struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
     return ctypes.create_string_buffer(header), code
 
 
-def restrict(memory_files: bool = False) -> None:
+def restrict(memory_files: bool, attributes: bool) -> None:
     """Set the filter for this process and all that it starts. Needs no_new_privs."""
-    header, _ = in_memory(memory_files)
+    header, _ = in_memory(memory_files, attributes)
     prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.c_void_p(ctypes.addressof(header)))

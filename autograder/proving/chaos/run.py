@@ -113,7 +113,7 @@ class Run:
         """What is said of it: by the judge as it ended, by the result, or by the tests it cost."""
         said = self.errors.read_text("utf-8", "replace").strip().splitlines()
         if self.status not in (0, None) and said:
-            return said[-1]
+            return said[-1].replace(f"{self.scene.folder}/", "")
         lines = result["output"].split("\n\n")
         notes = [line for line in lines if not line.startswith("Graded with")]
         lost = [test for test in result["tests"] if self.chaos.cost(test)]

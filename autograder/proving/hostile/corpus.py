@@ -22,6 +22,7 @@ KNOWN = {"As", "Earns", "Leaves", "Cold", "Elsewhere"}
 NOTHING = "nothing"
 # What an attack says once it has done what must not be possible; no source spells it in one piece.
 BOAST = "GOT" + " THROUGH"
+LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
 
 
 @dataclass(frozen=True)

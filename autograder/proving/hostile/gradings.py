@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from autograder.proving.hostile.corpus import Entry
+from autograder.proving.hostile.corpus import LEAK, Entry
 from autograder.proving.hostile.lane import Graded, Lane
 from common.assignment import load_assignment
 
@@ -20,6 +20,17 @@ class Outcome:
     graded: Graded
     after: Graded
     lane: Lane
+
+    @property
+    def secrets_shown(self) -> list[str]:
+        """Where secrets came from that are in the result or in what was printed."""
+        graded = self.graded
+        text = graded.results.decode() + graded.printed
+        shown = [place for place, canary in self.lane.canaries.items() if canary in text]
+        hidden = [test for test in graded.content["tests"] if test["visibility"] != "visible"]
+        if any(LEAK in test["output"] for test in hidden):
+            shown.append("inputs of hidden tests")
+        return shown
 
 
 class Gradings:
