@@ -182,6 +182,7 @@ class Judge:
         self.passed: set[str] = set()
         self.faults: set[str] = set()
         self.started = 0.0
+        self.stopped = False  # by Ctrl-C, which pytest catches
         self.hints = Hints(hint_files(result.assignment, settings.semester))
 
     @pytest.hookimpl(tryfirst=True)
@@ -203,6 +204,10 @@ class Judge:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self.busy and TIMING in self.by_name[item.name].tags:
             self.busy.join()  # a clock wants a quiet judge
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Pytest calls more than that an interrupt: tests that can't be read, for instance."""
+        self.stopped = excinfo.type is KeyboardInterrupt
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple) -> None:
         self.started = time.monotonic()
@@ -282,7 +287,7 @@ def run_tests(judge: Judge) -> list[str]:
     files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
-    if code == pytest.ExitCode.INTERRUPTED:  # Ctrl-C, which pytest has caught
+    if judge.stopped:
         raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
