@@ -87,9 +87,11 @@ class ForkServer:
         """End it, and with it what it has started; unless told otherwise, it removes the folder."""
         with suppress(OSError):  # it may be gone
             self.control.send(msgpack.packb({"do": "stop", "keep": keep_folder}))
-        self.control.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+        # Not before: where it has told us something that we have not read, it would get an error
+        # in place of our message.
+        self.control.close()

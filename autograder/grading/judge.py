@@ -197,6 +197,7 @@ class Judge:
         self.passed: set[str] = set()
         self.faults: set[str] = set()
         self.started = 0.0
+        self.stopped = False  # by Ctrl-C, which pytest catches
         known = settings.reading
         self.hints = known.hints if known else read_hints_of(result.assignment, settings.semester)
 
@@ -220,6 +221,10 @@ class Judge:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self.busy and TIMING in self.by_name[item.name].tags:
             self.busy.join()  # a clock wants a quiet judge
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Pytest calls more than that an interrupt: tests that can't be read, for instance."""
+        self.stopped = excinfo.type is KeyboardInterrupt
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple) -> None:
         self.started = time.monotonic()
@@ -311,7 +316,7 @@ def run_tests(judge: Judge) -> list[str]:
     files = test_files(judge.result.assignment)
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
-    if code == pytest.ExitCode.INTERRUPTED:  # Ctrl-C, which pytest has caught
+    if judge.stopped:
         raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")

@@ -102,11 +102,11 @@ class Sandbox:
 
     def brief_servers(self) -> None:
         """Tell the servers what to load and to whom children belong; they then get ready."""
-        self.server.begin(self.server_plan(self.assignment.preloaded))
+        self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
         if self.lean:
-            self.lean.begin(self.server_plan(self.allowed))
+            self.lean.begin(self.server_plan(self.allowed, first=False))
 
-    def server_plan(self, libraries: Iterable[str]) -> ServerPlan:
+    def server_plan(self, libraries: Iterable[str], first: bool) -> ServerPlan:
         """The plan of a fork server with these libraries."""
         return ServerPlan(
             libraries=[*libraries, *self.assignment.standins],
@@ -115,6 +115,7 @@ class Sandbox:
             common=str(self.common),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
+            first=first,
         )
 
     @property
@@ -161,6 +162,7 @@ class Sandbox:
         request = {"do": "start", "plan": msgspec.to_builtins(plan)}
         server = self.server_for(forbidden)
         try:
+            _ = self.server.mechanisms  # the first has swept, and will not end this child
             watched = None if server.mechanisms.homes_in_memory else home
             started = server.ask(request, [theirs.fileno(), writing])
         except GraderFault:

@@ -29,9 +29,10 @@ from autograder.grading.confinement.confine import change_uid
 from autograder.grading.confinement.limits import PROCESSES
 from autograder.grading.confinement.removal import remove_tree
 from autograder.grading.defences import Findings, defences_in_force, mechanisms
+from autograder.grading.forkserver import ForkServer
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.sandbox import Sandbox
-from common.assignment import ROOT, Limits
+from common.assignment import ROOT, Limits, load_assignment
 from common.errors import GraderFault
 from common.failures import ChildFailure
 from tests.tooling.grading_fixtures import REFERENCE, admitted, assignment, write_package
@@ -687,6 +688,16 @@ def test_who_may_leave_the_first_pid_namespace_and_not_return_forks_without_one(
     os.close(writing)
     assert os.read(reading, 9) == b"xxx"
     os.close(reading)
+
+
+def test_a_server_that_gets_ready_late_ends_no_child_of_another():
+    with Sandbox(load_assignment("a5")) as made, made.child() as child:
+        held = child.operate("hold", "hold", (1,), {})
+        made.lean.stop(keep_folder=True)
+        made.lean = ForkServer(made.server_module, made.folder)
+        made.lean.begin(made.server_plan(made.allowed, first=False))
+        assert made.lean.mechanisms  # it is ready now
+        assert child.operate("fetch", "fetch", (held,), {}) == 1
 
 
 def test_a_child_cannot_choose_to_outlive_the_fork_server(student):

@@ -25,6 +25,7 @@ class ServerPlan(Record, frozen=True):
     common: str  # where children find common/
     uid: int | None  # of its children
     memory_mb: int
+    first: bool  # whether it ends what earlier servers have left; others may have children by then
 
 
 class Mechanisms(Record, frozen=True):
