@@ -1,7 +1,15 @@
-"""Says in the last line of a run what was not run, and why."""
+"""Lets property tests take their time, and says in a run's last line what was not run, and why."""
 
 from collections import Counter
 from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+# They judge what is right, not how long a busy machine takes to draw an example.
+settings.register_profile(
+    "conv2gpt", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("conv2gpt")
 
 SKIPPED: Counter[tuple[str, str]] = Counter()
 

@@ -12,6 +12,7 @@ from autograder.commands import bench
 from autograder.proving.hostile.corpus import LEAK, read_corpus
 from autograder.proving.hostile.gradings import Outcome
 from autograder.proving.hostile.lane import Graded
+from common.errors import CourseError
 
 RIGHT = """
 import numpy as np
@@ -57,7 +58,8 @@ def test_what_an_attack_gets_is_told_apart():
 
 
 def test_a_grader_that_is_not_installed_is_not_run_and_says_so(tmp_path):
-    assert hostile.otter_python(tmp_path) is None
+    with pytest.raises(CourseError, match="no environment with otter-grader at"):
+        hostile.otter_python(tmp_path)
     assert Otter(None).missing() == "not run: otter-grader is not installed"
 
 

@@ -19,7 +19,7 @@ def split_heads(x, num_heads):
         ("setgroups", lambda: os.setgroups([0])),
         ("chown", lambda: os.chown(os.getcwd(), 0, 0)),
         ("device", lambda: os.mknod("hostile-device", 0o60666, os.makedev(254, 0))),
-        ("nice", lambda: os.setpriority(os.PRIO_PROCESS, 0, -10)),
+        ("nice", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.nice(0) - 1)),
         ("passwd", lambda: open("/etc/passwd").read()),
         ("sudo", lambda: os.execv("/usr/bin/sudo", ["sudo", "true"])),
     ):
