@@ -78,6 +78,7 @@ class Result:
     seconds: float = 0.0
     finished: bool = False
     leaderboard: Leaderboard = field(default_factory=Leaderboard)
+    texts: dict[str, str] = field(default_factory=dict)  # of the lab, for people to read
 
     def outcome(self, test: GradedTest) -> Outcome:
         """How that test ended; not having run is a failure."""
@@ -110,6 +111,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     lines += result.notes
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    texts = {question: clean(text) for question, text in result.texts.items()}
     entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
         # Whole seconds: finer ones could carry something out of a hidden test.
@@ -125,6 +127,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
             "salt": result.salt,
             "defences": result.defences,
             "finished": result.finished,
+            **({"texts": texts} if texts else {}),
         },
         "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
         **({"leaderboard": entries} if entries else {}),
