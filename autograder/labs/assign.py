@@ -4,7 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,6 +29,8 @@ from autograder.labs.master import (
 from common.assignment import LAB_FILE, ROOT, Assignment
 from common.errors import CourseError
 
+OTTER_REQUIREMENTS = "requirements.txt"
+OTTER_PYTHON = "3.12"
 SUBMITTING = "The zip holds this notebook and your code: upload it to Gradescope as it is."
 
 
@@ -37,30 +39,39 @@ class Assigned:
     """What `otter assign` has made."""
 
     student: bytes  # the student's notebook
-    solved: Path  # the notebook with all solutions, as Otter writes it
-    tests: Path  # the folder with Otter's tests, the hidden ones too
+    solved: bytes  # the notebook with all solutions, as Otter writes it
+    archive: Path | None  # what `otter generate` has made, if it was asked to
 
 
 @contextmanager
-def assigned(assignment: Assignment, root: Path = ROOT) -> Iterator[Assigned]:
-    """Run `otter assign` on a master. Our own proof runs the tests, so Otter doesn't."""
+def assigned(
+    assignment: Assignment, root: Path = ROOT, beside: Mapping[str, bytes] | None = None
+) -> Iterator[Assigned]:
+    """Run `otter assign` on a master. Our own proof runs the tests, so Otter doesn't.
+
+    beside: what Otter's own zip is to hold; it is made only if this is given.
+    """
     text = read_master(assignment, root)
     check_master(text, f"solutions/{assignment.name}/{MASTER}")
     with TemporaryDirectory(prefix="conv2gpt-lab-") as scratch:
         folder = Path(scratch)
         notebook = converted(text)
-        notebook.cells.insert(0, nbformat.v4.new_raw_cell(settings(assignment)))
+        notebook.cells.insert(0, nbformat.v4.new_raw_cell(settings(assignment, beside)))
+        for name, content in (beside or {}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
         jupytext.write(notebook, folder / LAB_FILE)
         run_otter(["assign", LAB_FILE, "made", "--no-run-tests"], folder)
         made = folder / "made"
         student = tidied((made / "student" / LAB_FILE).read_text("utf-8"), source_digest(text))
         check_student(student, text, assignment)
-        yield Assigned(student, made / "autograder" / LAB_FILE, made / "autograder" / "tests")
+        solved = (made / "autograder" / LAB_FILE).read_bytes()
+        yield Assigned(student, solved, next((made / "autograder").glob("*.zip"), None))
 
 
-def settings(assignment: Assignment) -> str:
+def settings(assignment: Assignment, beside: Mapping[str, bytes] | None) -> str:
     """The cell that tells Otter Assign what to do."""
-    content = {
+    content: dict[str, Any] = {
         "name": f"{assignment.short}-lab",
         "init_cell": True,
         "export_cell": {
@@ -69,9 +80,13 @@ def settings(assignment: Assignment) -> str:
             "ignore_log": True,
             "instructions": SUBMITTING,
         },
-        "generate": False,
+        "generate": bool(beside),
         "tests": {"files": False},
     }
+    if beside:
+        content["requirements"] = OTTER_REQUIREMENTS
+        content["python_version"] = OTTER_PYTHON
+        content["autograder_files"] = [name for name in beside if name != OTTER_REQUIREMENTS]
     return f"# ASSIGNMENT CONFIG\n{yaml.safe_dump(content, sort_keys=False)}"
 
 

@@ -35,6 +35,7 @@ class MasterCell:
     question: str  # "" outside of questions
     part: str  # "prompt", "solution" or "tests"; "" outside of questions
     manual: bool = False  # whether people read the question's answer
+    points: float = 0.0  # the question's
 
 
 def master_file(assignment: Assignment, root: Path = ROOT) -> Path:
@@ -57,10 +58,10 @@ def converted(text: str) -> Any:
 
 def master_cells(text: str, file: str = MASTER) -> Iterator[MasterCell]:
     """The cells of a master without the markers; an error names the file and what is odd there."""
-    question, part, manual = "", "", False
+    question, part, manual, points = "", "", False, 0.0
     for cell in converted(text).cells:
         if cell.cell_type != "raw":
-            yield MasterCell(cell.cell_type, cell.source, question, part, manual)
+            yield MasterCell(cell.cell_type, cell.source, question, part, manual, points)
             continue
         marker = MARKER.match(cell.source)
         if marker is None:
@@ -73,6 +74,7 @@ def master_cells(text: str, file: str = MASTER) -> Iterator[MasterCell]:
                 )
             settings = yaml.safe_load(cell.source.partition("\n")[2]) or {} if begins else {}
             question, manual = str(settings.get("name", "")), bool(settings.get("manual"))
+            points = float(settings.get("points", 0))
             part = "prompt" if begins else ""
             if begins and not re.fullmatch(r"q[1-9][0-9]?", question):
                 raise CourseError(f"{file}: a question's name is q1 to q99, not {question!r}")
@@ -80,6 +82,12 @@ def master_cells(text: str, file: str = MASTER) -> Iterator[MasterCell]:
             raise CourseError(f"{file}: '{marker[0]}' outside of a question")
         else:
             part = what.lower() if begins else ""
+
+
+def question_points(text: str) -> dict[str, float]:
+    """The points of each question, but of those that people read."""
+    cells = [cell for cell in master_cells(text) if cell.question and not cell.manual]
+    return {cell.question: cell.points for cell in cells}
 
 
 def secret_lines(text: str) -> set[str]:
