@@ -122,6 +122,8 @@ def solved_notebook(text: str) -> bytes:
             first = manual and manual != asked
             cells.append(notebook_cell(cell.kind, f"{BEGIN}\n\n{source}" if first else source))
         asked = manual
+    if asked:
+        cells.append(notebook_cell("markdown", END))
     return notebook_bytes(cells, {"kernelspec": KERNEL})
 
 
