@@ -1,6 +1,7 @@
 """The sandbox: a fork server, and children of it that run student code out of harm's way."""
 
 import os
+import pkgutil
 import secrets
 import shutil
 import socket
@@ -23,13 +24,18 @@ from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.placing import compile_files, place_packages
 from autograder.grading.slots import Slot, free_slot
+from common import labs
 from common.assignment import Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
 GONE_SECONDS = 1.0
 PROBE_SECONDS = 60.0
-LAB_MODULES = ("matplotlib.pyplot", "common.labs.cells")
+# All that notebooks may import from here: a child may not be able to read our files.
+LAB_MODULES = (
+    "matplotlib.pyplot",
+    *(module.name for module in pkgutil.iter_modules(labs.__path__, "common.labs.")),
+)
 
 
 class Sandbox:
@@ -102,14 +108,14 @@ class Sandbox:
 
     def brief_servers(self) -> None:
         """Tell the servers what to load and to whom children belong; they then get ready."""
-        self.server.begin(self.server_plan(self.assignment.preloaded))
+        self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
         if self.lean:
             self.lean.begin(self.server_plan(self.allowed))
         if self.lab_server:
             lab = (*LAB_MODULES, *self.assignment.lab_standins)
             self.lab_server.begin(self.server_plan((*self.assignment.preloaded, *lab)))
 
-    def server_plan(self, libraries: Iterable[str]) -> ServerPlan:
+    def server_plan(self, libraries: Iterable[str], first: bool = False) -> ServerPlan:
         """The plan of a fork server with these libraries."""
         return ServerPlan(
             libraries=[*libraries, *self.assignment.standins],
@@ -117,6 +123,7 @@ class Sandbox:
             folder=str(self.folder),
             uid=self.slot.uid if self.slot else None,
             memory_mb=self.assignment.limits.memory_mb,
+            first=first,
         )
 
     @property
@@ -172,6 +179,7 @@ class Sandbox:
     def started(self, server: ForkServer, plan: Plan) -> Iterator[Conversation]:
         """A child of that server. When the block is left, it and all that it started are dead."""
         home = Path(plan.home)
+        _ = self.server.mechanisms  # the first has swept, and will not end this child
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         request = {"do": "start", "plan": msgspec.to_builtins(plan)}

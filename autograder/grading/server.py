@@ -62,7 +62,8 @@ class Server:
         self.uid = plan.uid
         self.child: int | None = None
         self.home = Path(plan.folder) / "homes" / "none"
-        self.sweep()  # what a server that was killed has left
+        if plan.first:
+            self.sweep()  # what a server that was killed has left
 
     def serve(self, greeting: Mechanisms) -> bool:
         """Do what the judge asks; whether it told us to stop, and isn't gone without a word."""

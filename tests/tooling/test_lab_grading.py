@@ -151,6 +151,13 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
         assert sentence(lab, name).startswith(f"lab.ipynb gives no {name}.\nlab.ipynb stopped at")
 
 
+def test_a_server_that_gets_ready_late_ends_no_child_of_another():
+    with Sandbox(QUICK) as sandbox, sandbox.child() as child:
+        _ = sandbox.lab_server.mechanisms  # it is ready now
+        held = child.operate("hold", "hold", (1,), {})
+        assert child.operate("fetch", "fetch", (held,), {}) == 1
+
+
 def test_all_cells_together_have_a_limit_too(sandbox):
     slow = ["import time; time.sleep(1.5)"] * 9
     lab = run_isolated(sandbox, notebook("q1_a = 1", *slow, "q2_a = 2"))

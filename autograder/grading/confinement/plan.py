@@ -24,6 +24,7 @@ class ServerPlan(Record, frozen=True):
     folder: str  # the sandbox's own; to be removed if the judge is killed
     uid: int | None  # of its children
     memory_mb: int
+    first: bool  # whether it ends what earlier servers have left; others may have children by then
 
 
 class Mechanisms(Record, frozen=True):
