@@ -129,8 +129,9 @@ class Secrets:
         # Arrays of text hold it in four bytes for each character, three of them 0.
         text = content.replace(b"\0", b"").decode("utf-8", errors="replace")
         if where.endswith(LAB_FILE):  # where each line is a string of its own
-            cells = json.loads(content)["cells"]
-            text += "\n".join(["", *("".join(cell["source"]) for cell in cells)])
+            with suppress(ValueError, KeyError, TypeError):
+                cells = json.loads(content)["cells"]
+                text += "\n".join(["", *("".join(cell["source"]) for cell in cells)])
         whole = {line.strip() for line in text.splitlines()}
         for line, place in self.lines.items():
             if over and place.startswith(f"solutions/{over}/"):
