@@ -87,9 +87,10 @@ class ForkServer:
         """End it, and with it what it has started."""
         with suppress(OSError):  # it may be gone
             self.control.send(msgpack.packb({"do": "stop"}))
-        self.control.close()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+        # Not before: one that still loads its libraries would take us for killed.
+        self.control.close()

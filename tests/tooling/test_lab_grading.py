@@ -308,3 +308,11 @@ def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(assi
     first = next(iter(whole.answers))
     assert empty.notes() == [f"lab.ipynb: the first question without an answer is {first}."]
     assert set(empty.texts) == set(whole.texts) and not any(empty.texts.values())
+
+
+def test_a_server_that_is_stopped_while_it_loads_leaves_the_folder_to_the_others():
+    with Sandbox(QUICK) as sandbox:
+        sandbox.restart()
+        assert sandbox.folder.is_dir()
+        with cells_in_a_child(sandbox) as run_cell:
+            assert run_lab(notebook("q1_a = 1"), A1, run_cell).answer("q1_a") == 1
