@@ -59,13 +59,19 @@ def build_and_prove(assignment: Assignment, dist: Path = DIST) -> OtterProof:
         archive = dist / f"{assignment.short}-otter.zip"
         write_if_changed(archive, zip_bytes(members(assignment, made)))
         solved, student = (graded_by_otter(archive, lab) for lab in (made.solved, made.student))
-    points = question_points(read_master(assignment))
+    proof = OtterProof(archive, solved, student)
+    check_proof(proof, question_points(read_master(assignment)))
+    return proof
+
+
+def check_proof(proof: OtterProof, points: dict[str, float]) -> None:
+    """The solved lab gets all points, the student's none, in as many tests as there must be."""
     wanted = OtterScore(sum(points.values()), sum(points.values()), len(points))
-    if wanted.maximum <= 0 or solved != wanted:
-        raise CourseError(f"{archive.name}: the solved lab must get {wanted}, but got {solved}.")
-    if student != OtterScore(0.0, wanted.maximum, wanted.tests):
-        raise CourseError(f"{archive.name}: the student's lab must get 0, but got {student}.")
-    return OtterProof(archive, solved, student)
+    name = proof.archive.name
+    if wanted.maximum <= 0 or proof.solved != wanted:
+        raise CourseError(f"{name}: the solved lab must get {wanted}, but got {proof.solved}.")
+    if proof.student != OtterScore(0.0, wanted.maximum, wanted.tests):
+        raise CourseError(f"{name}: the student's lab must get 0, but got {proof.student}.")
 
 
 def what_otter_needs(assignment: Assignment) -> dict[str, bytes]:

@@ -30,7 +30,7 @@ from autograder.labs.master import (
 )
 from autograder.packaging.archive import unpack
 from autograder.packaging.build import build
-from autograder.packaging.otter import build_and_prove
+from autograder.packaging.otter import OtterProof, OtterScore, build_and_prove, check_proof
 from common.assignment import LAB_FILE, ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.labs.direct import run_directly
@@ -227,10 +227,21 @@ def test_plain_otter_gives_the_solved_lab_all_points_and_the_students_none(assig
     assert answers and not [line for line in answers if line in text]
 
 
-def test_plain_otter_is_not_trusted_when_it_grades_otherwise(tmp_path, monkeypatch):
-    monkeypatch.setattr("autograder.packaging.otter.question_points", lambda text: {"q1": 4.0})
-    with pytest.raises(CourseError, match="the solved lab must get"):
-        build_and_prove(A1, tmp_path)
+NOTHING, WHOLE = OtterScore(0.0, 15.0, 9), OtterScore(15.0, 15.0, 9)
+WRONG_SCORES = {
+    "nothing ran at all": (OtterScore(0.0, 0.0, 0), OtterScore(0.0, 0.0, 0), "the solved lab"),
+    "a point is lost": (OtterScore(14.0, 15.0, 9), NOTHING, "the solved lab must get"),
+    "a test is lost": (OtterScore(15.0, 15.0, 8), NOTHING, "the solved lab must get"),
+    "a gift": (WHOLE, OtterScore(1.0, 15.0, 9), "the student's lab must get 0"),
+}
+
+
+@pytest.mark.parametrize(("solved", "student", "why"), WRONG_SCORES.values(), ids=WRONG_SCORES)
+def test_plain_otter_is_not_trusted_when_it_grades_otherwise(solved, student, why):
+    points = question_points(read_master(A1))
+    check_proof(OtterProof(Path("a1-otter.zip"), WHOLE, NOTHING), points)
+    with pytest.raises(CourseError, match=f"a1-otter.zip: {why}"):
+        check_proof(OtterProof(Path("a1-otter.zip"), solved, student), points)
 
 
 def test_the_student_stops_where_an_answer_is_missing():
