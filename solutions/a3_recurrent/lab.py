@@ -493,6 +493,7 @@ print(f"on plays that it hasn't read: {bits_per_character(model, unread):.2f} bi
 # `firsts[a] / pairs[a, b]`. Dark is often: you can find "th" and "qu" in the picture.
 
 # %%
+answered(q6_bias=q6_bias, q7_why=q7_why)
 characters = len(plays.vocabulary)
 pairs = np.zeros((characters, characters))
 np.add.at(pairs, (ids[:-1], ids[1:]), 1)
@@ -616,6 +617,7 @@ for temperature in (0.3, 0.7, 1.0, 1.5):
 # chance, and sooner or later the model says again what it has said.
 
 # %%
+answered(q9_temperature=q9_temperature)
 cold = plays.decode(sample(model, prime, 600, 0, np.random.default_rng(0)))
 print(cold)
 
