@@ -246,6 +246,7 @@ plt.show()
 # it. Blue is below 0, red above.
 
 # %%
+answered(q2_parameters=q2_parameters)
 before, after = first_weights(), lenet.parameters
 layers, norm = ("conv1.w", "conv2.w", "dense1.w", "dense2.w"), np.linalg.norm
 show(*before["conv1.w"][:, 0], titles=[f"{k} before" for k in range(16)], signed=True)
@@ -316,6 +317,7 @@ assert np.allclose(q3_moved, (0.125, 0.396, 0.327, 0.147), atol=0.01)
 # # END QUESTION
 
 # %%
+answered(q3_moved=q3_moved)
 kernel = after["conv1.w"][0, 0]
 maps = feature_maps(lenet, images[3])["conv1"]
 show(images[3, 0], kernel, maps[0], titles=["image", "kernel 0", "its map"], columns=3)
@@ -384,8 +386,10 @@ for which in range(6):
 # A convolution finds a stroke wherever it is. One often reads that convolutional networks
 # therefore don't care where a digit stands. Try it.
 
-
 # %%
+answered(q5_patch=q5_patch)
+
+
 def shifted(pictures, pixels):
     """All pictures, some pixels further to the right; paper comes in from the left."""
     moved = np.zeros_like(pictures)
@@ -541,6 +545,7 @@ show(*images[worst, 0], titles=titles, columns=6)
 # as how sure it is: `sure`. What is too unsure goes to a person, who makes no mistakes.
 
 # %%
+answered(q7_confusion=q7_confusion, q7_pair=q7_pair)
 sure = probabilities.max(axis=1)
 wrong = guesses != labels
 bins = np.linspace(0, 1, 21)
@@ -621,8 +626,10 @@ for name, found in (("ordinary", logits), ("shuffled", shuffled_logits)):
 # too. Its weights for one digit can be drawn as a picture. For shuffled pixels there isn't much to
 # see.
 
-
 # %%
+answered(q8_handed=q8_handed, q8_left=q8_left)
+
+
 def learn_linear(pictures, digits, steps=50, rate=0.5):
     """Weights (784, 10) and biases (10,) that have learned these pictures."""
     x, right = pictures.reshape(len(pictures), -1), np.eye(10)[digits]
