@@ -20,7 +20,7 @@ def soft_lookup(
     weights = F.scaled_dot_product_attention(
         query[None], keys, unit, attn_mask=best[None], scale=1 / (temperature or 1)
     )[0]
-    return weights @ values, weights
+    return torch.mv(values.mT, weights), weights
 
 
 class MultiHeadAttention(nn.Module):
