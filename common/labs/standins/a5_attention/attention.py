@@ -14,7 +14,7 @@ def soft_lookup(
     query: Tensor, keys: Tensor, values: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
     """What a query finds in a table, and the weights; temperature 0 is the hard look-up."""
-    scores = keys @ query
+    scores = torch.mv(keys, query)
     best = scores == scores.max() if temperature == 0 else torch.ones_like(scores).bool()
     unit = torch.eye(len(keys), dtype=keys.dtype)  # as values, it gives the weights themselves
     weights = F.scaled_dot_product_attention(
@@ -30,7 +30,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.d_model, self.num_heads = d_model, num_heads
         for name in LAYERS:
-            self.add_module(name, nn.Linear(d_model, d_model, bias=bias))
+            self.register_module(name, nn.Linear(*[d_model] * 2, bias))
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
