@@ -11,7 +11,10 @@ LAYERS = ("query", "key", "value", "out")
 
 
 def soft_lookup(
-    query: Tensor, keys: Tensor, values: Tensor, temperature: float
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    temperature: float,
 ) -> tuple[Tensor, Tensor]:
     """What a query finds in a table, and the weights; temperature 0 is the hard look-up."""
     scores = torch.mv(keys, query)
@@ -33,7 +36,11 @@ class MultiHeadAttention(nn.Module):
             self.register_module(name, nn.Linear(*[d_model] * 2, bias))
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """(out, weights), the weights for each head; mask: (t_q, t_k), True where it may look."""
         asked, fitting, given, last = (getattr(self, name) for name in LAYERS)
