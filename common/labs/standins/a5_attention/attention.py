@@ -17,13 +17,13 @@ def soft_lookup(
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
     """What a query finds in a table, and the weights; temperature 0 is the hard look-up."""
-    scores = torch.mv(keys, query)
-    best = scores == scores.max() if temperature == 0 else torch.ones_like(scores).bool()
+    fits = torch.linalg.vecdot(keys, query)
+    best = fits == fits.max() if temperature == 0 else torch.ones_like(fits).bool()
     unit = torch.eye(len(keys), dtype=keys.dtype)  # as values, it gives the weights themselves
     weights = F.scaled_dot_product_attention(
         query[None], keys, unit, attn_mask=best[None], scale=1 / (temperature or 1)
     )[0]
-    return torch.mv(values.mT, weights), weights
+    return torch.tensordot(weights, values, 1), weights
 
 
 class MultiHeadAttention(nn.Module):
