@@ -11,16 +11,19 @@ LAYERS = ("query", "key", "value", "out")
 
 
 def soft_lookup(
-    query: Tensor, keys: Tensor, values: Tensor, temperature: float
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    temperature: float,
 ) -> tuple[Tensor, Tensor]:
     """What a query finds in a table, and the weights; temperature 0 is the hard look-up."""
-    scores = keys @ query
-    best = scores == scores.max() if temperature == 0 else torch.ones_like(scores).bool()
+    fits = torch.linalg.vecdot(keys, query)
+    best = fits == fits.max() if temperature == 0 else torch.ones_like(fits).bool()
     unit = torch.eye(len(keys), dtype=keys.dtype)  # as values, it gives the weights themselves
     weights = F.scaled_dot_product_attention(
         query[None], keys, unit, attn_mask=best[None], scale=1 / (temperature or 1)
     )[0]
-    return weights @ values, weights
+    return torch.tensordot(weights, values, 1), weights
 
 
 class MultiHeadAttention(nn.Module):
@@ -30,10 +33,14 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.d_model, self.num_heads = d_model, num_heads
         for name in LAYERS:
-            self.add_module(name, nn.Linear(d_model, d_model, bias=bias))
+            self.register_module(name, nn.Linear(*[d_model] * 2, bias))
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """(out, weights), the weights for each head; mask: (t_q, t_k), True where it may look."""
         asked, fitting, given, last = (getattr(self, name) for name in LAYERS)
