@@ -622,6 +622,7 @@ plt.show()
 # one.
 
 # %%
+answered(q9_one=q9_one, q9_two=q9_two)
 KINDS = {"encoder": "the encoder itself", "decoder": "the decoder itself", "cross": "across"}
 
 
