@@ -14,12 +14,11 @@ import pytest
 from common import cuda
 from common.answers import RecordingOracle, StoredOracle
 from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifacts
-from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
+from common.assignment import ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
-from common.failures import Failure, explain
+from common.failures import explain
 from common.hints import add_hint, hints_beside
-from common.labs.run import Lab
 from common.leaderboard import Leaderboard
 from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, format_points
 from common.tally import Tally, write_points
@@ -38,7 +37,6 @@ ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.S
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, Tally]] = pytest.StashKey()
-WORDED: pytest.StashKey[bool] = pytest.StashKey()  # whether the grader finds words for failures
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -149,18 +147,6 @@ def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable
 
 
 @pytest.fixture
-def lab(
-    request: pytest.FixtureRequest, assignment: Assignment, artifact: Callable[[str], bytes]
-) -> Lab:
-    """The submitted lab, run: lab.answer("q1_kernel") is what it answers."""
-    face = request.config.stash[FACE](assignment)
-    try:
-        return face.lab(artifact(LAB_FILE))
-    except Failure as failure:
-        return Lab(failure=failure)  # so that the test fails in its own time
-
-
-@pytest.fixture
 def leaderboard(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Puts a figure on the leaderboard: leaderboard("validation loss", 1.52, order="asc")."""
     return request.config.stash[LEADERBOARD].add
@@ -247,9 +233,7 @@ def pytest_runtest_makereport(
 
 
 def words(item: pytest.Item, error: BaseException) -> str:
-    """The text of a failure in a student's own run; none where a grader finds its own."""
-    if item.config.stash.get(WORDED, False):
-        return ""
+    """The text of a failure in a student's own run."""
     title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
     points = format_points(decorated(item, "__weight__", 0))
     unit = "point" if points == "1" else "points"

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgpack
 import msgspec
 
-from autograder.grading.confinement import gpu
 from autograder.grading.confinement.plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.errors import GraderFault
@@ -25,7 +24,6 @@ CLEAN_ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",  # sets have the same order in every grading
     "PYTHONPATH": str(ROOT),
-    "MPLBACKEND": "Agg",  # labs draw, and nobody looks
 }
 
 
@@ -41,7 +39,7 @@ class ForkServer:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
             [sys.executable, "-sP", "-m", module, str(theirs.fileno()), folder],
-            env=CLEAN_ENVIRONMENT | gpu.chosen(),
+            env=CLEAN_ENVIRONMENT,
             cwd="/",
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

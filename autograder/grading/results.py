@@ -15,7 +15,6 @@ from common.leaderboard import Leaderboard
 from common.roster import GradedTest
 
 OUTPUT_LIMIT = 8000
-PRINTED = "Your code printed:\n"  # what comes before the words of student code
 NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
 
 
@@ -43,7 +42,7 @@ class Outcome:
         if self.explanation:
             parts.append(self.explanation.text(self.test.hidden))
         if self.printed and not self.passed and not self.test.hidden:
-            parts.append(f"{PRINTED}{self.printed}")
+            parts.append(f"Your code printed:\n{self.printed}")
         return clean("\n\n".join(parts))
 
 
@@ -78,7 +77,6 @@ class Result:
     seconds: float = 0.0
     finished: bool = False
     leaderboard: Leaderboard = field(default_factory=Leaderboard)
-    texts: dict[str, str] = field(default_factory=dict)  # of the lab, for people to read
 
     def outcome(self, test: GradedTest) -> Outcome:
         """How that test ended; not having run is a failure."""
@@ -116,7 +114,6 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     lines += result.notes
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
-    texts = {question: clean(text) for question, text in result.texts.items()}
     entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
         # Of public tests alone: code that sleeps could carry something out of a hidden one.
@@ -132,7 +129,6 @@ def to_gradescope(result: Result) -> dict[str, Any]:
             "salt": result.salt,
             "defences": result.defences,
             "finished": result.finished,
-            **({"texts": texts} if texts else {}),
         },
         "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
         **({"leaderboard": entries} if entries else {}),
@@ -155,21 +151,15 @@ def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def as_json(result: Result) -> bytes:
-    """The bytes of results.json."""
-    # Without indentation: json has a fast encoder for that, and this runs after every test.
-    text = json.dumps(to_gradescope(result), allow_nan=False, ensure_ascii=True)
-    return f"{text}\n".encode()
-
-
 def write_results(result: Result, file: Path) -> None:
     """Replace results.json in one step, so that a reader never sees half of it."""
-    content = as_json(result)
+    # Without indentation: json has a fast encoder for that, and this runs after every test.
+    text = json.dumps(to_gradescope(result), allow_nan=False, ensure_ascii=True)
     beside = file.with_name(file.name + ".part")
     try:
         beside.unlink(missing_ok=True)  # of a judge that was killed
-        with beside.open("xb") as stream:  # never through a link
-            stream.write(content)
+        with beside.open("x", encoding="utf-8") as stream:  # never through a link
+            stream.write(text + "\n")
         os.replace(beside, file)
     except OSError as error:
         with suppress(OSError):

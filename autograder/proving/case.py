@@ -6,7 +6,6 @@ from typing import Any
 
 from autograder.authoring.artifacts import made_artifacts
 from autograder.grading.worker import Job
-from autograder.labs.master import MASTER
 from autograder.proving.equivalents import read_equivalents
 from autograder.proving.mistakes import (
     Mistake,
@@ -92,7 +91,7 @@ class Case:
         Other tests don't need megabytes sent, hashed and remembered.
         """
         if any(test.reads_artifacts for test in self.tests if test.name in tests):
-            files = self.artifacts | files  # where there is a wrong lab, it stays
+            files = files | self.artifacts
         return Job(files, salt, tests, *rest, **more)
 
     @cached_property
@@ -127,7 +126,6 @@ class Case:
             test.name
             for test in self.tests
             if test.hidden == hidden
-            and test.reads_lab == (mistake.file == MASTER)  # a lab is graded on stand-ins
             and not test.needs_gpu
             and (TRAINING not in test.tags or self.trains(mistake, test))
             and self.reach.may_notice(test.name, file, mistake.function)
@@ -147,6 +145,5 @@ class Case:
             test.name
             for test in ordered
             if not {TRAINING, TIMING, GPU} & {*test.tags}
-            and not test.reads_lab
             and self.reach.may_notice(test.name, mutant.file, mutant.function)
         )
