@@ -21,7 +21,7 @@ class ServerPlan(Record, frozen=True):
 
     libraries: list[str]
     forbidden: list[Forbidden]
-    folder: str  # the sandbox's own; to be removed if the judge is killed
+    folder: str  # the sandbox's own
     common: str  # where children find common/
     uid: int | None  # of its children
     memory_mb: int

@@ -165,7 +165,7 @@ class Lane:
         seconds = time.monotonic() - start
         results = (self.root / "results" / "results.json").read_bytes()
         uid = None if cold else self.uid  # run_autograder takes another one
-        homes = self.folder / "homes"  # where a home is mounted, an empty folder stays
+        homes = self.folder / "homes"
         places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, self.folder]
         graded = Graded(
             results=results,
@@ -173,7 +173,7 @@ class Lane:
             seconds=seconds,
             uid=uid,
             changes=differences(before, self.look()) if self.settled else [],
-            strays=strays(uid, places) + [str(item) for item in homes.glob("*/*")],
+            strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
             survivors=survivors(uid, self.process.pid, self.servers),
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
