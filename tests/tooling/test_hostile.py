@@ -2,6 +2,9 @@
 
 import ast
 import json
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from autograder.proving.hostile.corpus import BOAST, read_corpus
 from autograder.proving.hostile.gradings import Gradings
 from autograder.proving.hostile.lane import HONEST
+from autograder.proving.hostile.traces import survivors
 from tests.tooling.test_results import check_content
 
 CORPUS = {entry.name: entry for entry in read_corpus()}
@@ -106,3 +110,17 @@ def boast(text):
     """What an attack says about its success."""
     place = text.find(BOAST)
     return text[place : place + 300]
+
+
+def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():
+    """One lane looks around while another grades."""
+    call = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'hostile-sleep'); print(flush=True); "
+    with subprocess.Popen(
+        [sys.executable, "-c", call + "time.sleep(60)"], stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        found = f"{process.pid} hostile-sleep"
+        assert found in survivors(None, -1, set(), set())
+        assert found not in survivors(None, -1, set(), {os.getpid()})
+        assert found in survivors(None, -1, set(), {2})
+        process.kill()

@@ -228,9 +228,10 @@ def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     assert len({jobs[f"reference: hidden {n}"].salt for n in range(3)}) == 3
 
 
-def test_training_is_graded_only_for_the_mistakes_that_name_its_exercise(case):
+@pytest.mark.parametrize("tag", ["training", "timing"])
+def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(case, tag):
     fresh = Case(A1, Scope(seeds=1, mutants=False))
-    fresh.tests = [replace(fresh.tests[0], tags=("training",), exercise="1.1"), *fresh.tests[1:]]
+    fresh.tests = [replace(fresh.tests[0], tags=(tag,), exercise="1.1"), *fresh.tests[1:]]
     name = fresh.tests[0].name
     assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)
     assert name in fresh.tests_for(mistake(exercises=["1.1"]), hidden=False)

@@ -50,6 +50,7 @@ class Gradings:
             ]
             opened.pop_all()  # from here on, each thread closes its own
         for lane in lanes:
+            lane.beside = [other for other in lanes if other is not lane]
             chosen = [entry for entry in entries if entry.assignment == lane.assignment]
             self.threads.append(threading.Thread(target=self.run, args=(lane, chosen)))
             self.threads[-1].start()

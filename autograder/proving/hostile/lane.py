@@ -93,6 +93,8 @@ class Lane:
         self.process, self.jobs, self.answers = self.start()
         self.servers: set[int] = set()
         self.folder, self.uid = scratch, None
+        self.cold: int | None = None  # the pid of a grading from a cold start
+        self.beside: list[Lane] = []
         self.settled = False
         try:
             self.honest = self.grade_honest()  # whatever Python caches is there after this one
@@ -166,6 +168,7 @@ class Lane:
         results = (self.root / "results" / "results.json").read_bytes()
         uid = None if cold else self.uid  # run_autograder takes another one
         homes = self.folder / "homes"
+        elsewhere = set().union(*(lane.judges for lane in self.beside))
         places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, self.folder]
         graded = Graded(
             results=results,
@@ -174,7 +177,7 @@ class Lane:
             uid=uid,
             changes=differences(before, self.look()) if self.settled else [],
             strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
-            survivors=survivors(uid, self.process.pid, self.servers),
+            survivors=survivors(uid, self.process.pid, self.servers, elsewhere),
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
         return replace(graded, changes=[*graded.changes, *sorted(beside)])
@@ -192,17 +195,31 @@ class Lane:
 
     def run_cold(self, handed_in: Path) -> None:
         """Have the zip's own script grade, from a cold start."""
-        with self.output.open("ab") as output:
-            subprocess.run(
-                [self.root / "run_autograder"],
+        script = self.root / "run_autograder"
+        with (
+            self.output.open("ab") as output,
+            subprocess.Popen(
+                [script],
                 cwd=self.root,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                timeout=SECONDS,
-                check=True,
-            )
+            ) as process,
+        ):
+            self.cold = process.pid
+            try:
+                code = process.wait(timeout=SECONDS)
+            finally:
+                process.kill()  # which does nothing to one that has ended
+                self.cold = None
+        if code:
+            raise subprocess.CalledProcessError(code, script)
+
+    @property
+    def judges(self) -> set[int]:
+        """The processes that grade here now."""
+        return {self.process.pid} | ({self.cold} if self.cold else set())
 
     def close(self) -> None:
         """End the judge and remove the tree."""

@@ -64,9 +64,12 @@ def shared_memory(uid: int | None) -> Iterator[str]:
                     yield f"{table.name} {' '.join(line)}"
 
 
-def survivors(uid: int | None, ancestor: int, expected: set[int]) -> list[str]:
-    """Processes of a user, of an attack, or below an ancestor, but for those that belong there."""
-    parents, found = {}, []
+def survivors(uid: int | None, ancestor: int, expected: set[int], elsewhere: set[int]) -> list[str]:
+    """Processes of a user, of an attack, or below an ancestor, but for those that belong there.
+
+    Attacks below a process in `elsewhere` are still being graded there, by others.
+    """
+    parents, owned, marked = {}, [], {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             status = dict(
@@ -78,10 +81,17 @@ def survivors(uid: int | None, ancestor: int, expected: set[int]) -> list[str]:
             parents[pid] = int(status["PPid"])
             if status["State"].startswith("Z"):
                 continue
-            if int(status["Uid"].split()[0]) == uid or MARKER in status["Name"]:
-                found.append(f"{pid} {status['Name']}")
+            if int(status["Uid"].split()[0]) == uid:
+                owned.append(f"{pid} {status['Name']}")
+            elif MARKER in status["Name"]:
+                marked[pid] = f"{pid} {status['Name']}"
     below = [pid for pid in parents if pid not in expected and descends(pid, ancestor, parents)]
-    return found + [f"{pid} below the judge" for pid in below]
+    loose = [
+        name
+        for pid, name in marked.items()
+        if not any(descends(pid, other, parents) for other in elsewhere)
+    ]
+    return owned + loose + [f"{pid} below the judge" for pid in below]
 
 
 def descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
