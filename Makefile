@@ -6,6 +6,7 @@ TOOLING = $(RUN) -m pytest -rfs --durations=20 -o python_files='test_*.py'
 A ?=
 SUBMISSION ?=
 OUT ?=
+EXPORT ?=
 
 define NAMED
 @test -n "$(A)" && test -n "$(SUBMISSION)" || \
@@ -13,7 +14,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help test stubs answers artifacts figures build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -65,6 +66,11 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 	@$(RUN) -m autograder build $(A) > /dev/null
 	@$(RUN) -m autograder rehearse $(A) "$(SUBMISSION)" $(if $(OUT),--out "$(OUT)")
 
+batch: $(VENV)/.installed  ## grade a class: make batch A=a1 EXPORT=export.zip [OUT=dist/batch-a1]
+	@test -n "$(A)" && test -n "$(EXPORT)" || \
+		{ echo "Say which: make $@ A=a1 EXPORT=path" >&2; exit 2; }
+	@$(RUN) -m autograder batch $(A) "$(EXPORT)" --out "$(or $(OUT),dist/batch-$(A))"
+
 doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and say what it lacks
 	@$(RUN) -m autograder doctor
 
@@ -74,8 +80,9 @@ semester: $(VENV)/.installed  ## draw a new secret salt for the hidden tests
 verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
 	@$(RUN) -m autograder verify $(A)
 
-chaos: $(VENV)/.installed  ## let 200 faults strike gradings, and check what becomes of the results
+chaos: $(VENV)/.installed  ## let faults strike 200 gradings and batches of 100, and check the results
 	@$(RUN) -m autograder chaos
+	@$(RUN) -m autograder chaos-batch --engine local $(if $(wildcard $(VENV)/lib/*/site-packages/ray),--engine ray)
 
 bench: $(VENV)/.installed  ## measure what must be fast: ours, the yardstick, the ratio, the bar
 	@$(RUN) -m autograder bench

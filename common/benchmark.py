@@ -8,13 +8,14 @@ from common.timing import compare
 
 @dataclass(frozen=True)
 class Row:
-    """How long something of ours took, as a multiple of a yardstick."""
+    """How long something of ours took, or what else it cost, as a multiple of a yardstick."""
 
     name: str
     yardstick: str
     seconds: float
     yardstick_seconds: float
     bar: float
+    unit: str = "s"  # of both figures
 
     @property
     def ratio(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from common.assignment import Forbidden
 from common.failures import ForbiddenCall
-from common.removal import operators_of, remove
+from common.removal import operators_of, refusing, remove
 
 # What a function is written on, where that has a name of its own which does the same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
@@ -36,7 +36,8 @@ class Guard:
         self.held = 0
         self.unseen: dict[str, ModuleType] = {}
         self.families: dict[frozenset[str], tuple[set[str], set[str]]] = {}
-        calls = [entry.call for entry in known]
+        entries = list(known)
+        calls = [entry.call for entry in entries]
         calls += [inner for call in calls for inner in BENEATH.get(call, ())]
         resolved = {call: resolve(call) for call in calls}
         self.functions: dict[str, Any] = {
@@ -44,6 +45,8 @@ class Guard:
         }
         self.places = places_of(self.functions)
         self.operators = {call: operators_of(call) for call in calls}
+        for entry in entries:
+            refusing(refusal_text(entry))
 
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""

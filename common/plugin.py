@@ -37,6 +37,7 @@ ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.S
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, Tally]] = pytest.StashKey()
+WORDED: pytest.StashKey[bool] = pytest.StashKey()  # whether the grader finds words for failures
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -233,7 +234,9 @@ def pytest_runtest_makereport(
 
 
 def words(item: pytest.Item, error: BaseException) -> str:
-    """The text of a failure in a student's own run."""
+    """The text of a failure in a student's own run; none where a grader finds its own."""
+    if item.config.stash.get(WORDED, False):
+        return ""
     title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
     points = format_points(decorated(item, "__weight__", 0))
     unit = "point" if points == "1" else "points"

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import sys
 import warnings
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -69,9 +70,14 @@ def remove(original: Any, operators: list[str], text: str) -> None:
 
 def replace_body(function: FunctionType, text: str) -> None:
     """Let a function refuse, by whatever name or reference it is called."""
+    function.__code__ = refusing(text).replace(co_freevars=function.__code__.co_freevars)
+
+
+@cache
+def refusing(text: str) -> CodeType:
+    """The body of a function that refuses with that text."""
     module = compile(BODY.format(text=text), "<forbidden>", "exec")
-    code = next(constant for constant in module.co_consts if isinstance(constant, CodeType))
-    function.__code__ = code.replace(co_freevars=function.__code__.co_freevars)
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
 def replace_kernels(operators: list[str], text: str) -> None:

@@ -3,6 +3,7 @@
 import builtins
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from common.forbidden import Guard
 PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))
 
 
-def mount(packages: Mapping[str, Path]) -> None:
+def mount(packages: Mapping[str, Path] | Mapping[str, str]) -> None:
     """Let `assignments.<name>` mean the given folder, for each name."""
     unmount()
     top = ModuleType("assignments")
@@ -31,7 +32,12 @@ def mount(packages: Mapping[str, Path]) -> None:
 
 
 def unmount() -> None:
-    """Forget every module of `assignments`."""
+    """Forget every module of `assignments`.
+
+    Only if there are any: to look at the names of all modules, a fork must copy much memory.
+    """
+    if "assignments" not in sys.modules:
+        return
     for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
         del sys.modules[name]
 
@@ -87,9 +93,9 @@ def front_of(module: ModuleType, guard: Guard) -> ModuleType:
 def load(package: str, module: str) -> ModuleType:
     """Import a submitted module; a Failure says in words why it can't be."""
     name = f"assignments.{package}.{module}"
-    folder = Path(sys.modules[f"assignments.{package}"].__path__[0])
+    folder = sys.modules[f"assignments.{package}"].__path__[0]
     file = f"{module}.py"
-    if not (folder / file).is_file():
+    if not os.path.isfile(os.path.join(folder, file)):
         raise missing(file)
     try:
         return importlib.import_module(name)

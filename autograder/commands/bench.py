@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.benchmarks import hostile, machinery, protection
+from autograder.benchmarks import batch, hostile, machinery, protection
 from autograder.commands.progress import status_line
 from common.assignment import ROOT, load_all
 from common.benchmark import NotMeasured, Row
@@ -36,8 +36,8 @@ def bench() -> None:
             table.add_row(
                 row.name,
                 row.yardstick,
-                duration(row.seconds),
-                duration(row.yardstick_seconds),
+                shown(row.seconds, row.unit),
+                shown(row.yardstick_seconds, row.unit),
                 f"{row.ratio:.2f}",
                 f"<= {row.bar:.3g}",
                 "[green]ok[/]" if row.holds else "[red]missed[/]",
@@ -45,6 +45,8 @@ def bench() -> None:
         console.print(table)
         for row in left_out:
             console.print(f"[yellow]not measured[/]: {row.name}. {row.why}")
+        if not batch.has_ray():
+            console.print("Ray is not installed, so grading by it was not measured.")
         here, _ = hostile.corpus_here()  # graded for its row
         print_comparison(console, hostile.otter_python(), say, here)
     harms = {name: harm for name, harm in here.items() if harm}
@@ -91,8 +93,11 @@ def all_rows() -> Iterator[Row | NotMeasured]:
     yield from machinery.rows()
     yield from protection.rows()
     yield hostile.corpus_row()
+    yield from batch.rows()
 
 
-def duration(seconds: float) -> str:
-    """A time that can be read."""
-    return f"{1000 * seconds:.1f} ms" if seconds < 10 else f"{seconds:.1f} s"
+def shown(figure: float, unit: str) -> str:
+    """A time or another figure that can be read."""
+    if unit == "s" and figure < 10:
+        return f"{1000 * figure:.1f} ms"
+    return f"{figure:.1f} {unit}"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 MAX_FRAME = 256 * 1024 * 1024
+CHUNK = 1 << 16  # more would be mapped and unmapped for each answer, however short
 HEADER = struct.Struct("<Q")
 
 
@@ -62,7 +63,7 @@ class FrameReader:
     def feed(self) -> None:
         """Read what is there now; call it when the socket is readable."""
         try:
-            chunk = self.sock.recv(1 << 20)
+            chunk = self.sock.recv(CHUNK)
         except OSError:
             chunk = b""
         if not chunk:

@@ -62,7 +62,7 @@ class Child:
 
     def serve(self) -> None:
         """Prepare the submission's place, then answer until the judge is gone."""
-        mount({name: Path(folder) for name, folder in self.plan.packages.items()})
+        mount(self.plan.packages)
         load_standins(self.plan.standins, self.guard)
         self.guard.forbid(self.plan.forbidden)
         self.guard.__enter__()  # and never left

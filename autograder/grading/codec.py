@@ -31,8 +31,10 @@ MAX_SAME_HASH = 16
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
 SMALL = range(-(2**63), 2**64)
-# The bytes with which an extension of msgpack's starts: of fixed size, and with one.
-EXTENSION_HEADERS = (*range(0xD4, 0xD9), *range(0xC7, 0xCA))
+# The bytes with which an array of msgpack's starts: short ones, and with a length.
+ARRAY_HEADERS = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
+# The bytes with which an extension starts: of fixed size, and with one.
+EXTENSION_HEADERS = frozenset((*range(0xD4, 0xD9), *range(0xC7, 0xCA)))
 NODE_PARTS = 6  # an object costs as much as so many plain items
 
 
@@ -140,7 +142,7 @@ class Reader:
     def value(self, depth: int) -> Any:
         """The next value."""
         first = self.data[self.unpacker.tell()]
-        if is_array_header(first):
+        if first in ARRAY_HEADERS:
             self.count(NODE_PARTS)
             return self.node(depth)
         if first in EXTENSION_HEADERS:
@@ -152,7 +154,7 @@ class Reader:
 
     def plain(self) -> Any:
         """The next value, if it is no array."""
-        if is_array_header(self.data[self.unpacker.tell()]):
+        if self.data[self.unpacker.tell()] in ARRAY_HEADERS:
             raise CodecError("an unknown node")
         return self.unpacker.unpack()
 
@@ -174,7 +176,7 @@ class Reader:
 
     def container(self, tag: int, depth: int) -> Any:
         """A container from its items."""
-        if not is_array_header(self.data[self.unpacker.tell()]):
+        if self.data[self.unpacker.tell()] not in ARRAY_HEADERS:
             raise CodecError("a container without a list of items")
         length = self.unpacker.read_array_header()
         self.count(length)
@@ -187,11 +189,6 @@ class Reader:
             check_keys(items[::2])
             return dict(zip(items[::2], items[1::2], strict=True))
         raise CodecError("an unknown node")
-
-
-def is_array_header(first: int) -> bool:
-    """Whether a value of msgpack's that starts with this byte is an array."""
-    return 0x90 <= first <= 0x9F or first in (0xDC, 0xDD)
 
 
 def check_keys(keys: list[Any]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgpack
 import msgspec
 
+from autograder.grading.confinement import gpu
 from autograder.grading.confinement.plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.errors import GraderFault
@@ -39,7 +40,7 @@ class ForkServer:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
             [sys.executable, "-sP", "-m", module, str(theirs.fileno()), folder],
-            env=CLEAN_ENVIRONMENT,
+            env=CLEAN_ENVIRONMENT | gpu.chosen(),
             cwd="/",
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

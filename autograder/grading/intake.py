@@ -112,12 +112,15 @@ class FolderSource:
 class ZipSource:
     """The members of a zip, read without unpacking any other."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(
+        self, archive: zipfile.ZipFile, members: list[zipfile.ZipInfo] | None = None
+    ) -> None:
         self.archive = archive
+        self.members = archive.infolist() if members is None else members
 
     def names(self) -> Iterator[tuple[str, bool]]:
         """Each member's name, and whether it can be taken."""
-        for member in self.archive.infolist():
+        for member in self.members:
             mode = member.external_attr >> 16
             parts = PurePosixPath(member.filename).parts
             odd = member.filename.startswith("/") or ".." in parts or "__MACOSX" in parts

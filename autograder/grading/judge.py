@@ -26,13 +26,21 @@ from common.errors import CourseError, GraderFault
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, explain, is_the_submissions
 from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints, add_hint, evidence_of
-from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, run_graded_tests
-from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, read_roster
+from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, WORDED, run_graded_tests
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, TIMING, GradedTest, read_roster
 from common.semester import FILES, Semester
 from common.submitted import missing
 
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a judge reads of an assignment before it can grade."""
+
+    tests: list[GradedTest]
+    hints: Hints
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Settings:
     stop_at_failure: bool = False
     patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
     gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
+    reading: Reading | None = None  # by a judge that grades many submissions; None: read for each
 
 
 def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
@@ -73,7 +82,8 @@ def with_gpu(assignment: Assignment) -> Assignment:
 
 def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
     """The result before anything has run: every test of it failed."""
-    tests = read_roster(ROOT / "tests" / assignment.name)
+    known = settings.reading
+    tests = known.tests if known else read_roster(ROOT / "tests" / assignment.name)
     if settings.only is not None:
         by_name = {test.name: test for test in tests}
         tests = [by_name[name] for name in settings.only]
@@ -92,8 +102,13 @@ def grade_in(
     submission: Submission,
     settings: Settings,
     busy: threading.Thread | None = None,
+    run: Callable[["Judge"], list[str]] | None = None,
 ) -> Result:
-    """Grade in a sandbox, which may have served other submissions before."""
+    """Grade in a sandbox, which may have served other submissions before.
+
+    run: what runs the tests and names those in which the machinery failed, if not `run_tests`.
+    """
+    run = run or run_tests
     start = time.monotonic()
     with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
         private = (*secret_places(), *settings.private)
@@ -105,10 +120,10 @@ def grade_in(
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
-    left = run_tests(Judge(result, submission, face, settings, busy))
+    left = run(Judge(result, submission, face, settings, busy))
     if left:  # the machinery failed in these: once more, with a new fork server
         sandbox.restart()
-        left = run_tests(Judge(result, submission, face, settings, busy, left))
+        left = run(Judge(result, submission, face, settings, busy, left))
     if left:
         raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
     return finish(result, settings, time.monotonic() - start)
@@ -183,7 +198,8 @@ class Judge:
         self.faults: set[str] = set()
         self.started = 0.0
         self.stopped = False  # by Ctrl-C, which pytest catches
-        self.hints = Hints(hint_files(result.assignment, settings.semester))
+        known = settings.reading
+        self.hints = known.hints if known else read_hints_of(result.assignment, settings.semester)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -192,6 +208,7 @@ class Judge:
         config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
+        config.stash[WORDED] = True
         LOG.patient = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -271,28 +288,42 @@ class Judge:
             print(fault, file=sys.stderr)
         self.settings.on_test(outcome)
 
+    def unfinished(self) -> list[str]:
+        """The names of the tests that have no outcome, or one that is the machinery's fault."""
+        ran = {test.name for test in self.tests if test.name in self.result.outcomes} - self.faults
+        if self.settings.stop_at_failure and not self.faults and ran:
+            return []
+        return [test.name for test in self.tests if test.name not in ran]
 
-def hint_files(assignment: Assignment, semester: Semester) -> list[Path]:
+
+def read_all(assignment: Assignment, semester: Semester) -> Reading:
+    """All that a judge reads of an assignment, for a semester."""
+    tests = read_roster(ROOT / "tests" / assignment.name)
+    return Reading(tests, read_hints_of(assignment, semester))
+
+
+def read_hints_of(assignment: Assignment, semester: Semester) -> Hints:
     """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
     tests = ROOT / "tests" / assignment.name
     in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
-    return [tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist]
+    return Hints([tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist])
 
 
 def run_tests(judge: Judge) -> list[str]:
     """Run the tests in this process; the names of those in which the machinery failed."""
     if not judge.tests:  # pytest would call that an error
         return []
-    folder = ROOT / "tests" / judge.result.assignment.name
-    files = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
+    files = test_files(judge.result.assignment)
     options = ["-x"] if judge.settings.stop_at_failure else []
     code = run_graded_tests(files, judge, *options)
     if judge.stopped:
         raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
-    ran = {test.name for test in judge.tests if test.name in judge.result.outcomes} - judge.faults
-    left = [test.name for test in judge.tests if test.name not in ran]
-    if judge.settings.stop_at_failure and not judge.faults and ran:
-        return []
-    return left
+    return judge.unfinished()
+
+
+def test_files(assignment: Assignment) -> list[Path]:
+    """The files with an assignment's tests."""
+    folder = ROOT / "tests" / assignment.name
+    return [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]

@@ -15,6 +15,7 @@ from common.leaderboard import Leaderboard
 from common.roster import GradedTest
 
 OUTPUT_LIMIT = 8000
+PRINTED = "Your code printed:\n"  # what comes before the words of student code
 NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
 
 
@@ -42,7 +43,7 @@ class Outcome:
         if self.explanation:
             parts.append(self.explanation.text(self.test.hidden))
         if self.printed and not self.passed and not self.test.hidden:
-            parts.append(f"Your code printed:\n{self.printed}")
+            parts.append(f"{PRINTED}{self.printed}")
         return clean("\n\n".join(parts))
 
 
@@ -151,15 +152,21 @@ def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def write_results(result: Result, file: Path) -> None:
-    """Replace results.json in one step, so that a reader never sees half of it."""
+def as_json(result: Result) -> bytes:
+    """The bytes of results.json."""
     # Without indentation: json has a fast encoder for that, and this runs after every test.
     text = json.dumps(to_gradescope(result), allow_nan=False, ensure_ascii=True)
+    return f"{text}\n".encode()
+
+
+def write_results(result: Result, file: Path) -> None:
+    """Replace results.json in one step, so that a reader never sees half of it."""
+    content = as_json(result)
     beside = file.with_name(file.name + ".part")
     try:
         beside.unlink(missing_ok=True)  # of a judge that was killed
-        with beside.open("x", encoding="utf-8") as stream:  # never through a link
-            stream.write(text + "\n")
+        with beside.open("xb") as stream:  # never through a link
+            stream.write(content)
         os.replace(beside, file)
     except OSError as error:
         with suppress(OSError):

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -172,6 +173,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
+        conversation.folder = str(self.folder)
         conversation.watched = watched
         try:
             yield conversation
@@ -218,7 +220,7 @@ class Sandbox:
             self.slot.release()
         remove_tree(self.folder)  # if its servers were killed
 
-    def __enter__(self) -> "Sandbox":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -19,6 +19,7 @@ import msgpack
 import msgspec
 
 import common
+from autograder.grading import afterfork  # before what wants to be told of forks
 from autograder.grading.child import Child
 from autograder.grading.confinement.cgroups import Group
 from autograder.grading.confinement.confine import Confinement
@@ -58,7 +59,9 @@ class Server:
     def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
         self.control = control
         self.guard = Guard(plan.forbidden)
-        self.guard.family(plan.forbidden)  # looked for now, so that no child has to
+        # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
+        self.guard.family(plan.forbidden)
+        self.guard.forbid(())
         self.confinement = Confinement(plan)
         self.homes = homes
         self.trees = ProcessTrees()
@@ -164,6 +167,7 @@ class Server:
             os.dup2(output, 2)
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
             self.confinement.enter(plan, ruleset)
+            afterfork.take_up()
             seed_all()  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:

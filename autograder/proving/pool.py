@@ -2,9 +2,6 @@
 
 import os
 import queue
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,47 +10,23 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.channel import ChannelClosed
+from autograder.grading.processes import JudgeProcess
 from autograder.grading.worker import Job, Reply
 from autograder.packaging.archive import unpack
 from common.errors import CourseError
-from common.threads import ONE_THREAD
 
 TRIES = 2
-SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 
 
-class Worker:
-    """One warm judge, in a process of its own."""
+class Worker(JudgeProcess):
+    """A warm judge that grades one job after another."""
 
-    def __init__(self, source: Path, assignment: str) -> None:
-        ours, theirs = socket.socketpair()
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **ONE_THREAD}
-        command = [sys.executable, "-s", "-m", "autograder.grading.worker"]
-        self.process = subprocess.Popen(
-            [*command, str(theirs.fileno()), assignment],
-            cwd=source,
-            env=environment,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for this process, which then lets its judges end
-        )
-        theirs.close()
-        ours.settimeout(SILENCE)
-        self.socket = ours
+    module = "autograder.grading.worker"
 
     def grade(self, job: Job) -> Reply:
         """Grade one submission."""
-        send_frame(self.socket, msgspec.msgpack.encode(job))
-        return msgspec.msgpack.decode(receive_frame(self.socket), type=Reply)
-
-    def close(self) -> None:
-        """Let it end."""
-        self.socket.close()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=10)
-        self.process.kill()
-        self.process.wait()
+        return msgspec.msgpack.decode(self.exchange(msgspec.msgpack.encode(job)), type=Reply)
 
 
 class Pool:

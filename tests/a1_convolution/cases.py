@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.comparison import assert_close, unpack
+from common.comparison import assert_close, assert_equal, unpack
 from common.operations import call_each, call_each_held, fetch, hold
 from common.timing import check_speed
 
@@ -64,6 +64,13 @@ def draw_distinct(rng, shape):
 def in_words(sizes):
     """Stride and padding as a failure names them."""
     return ", ".join(f"{name} {size}" for name, size in sizes.items()) or "no stride or padding"
+
+
+def check_counts(student, name, cases, what):
+    """The function counts right. cases: its arguments, and what it must return for them."""
+    results = call_each(getattr(student, name), [arguments for arguments, _ in cases])
+    for result, (_, expected) in zip(results, cases, strict=True):
+        assert_equal(result, expected, what=what)
 
 
 def check_convolution(student, oracle, case, situation, fast=False):
@@ -224,6 +231,7 @@ def timed_results(student, name, outputs, calls, loop, sizes):
         lambda: (lambda: call_each_held(function, calls, outputs, **sizes), loop),
         bar=1 / BAR,
         runs=len(calls),
+        cold=False,
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"{name} should be at least {BAR} times as fast as a Python loop over the "

@@ -14,6 +14,7 @@ from tests.a1_convolution.cases import (
     check_convolution_caches_stay_apart,
     check_convolution_gradients,
     check_convolutions_stay_apart,
+    check_counts,
     check_fast,
     check_pooling,
     check_pooling_gradient,
@@ -30,6 +31,7 @@ from tests.a1_convolution.cases import (
 @number("1.1")
 def test_conv_output_size_is_right_for_any_sizes(student, rng):
     """Whatever the sizes, the result is the number of places where the kernel fits."""
+    cases = []
     for _ in range(60):
         size, stride, padding = (
             int(rng.integers(low, high)) for low, high in ((1, 40), (1, 7), (0, 5))
@@ -37,9 +39,9 @@ def test_conv_output_size_is_right_for_any_sizes(student, rng):
         padded = size + 2 * padding
         kernel = int(rng.integers(1, padded + 1))
         # A kernel starts at every stride-th pixel from which it still fits.
-        expected = len(range(0, padded - kernel + 1, stride))
-        result = student.conv_output_size(size, kernel, stride, padding)
-        assert_equal(result, expected, what="the output size")
+        places = len(range(0, padded - kernel + 1, stride))
+        cases.append(((size, kernel, stride, padding), places))
+    check_counts(student, "conv_output_size", cases, "the output size")
 
 
 @weight(1)
@@ -388,14 +390,15 @@ def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student
 @number("1.7")
 def test_parameters_are_counted_right_for_any_layer(student, rng):
     """Weights and biases of convolutions and dense layers of any size."""
+    convolutions, layers = [], []
     for _ in range(20):
         c_in, c_out, kh, kw = (int(size) for size in rng.integers(1, 30, size=4))
         for bias in (True, False):
             flag = () if bias else (False,)
             for kernel, area in (((kh, kw), kh * kw), (kh, kh * kh)):
-                result = student.conv_parameters(c_in, c_out, kernel, *flag)
                 expected = c_in * area * c_out + bias * c_out
-                assert_equal(result, expected, what="the number of a convolution's parameters")
-            result = student.linear_parameters(c_in, c_out, *flag)
-            expected = c_in * c_out + bias * c_out
-            assert_equal(result, expected, what="the number of a dense layer's parameters")
+                convolutions.append(((c_in, c_out, kernel, *flag), expected))
+            layers.append(((c_in, c_out, *flag), c_in * c_out + bias * c_out))
+    what = "the number of a convolution's parameters"
+    check_counts(student, "conv_parameters", convolutions, what)
+    check_counts(student, "linear_parameters", layers, "the number of a dense layer's parameters")

@@ -225,9 +225,34 @@ def test_ci_runs_make_test(tmp_path):
     file = ROOT / ".ci" / "run"
     assert file.stat().st_mode & 0o111
     script(tmp_path / "make", 'echo "make $@ in $(pwd)"\nexit 7')
+    script(tmp_path / "chromium", "exit 1")
     result = run([file], tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert result.stdout == f"make test in {ROOT}\n"
     assert result.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("uid", "apt", "said"),
+    [
+        (0, 0, "installing Debian's chromium\n"),
+        (0, 1, "installing Debian's chromium\nchromium could not be installed\n"),
+        (1, 0, "installing Debian's chromium\nchromium can't be installed here: that takes root"),
+    ],
+)
+def test_ci_tries_to_install_a_browser_and_goes_on_without_one(tmp_path, uid, apt, said):
+    for tool in ("bash", "dirname"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    script(tmp_path / "make", 'echo "make $@"\nexit 7')
+    script(tmp_path / "id", f"echo {uid}")
+    script(tmp_path / "apt-get", f'echo "$@" >> {tmp_path}/asked\nexit {apt}')
+    result = run([ROOT / ".ci" / "run"], tmp_path, {"PATH": str(tmp_path)})
+    assert result.stdout.startswith(said)
+    assert result.stdout.endswith("make test\n")
+    assert result.returncode == 7
+    asked = tmp_path / "asked"
+    assert asked.exists() == (uid == 0)
+    if not uid and not apt:
+        assert asked.read_text().splitlines()[-1].endswith(" chromium")
 
 
 def test_make_test_runs_the_linters_the_types_and_these_tests():

@@ -33,11 +33,11 @@ import random
 
 def linear_parameters(*sizes, **named):
     words = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
-    raise ValueError(" ".join(words))
+    raise ValueError(f"{' '.join(words)} at {object()}")
 
 
 def conv2d_forward(x, w, b, stride=1, padding=0):
-    print("drawn:", random.random(), np.random.normal())
+    print("drawn:", random.random(), np.random.normal(), "in", __file__, object())
     return np.random.normal(size=x.shape), None
 
 
@@ -85,5 +85,6 @@ def test_a_regrade_repeats_alone_and_beside_others(submission, tmp_path):
     assert 10 < score < 90 and results[0]["extra_data"]["finished"]
     told = json.dumps(results[0])
     assert "drawn: " in told and "epsilon" in told
+    assert "in /sandbox/packages/" in told and "object at 0x...>" in told
     for result in results[1:]:
         assert result == results[0]

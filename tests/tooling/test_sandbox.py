@@ -125,6 +125,15 @@ def leave_processes():
     return 1
 
 
+def threads_in_a_fork():
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, bytes([threading.active_count()]))
+        os._exit(0)
+    return os.read(reading, 1)[0]
+
+
 def breed():
     count = 0
     try:
@@ -268,6 +277,10 @@ def test_the_judge_can_be_neither_signalled_nor_traced(student, sandbox):
 
 def test_parts_of_pythons_library_can_be_imported_late(student):
     assert student.late_imports() == "0.333"
+
+
+def test_libraries_are_told_of_a_childs_own_forks(student):
+    assert student.threads_in_a_fork() == 1
 
 
 def test_its_home_can_be_written_to_within_bounds_and_is_new_for_each_test(sandbox):

@@ -84,6 +84,15 @@ def test_a_warm_up_that_takes_all_the_time_is_not_held_against_fast_code(clock):
     assert check_speed(runner.prepare, **RULES) == ("candidate 1", "yardstick 1")
 
 
+def test_a_yardstick_that_is_never_cold_is_not_warmed_up(clock):
+    runner = Runner(clock, candidate=[9, 2])
+    assert check_speed(runner.prepare, **RULES, cold=False) == ("candidate 1", "yardstick 1")
+    assert runner.order == ["prepare", "candidate", "prepare", "yardstick", "candidate"]
+    hopeless = Runner(clock, candidate=[70])
+    assert "took 70 times as long" in told(hopeless, cold=False).explanation.details
+    assert hopeless.order == ["prepare", "candidate", "yardstick"]
+
+
 def test_a_candidate_may_be_worth_several_runs_of_the_yardstick(clock):
     assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
     error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)

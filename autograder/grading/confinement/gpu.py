@@ -1,5 +1,6 @@
 """The files of GPUs: in reach when a run asks for a GPU, and only then."""
 
+import os
 from pathlib import Path
 
 DEVICES = ("dev/nvidia*", "dev/nvidia-caps/*", "dev/dri/renderD*", "dev/kfd")
@@ -26,3 +27,8 @@ def devices(root: Path = Path("/")) -> list[Path]:
 def readable(root: Path = Path("/")) -> list[Path]:
     """What drivers read of the machine."""
     return [root / name for name in READABLE if (root / name).exists()]
+
+
+def chosen() -> dict[str, str]:
+    """The GPUs that this process was given, where someone has chosen among them."""
+    return {name: os.environ[name] for name in NONE if name in os.environ}

@@ -47,7 +47,7 @@ class Homes:
         """An empty folder that belongs to the child."""
         self.remove(home)
         if self.in_memory:
-            with suppress(FileExistsError):  # of a server that was killed; it is empty
+            with suppress(FileExistsError):  # of a server that was killed; the mount hides it
                 os.mkdir(home, 0o700)
             self.mount(home, uid)
             self.mounted.add(home)
@@ -63,7 +63,8 @@ class Homes:
         elif home in self.mounted:
             unmount(home, DETACH)
             self.mounted.remove(home)
-            os.rmdir(home)
+            with suppress(OSError):  # in it was only the mount; the next one may lie there too
+                os.rmdir(home)
 
 
 def too_full(home: Path) -> bool:

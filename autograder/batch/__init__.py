@@ -1,0 +1,1 @@
+"""Grades a whole class: many submissions in, results, tables and a report out."""

@@ -1,0 +1,159 @@
+"""The engine for many machines: a Ray task for each submission."""
+
+import hashlib
+import importlib
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autograder.batch import node
+from autograder.batch.local import JUDGE_MB, silence_of
+from autograder.batch.work import Attempt, Work
+from autograder.grading.warm import Graded
+from common.assignment import ROOT, Assignment
+from common.errors import CourseError
+
+REQUIREMENTS = "autograder/batch/requirements.txt"
+TICK = 0.2
+CLEAN_SECONDS = 20
+LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
+
+
+# Of a cluster that is started here: tell nobody about it, leave the GPUs of tasks that ask for none
+# alone, and give judges the same right to a core as those of the local engine have.
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
+}
+
+
+def load_ray() -> Any:
+    """Ray, or how to get it."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    try:
+        return importlib.import_module("ray")
+    except ModuleNotFoundError:
+        pin = (ROOT / REQUIREMENTS).read_text().splitlines()[-1]
+        raise CourseError(
+            f"--engine ray needs Ray: .venv/bin/pip install -r {REQUIREMENTS} (which is {pin})."
+        ) from None
+
+
+class RayEngine:
+    """Grades on a Ray cluster: one that runs, or one on this machine."""
+
+    name = "ray"
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        archive: Path,
+        jobs: int | None,
+        address: str | None,
+        gpus: float = 0.0,
+    ) -> None:
+        self.ray = load_ray()
+        self.jobs = jobs
+        self.needs = {"CPU": 1.0, **({"GPU": gpus} if gpus else {})}
+        self.join(address, jobs)
+        content = archive.read_bytes()
+        self.archive = self.ray.put(content)  # which Ray brings to each node once
+        self.fixed = (
+            hashlib.sha256(content).hexdigest(),
+            (assignment.short, *(("gpu",) if gpus else ())),
+            silence_of(assignment),
+        )
+        self.ray.cloudpickle.register_pickle_by_value(node)
+        self.task = self.ray.remote(node.grade_on_node).options(
+            num_cpus=1,
+            num_gpus=gpus,
+            memory=(JUDGE_MB + assignment.limits.memory_mb) * 2**20,
+            max_retries=0,  # attempts are counted by `Work`, whichever the engine
+        )
+        self.slots = self.count_slots()
+        self.looked = time.monotonic()
+
+    def join(self, address: str | None, jobs: int | None) -> None:
+        """Join a cluster, or start one."""
+        quiet = {"logging_level": "ERROR", "log_to_driver": False}
+        if address is None:
+            cores = jobs or len(os.sched_getaffinity(0))
+            self.ray.init(num_cpus=cores, include_dashboard=False, **quiet)
+            return
+        try:
+            self.ray.init(address=address, **quiet)
+        except Exception as error:  # Ray raises several kinds, some of them for the same
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CourseError(f"There is no Ray cluster at {address}: {reason}") from None
+
+    def count_slots(self) -> int:
+        """How many submissions the cluster can grade at once."""
+        there = self.ray.cluster_resources()
+        room = min(int(there.get(name, 0) / need) for name, need in self.needs.items())
+        if "GPU" in self.needs and not there.get("GPU"):
+            raise CourseError("--gpus-per-submission: the Ray cluster has no GPU.")
+        return max(1, min(room, self.jobs or room))
+
+    def run(self, work: Work, tick: Callable[[], None]) -> None:
+        """Grade until nothing is left; `tick` is called now and then."""
+        running: dict[Any, tuple[int, Attempt]] = {}
+        while work.unfinished:
+            self.submit(work, running)
+            if running:
+                ready, _ = self.ray.wait(list(running), num_returns=1, timeout=TICK)
+                for reference in ready:
+                    slot, attempt = running.pop(reference)
+                    work.finish(slot, attempt, self.answer(reference))
+            elif work.unfinished:
+                time.sleep(TICK)
+            tick()
+        for reference in running:
+            self.ray.cancel(reference, force=True)
+
+    def submit(self, work: Work, running: dict[Any, tuple[int, Attempt]]) -> None:
+        """Fill the free slots, of which there may be more or fewer than a while ago."""
+        if time.monotonic() - self.looked > LOOK_EVERY:
+            self.looked = time.monotonic()
+            self.slots = self.count_slots()
+        taken = {slot for slot, _ in running.values()}
+        for slot in range(1, self.slots + 1):
+            if slot not in taken:
+                attempt = work.take(slot, wait=False)
+                if attempt is None:
+                    return
+                reference = self.task.remote(self.archive, *self.fixed, attempt.question)
+                running[reference] = (slot, attempt)
+
+    def answer(self, reference: Any) -> Graded:
+        """What a task has told; a task that was lost is a fault of the machinery."""
+        try:
+            told = self.ray.get(reference)
+            if told.startswith(node.DIED):
+                words = told.removeprefix(node.DIED).decode("utf-8", "replace")
+                return Graded(fault=f"the judge ended ({words})")
+            return msgspec.msgpack.decode(told, type=Graded)
+        except Exception as error:  # Ray's, and those that a node raised
+            reason = str(error).splitlines()[0] if str(error) else ""
+            return Graded(fault=f"{type(error).__name__}: {reason}")
+
+    def close(self) -> None:
+        """Leave no zip on the nodes; then leave the cluster, or end it where it was ours."""
+        strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        clean_up = self.ray.remote(node.clean_up)
+        with suppress(Exception):  # a node that is lost has lost the zip, too
+            cleaned = [
+                clean_up.options(
+                    num_cpus=0, scheduling_strategy=strategy(one["NodeID"], soft=False)
+                ).remote(self.fixed[0])
+                for one in self.ray.nodes()
+                if one["Alive"]
+            ]
+            self.ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
+        self.ray.shutdown()

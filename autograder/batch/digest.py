@@ -1,0 +1,221 @@
+"""Condenses the results of a batch for the report: what repeats is kept once.
+
+Two thousand results are a hundred megabytes of JSON, most of it the same sentences. Here each
+sentence has a number, and each way in which all tests of a submission can end has one, too.
+"""
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder.batch.records import Batch, Entry
+from autograder.grading.results import PRINTED
+from common.assignment import Assignment
+
+LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
+HIDDEN_NAME = "[hidden]"
+
+
+class Texts:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text, which is cut if it is very long."""
+        if len(text) > LONGEST:
+            text = f"{text[:LONGEST]}\n(Cut here: the whole is in results/.)"
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+@dataclass
+class Test:
+    """One test, as the results of the class tell it."""
+
+    place: int  # among all tests
+    name: str
+    exercise: str
+    points: float
+    visibility: str
+    title: str  # the first paragraph of its output, which all results share
+    passed: int = 0
+    failed: int = 0
+    not_run: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The test as the page reads it."""
+        return {
+            "name": self.name,
+            "exercise": self.exercise,
+            "points": self.points,
+            "visibility": self.visibility,
+            "title": self.title,
+            "passed": self.passed,
+            "failed": self.failed,
+            "notRun": self.not_run,
+        }
+
+
+@dataclass
+class Seen:
+    """A known mistake, and whose results show it."""
+
+    hint: str
+    exercises: set[str] = field(default_factory=set)
+    rows: list[int] = field(default_factory=list)
+
+
+class Digest:
+    """All that the report shows of a batch."""
+
+    def __init__(self, batch: Batch, assignment: Assignment, hints: list[str], anonymous: bool):
+        self.assignment = assignment
+        self.anonymous = anonymous
+        self.notes = [] if anonymous else list(batch.index.notes)
+        self.texts = Texts()
+        self.endings: dict[str, int] = {}  # how all tests ended, as JSON-like text, by number
+        self.ending_list: list[list[Any]] = []
+        self.tests: dict[str, Test] = {}
+        self.mistakes = {hint: Seen(hint) for hint in hints}
+        self.boards: dict[tuple[str, str], list[tuple[float, int]]] = {}
+        self.rows: list[dict[str, Any]] = []
+        entries = batch.entries
+        if anonymous:  # the order of an export is that of its ids, or of names
+            entries = tuple(sorted(entries, key=lambda entry: int(entry.alias.split()[-1])))
+        for entry in entries:
+            self.add(entry, batch.result(entry))
+
+    def add(self, entry: Entry, result: dict[str, Any] | None) -> None:
+        """Take one submission in."""
+        place = len(self.rows)
+        row: dict[str, Any] = {
+            "id": entry.alias if self.anonymous else entry.id,
+            "people": [] if self.anonymous else [[s.name, s.sid, s.email] for s in entry.students],
+            "members": len(entry.students),
+            "status": entry.status,
+            "score": entry.score,
+            "seconds": round(entry.seconds, 1),
+            "attempts": entry.attempts,
+            "why": self.reason(entry),
+        }
+        if result is not None:
+            row["said"] = self.texts.number(self.unnamed(result.get("output", ""), entry))
+            row["ending"] = self.ending(entry, result, place)
+            for board in result.get("leaderboard", []):
+                key = (str(board["name"]), str(board.get("order", "asc")))
+                self.boards.setdefault(key, []).append((float(board["value"]), place))
+        self.rows.append(row)
+
+    def reason(self, entry: Entry) -> str:
+        """Why there is no grade; a reason may hold a file's name, and that a student's."""
+        if not self.anonymous or not entry.why:
+            return entry.why
+        return "It could not be read." if entry.status == "unreadable" else "Grading failed."
+
+    def unnamed(self, text: str, entry: Entry) -> str:
+        """A text without the names of those who handed in, where names are hidden."""
+        if self.anonymous:
+            for student in entry.students:
+                for secret in (student.name, student.email, student.sid, entry.id):
+                    text = text.replace(secret, HIDDEN_NAME) if secret else text
+        return text
+
+    def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
+        """The number of the way in which all tests ended: points and text of each."""
+        tests = [self.test_ending(entry, test, place) for test in result["tests"]]
+        key = repr(tests)
+        if key not in self.endings:
+            self.endings[key] = len(self.ending_list)
+            self.ending_list.append(tests)
+        return self.endings[key]
+
+    def test_ending(self, entry: Entry, told: dict[str, Any], place: int) -> list[Any]:
+        """How one test ended: its place among all, its points, what was said beyond its title.
+
+        Of a test that passed with all its points and said nothing else, only the place is kept.
+        """
+        key = str(told.get("extra_data", {}).get("test", told["name"]))
+        title, _, rest = told["output"].partition("\n\n")
+        if key not in self.tests:
+            self.tests[key] = Test(
+                len(self.tests),
+                told["name"],
+                told["number"],
+                told["max_score"],
+                told["visibility"],
+                title,
+            )
+        test = self.tests[key]
+        ran = told.get("extra_data", {}).get("ran", True)
+        passed = told["status"] == "passed"
+        test.passed += passed
+        test.failed += ran and not passed
+        test.not_run += not ran
+        if title != test.title:
+            rest = told["output"]
+        self.look_for_hints(rest, test, place)
+        text = self.texts.number(self.unnamed(rest, entry)) if rest else None
+        if passed and told["score"] == test.points and text is None:
+            return [test.place]
+        return [test.place, told["score"], 1 if passed else 0 if ran else -1, text]
+
+    def look_for_hints(self, text: str, test: Test, place: int) -> None:
+        """Count the known mistakes that a failure names. What student code printed is not asked."""
+        for line in text.partition(PRINTED)[0].splitlines():
+            seen = self.mistakes.get(line)
+            if seen:
+                seen.exercises.add(test.exercise)
+                if seen.rows[-1:] != [place]:
+                    seen.rows.append(place)
+
+    def to_json(self) -> dict[str, Any]:
+        """The digest as the page reads it."""
+        mistakes = sorted(self.mistakes.values(), key=lambda seen: -len(seen.rows))
+        functions = {e.number: e.functions for e in self.assignment.exercises}
+        points: dict[str, float] = {}
+        for test in self.tests.values():
+            points[test.exercise] = points.get(test.exercise, 0.0) + test.points
+        order = [number for number in functions if number in points]
+        return {
+            "short": self.assignment.short,
+            "title": self.assignment.title,
+            "anonymous": self.anonymous,
+            "notes": self.notes,
+            "printed": PRINTED,
+            "summary": self.summary(),
+            "exercises": [
+                {"number": number, "functions": functions[number], "points": points[number]}
+                for number in order
+            ],
+            "tests": [test.to_json() for test in self.tests.values()],
+            "texts": list(self.texts.numbers),
+            "endings": self.ending_list,
+            "mistakes": [
+                {"hint": s.hint, "exercises": sorted(s.exercises), "rows": s.rows}
+                for s in mistakes
+                if s.rows
+            ],
+            "boards": [
+                {
+                    "name": name,
+                    "rows": sorted(entries, key=lambda e: -e[0] if order == "desc" else e[0]),
+                }
+                for (name, order), entries in self.boards.items()
+            ],
+            "rows": self.rows,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The figures above the page."""
+        scores = [row["score"] for row in self.rows if row["score"] is not None]
+        maximum = sum(test.points for test in self.tests.values())
+        return {
+            "submissions": len(self.rows),
+            "students": sum(row["members"] for row in self.rows),
+            "graded": len(scores),
+            "maximum": maximum,
+            "mean": statistics.fmean(scores) if scores else None,
+            "median": statistics.median(scores) if scores else None,
+            "seconds": sum(row["seconds"] for row in self.rows),
+        }

@@ -1,0 +1,246 @@
+"""Finds the submissions in what a TA has downloaded: a Gradescope export, or a folder of them."""
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from zipfile import ZipInfo
+
+from autograder.batch.metadata import METADATA, Facts, read_metadata
+from autograder.batch.records import Student, Submitted
+from autograder.grading.intake import Submission, ZipSource, collect, in_words, take
+from common.assignment import Assignment
+from common.errors import CourseError
+
+PREFIX = "submission_"
+IGNORED = ("__MACOSX", "Thumbs.db", "desktop.ini")
+NAME_LENGTH = 80
+MAX_ZIP_BYTES = 256 * 1024 * 1024  # of a zip within a zip
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that lies where submissions lie."""
+
+    name: str
+    problem: str = ""  # why it is none
+
+    @property
+    def identifier(self) -> str:
+        """Its name as far as that is fit for a file's name."""
+        name = self.name.removeprefix(PREFIX)
+        name = name[:-4] if name.lower().endswith(".zip") else name
+        return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:NAME_LENGTH].lstrip(".") or "unnamed"
+
+
+class FolderShelf:
+    """Submissions in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        inner = [item for item in folder.iterdir() if item.is_dir() and not item.is_symlink()]
+        alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
+        self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
+
+    def metadata(self) -> bytes | None:
+        """The content of submission_metadata.yml, if there is one."""
+        file = self.folder / METADATA
+        return file.read_bytes() if file.is_file() else None
+
+    def items(self) -> Iterator[Item]:
+        """All that lies there, in order."""
+        with os.scandir(self.folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_symlink():
+                    yield Item(entry.name, "is a link, which is not followed")
+                elif entry.is_dir() or entry.name.lower().endswith(".zip"):
+                    yield Item(entry.name)
+                else:
+                    yield Item(entry.name, "is neither a folder nor a zip")
+
+    def take(self, name: str, assignment: Assignment) -> Submission:
+        """The submission of that name."""
+        return take(self.folder / name, assignment)
+
+
+class PartOfZip(ZipSource):
+    """Those members of a zip that lie in one of its folders."""
+
+    def __init__(self, archive: zipfile.ZipFile, folder: str, members: list[ZipInfo]) -> None:
+        super().__init__(archive, members)
+        self.folder = folder
+
+    def names(self) -> Iterator[tuple[str, bool]]:
+        for name, plain in super().names():
+            yield name.removeprefix(self.folder), plain
+
+    def read(self, name: str, count: int) -> bytes:
+        return super().read(self.folder + name, count)
+
+
+class ZipShelf:
+    """Submissions in a zip, read without unpacking it."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.archive = zipfile.ZipFile(path)
+        except Exception as error:  # a damaged or exotic zip may raise nearly anything
+            raise CourseError(f"{path} is not a readable zip file ({error}).") from None
+        members = [one for one in self.archive.infolist() if is_sound(one.filename)]
+        self.root = root_of([one.filename for one in members])
+        self.members: dict[str, list[ZipInfo]] = {}
+        for one in members:
+            top, _, rest = one.filename.removeprefix(self.root).partition("/")
+            if one.filename.startswith(self.root) and top and (rest or not one.is_dir()):
+                self.members.setdefault(top, []).append(one)
+
+    def metadata(self) -> bytes | None:
+        """The content of submission_metadata.yml, if there is one."""
+        with suppress(KeyError):
+            return self.archive.read(self.root + METADATA)
+        return None
+
+    def items(self) -> Iterator[Item]:
+        """All that lies there, in order."""
+        for name, members in sorted(self.members.items()):
+            is_folder = members[0].filename != self.root + name
+            if is_folder or name.lower().endswith(".zip"):
+                yield Item(name)
+            else:
+                yield Item(name, "is neither a folder nor a zip")
+
+    def take(self, name: str, assignment: Assignment) -> Submission:
+        """The submission of that name."""
+        members = self.members[name]
+        if members[0].filename == self.root + name:
+            return self.take_inner(members[0], assignment)
+        return collect(assignment, PartOfZip(self.archive, f"{self.root}{name}/", members))
+
+    def take_inner(self, member: ZipInfo, assignment: Assignment) -> Submission:
+        """A submission that is a zip within the zip."""
+        try:
+            content = ZipSource(self.archive).read(member.filename, MAX_ZIP_BYTES)
+            with zipfile.ZipFile(BytesIO(content)) as inner:
+                return collect(assignment, ZipSource(inner))
+        except Exception:  # as for any zip
+            name = in_words(PurePosixPath(member.filename).name)
+            return Submission(notes=[f"{name} is not a readable zip file."])
+
+
+def is_sound(name: str) -> bool:
+    """Whether a member's name stays inside the zip."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and not {"..", "__MACOSX"} & {*parts}
+
+
+def root_of(names: list[str]) -> str:
+    """The folder in which submissions lie: that of the metadata, or the only one at the top."""
+    places = [name for name in names if PurePosixPath(name).name == METADATA]
+    if places:
+        nearest = min(places, key=lambda name: (name.count("/"), name))
+        return nearest.removesuffix(METADATA)
+    tops = {name.partition("/")[0] for name in names}
+    inner = {name.split("/")[1] for name in names if name.count("/") > 1}
+    files_at_top = any("/" not in name for name in names)
+    return f"{tops.pop()}/" if len(tops) == 1 and inner and not files_at_top else ""
+
+
+@dataclass
+class Export:
+    """All submissions of a class, and what was odd about where they lie."""
+
+    path: Path
+    shelf: FolderShelf | ZipShelf
+    submissions: list[Submitted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, submitted: Submitted, assignment: Assignment) -> Submission:
+        """The files of one submission."""
+        return self.shelf.take(submitted.place, assignment)
+
+
+def read_export(path: Path) -> Export:
+    """Find all submissions. What is odd is noted, and stops nothing."""
+    if path.is_dir():
+        export = Export(path, FolderShelf(path))
+    elif path.is_file():
+        export = Export(path, ZipShelf(path))
+    else:
+        raise CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
+    content = export.shelf.metadata()
+    facts, problem = read_metadata(content) if content is not None else ({}, "")
+    if problem:
+        export.notes.append(problem)
+    add_submissions(export, facts)
+    add_missing(export, facts)
+    note_repeated_students(export)
+    if not export.submissions:
+        raise CourseError(f"There are no submissions in {path}: no folder and no zip.")
+    return export
+
+
+def add_submissions(export: Export, facts: dict[str, Facts]) -> None:
+    """List what lies there, with what the metadata says of each."""
+    taken: dict[str, str] = {}
+    nameless = 0
+    for item in export.shelf.items():
+        if item.name in (METADATA, *IGNORED) or item.name.startswith("."):
+            continue
+        shown = in_words(item.name)
+        if item.problem:
+            export.notes.append(f"{shown} {item.problem}: left out.")
+            continue
+        from_gradescope = item.name.startswith(PREFIX)
+        known = facts.get(item.name)
+        nameless += from_gradescope and known is None
+        identifier = unused(item.identifier, taken)
+        if identifier != item.identifier:
+            other = in_words(taken[item.identifier.lower()])
+            export.notes.append(f"{shown} has the name of {other}: it is called {identifier}.")
+        taken[identifier.lower()] = item.name
+        students = known.students if known else ()
+        if not from_gradescope and not known:
+            students = (Student(name=PurePosixPath(item.name).stem),)
+        created_at = known.created_at if known else ""
+        export.submissions.append(Submitted(identifier, item.name, students, created_at))
+    if nameless:
+        export.notes.append(f"{METADATA} names no students for {nameless} of the submissions.")
+
+
+def unused(identifier: str, taken: dict[str, str]) -> str:
+    """The identifier, with a number if it is taken. Some file systems know no small letters."""
+    number, candidate = 1, identifier
+    while candidate.lower() in taken:
+        number += 1
+        candidate = f"{identifier}-{number}"
+    return candidate
+
+
+def add_missing(export: Export, facts: dict[str, Facts]) -> None:
+    """List what the metadata names and nobody finds: no score, but no one forgotten either."""
+    there = {one.place for one in export.submissions}
+    taken = {one.id.lower(): one.place for one in export.submissions}
+    for name, known in facts.items():
+        if name not in there:
+            identifier = unused(Item(name).identifier, taken)
+            taken[identifier.lower()] = name
+            why = f"{METADATA} names {in_words(name)}, but the export doesn't hold it."
+            export.notes.append(why)
+            missing = Submitted(identifier, name, known.students, known.created_at, why)
+            export.submissions.append(missing)
+
+
+def note_repeated_students(export: Export) -> None:
+    """Say who has handed in more than once."""
+    seen: dict[str, list[str]] = {}
+    for one in export.submissions:
+        for student in one.students:
+            seen.setdefault(student.email or student.sid or student.name, []).append(one.id)
+    for who, identifiers in seen.items():
+        if who and len(identifiers) > 1:
+            export.notes.append(
+                f"{in_words(who)} is in {len(identifiers)} submissions: {', '.join(identifiers)}."
+            )

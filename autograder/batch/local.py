@@ -1,0 +1,141 @@
+"""The engine for one machine: a warm judge in each slot, with a uid of its own."""
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+import msgspec
+
+from autograder.batch.work import Attempt, Work
+from autograder.grading.channel import ChannelClosed, ChannelTimeout, FrameTooLarge
+from autograder.grading.processes import ClassJudge
+from autograder.grading.warm import Graded
+from autograder.packaging.archive import unpack
+from common import cuda
+from common.assignment import Assignment
+from common.errors import CourseError
+
+JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
+SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
+TICK = 0.2
+BROKEN = (ChannelClosed, ChannelTimeout, FrameTooLarge, OSError, msgspec.DecodeError)
+
+
+def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
+    """How many submissions to grade at once: as cores, memory and GPUs allow."""
+    count = jobs or len(os.sched_getaffinity(0))
+    memory = available_megabytes() // (JUDGE_MB + assignment.limits.memory_mb)
+    if gpus:
+        count = min(count, max(1, int(gpu_count() / gpus)))
+    return max(1, min(count, memory))
+
+
+def silence_of(assignment: Assignment) -> float:
+    """The seconds after which a judge that has not answered counts as dead."""
+    return 2 * assignment.limits.total_seconds + SPARE_SECONDS
+
+
+def available_megabytes() -> int:
+    """The memory that is free, or would be if asked for."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    return JUDGE_MB
+
+
+def gpu_count() -> int:
+    """How many GPUs this machine has."""
+    if not cuda.available():
+        raise CourseError("--gpus-per-submission: there is no GPU here that PyTorch can use.")
+    return cuda.load_torch().cuda.device_count()
+
+
+def gpus_of(slot: int, gpus: float) -> str:
+    """The GPUs of a slot, for CUDA: slots share one, or have some of their own."""
+    known = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = known.split(",") if known else [str(number) for number in range(gpu_count())]
+    first = int((slot - 1) * gpus)
+    return ",".join(names[first : first + max(1, int(gpus))])
+
+
+class LocalEngine:
+    """Grades on this machine."""
+
+    name = "local"
+
+    def __init__(
+        self, assignment: Assignment, archive: Path, slots: int, gpus: float = 0.0
+    ) -> None:
+        self.slots = slots
+        self.gpus = gpus
+        self.arguments = (assignment.short, *(("gpu",) if gpus else ()))
+        self.silence = silence_of(assignment)
+        self.scratch = TemporaryDirectory(prefix="conv2gpt-batch-")
+        self.source = Path(self.scratch.name) / "source"
+        unpack(archive, self.source)
+        self.judges: dict[int, ClassJudge] = {}
+
+    def run(self, work: Work, tick: Callable[[], None]) -> None:
+        """Grade until nothing is left; `tick` is called now and then."""
+        threads = [
+            threading.Thread(target=self.serve, args=(slot, work), daemon=True)
+            for slot in range(1, self.slots + 1)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(TICK)
+                tick()
+
+    def serve(self, slot: int, work: Work) -> None:
+        """Grade one submission after another in a slot."""
+        while (attempt := work.take(slot)) is not None:
+            work.finish(slot, attempt, self.grade(slot, attempt))
+
+    def grade(self, slot: int, attempt: Attempt) -> Graded:
+        """Have the slot's judge grade; one that died or hangs is replaced for the next attempt."""
+        try:
+            if slot not in self.judges:
+                self.judges[slot] = self.start_judge(slot)
+            answer = self.judges[slot].exchange(attempt.question)
+            return msgspec.msgpack.decode(answer, type=Graded)
+        except (
+            ChannelClosed,
+            ChannelTimeout,
+            FrameTooLarge,
+            OSError,
+            msgspec.DecodeError,
+        ) as error:
+            judge = self.judges.pop(slot, None)
+            reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
+            words = ""
+            if judge is not None:
+                judge.close()
+                words = judge.last_words()
+            return Graded(fault=f"the judge {reason} ({words or type(error).__name__})")
+
+    def start_judge(self, slot: int) -> ClassJudge:
+        """A warm judge for a slot, which sees that slot's GPUs."""
+        gpus = {"CUDA_VISIBLE_DEVICES": gpus_of(slot, self.gpus)} if self.gpus else {}
+        return ClassJudge(self.source, *self.arguments, silence=self.silence, environment=gpus)
+
+    def close(self) -> None:
+        """End all judges."""
+        closing = [threading.Thread(target=judge.close) for judge in [*self.judges.values()]]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+        with suppress(OSError):
+            self.scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

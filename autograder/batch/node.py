@@ -1,0 +1,83 @@
+"""What a Ray worker runs: it keeps a warm judge, and has it grade one submission for each task.
+
+Sent to the workers as a whole, so that a node needs no checkout: it imports nothing of ours before
+the assignment's zip, which carries the rest, is unpacked.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+KEPT: dict[tuple[str, ...], Any] = {}  # the judge, by the zip's hash, its arguments and its GPU
+DIED = b"died:"  # and then its last words; no answer begins so
+
+
+def grade_on_node(
+    archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float, question: bytes
+) -> bytes:
+    """A warm judge's answer, or that it died."""
+    kind = (fingerprint, *arguments, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    if kind not in KEPT:
+        let_go()
+        KEPT[kind] = start(archive, fingerprint, arguments, silence)
+    try:
+        return KEPT[kind].exchange(question)
+    except Exception:  # whatever it is, a new judge for the next attempt is the answer
+        judge = KEPT[kind]
+        let_go()
+        return DIED + judge.last_words().encode()
+
+
+def let_go() -> None:
+    """End the judge that is kept, if there is one."""
+    while KEPT:
+        KEPT.popitem()[1].close()
+
+
+def start(archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float) -> Any:
+    """A warm judge in the unpacked zip."""
+    source = unpacked(archive, fingerprint)
+    sys.path.insert(0, str(source))
+    try:
+        from autograder.grading.processes import ClassJudge
+    finally:
+        sys.path.remove(str(source))
+    return ClassJudge(source, *arguments, silence=silence)
+
+
+def unpacked(archive: bytes, fingerprint: str) -> Path:
+    """The zip, unpacked once on this node, where nobody else can read it."""
+    home = own_folder()
+    source = home / fingerprint
+    if not source.is_dir():
+        beside = Path(tempfile.mkdtemp(dir=home))
+        with zipfile.ZipFile(BytesIO(archive)) as opened:
+            opened.extractall(beside)
+        try:
+            beside.rename(source)
+        except OSError:  # another worker was faster
+            shutil.rmtree(beside)
+    return source
+
+
+def own_folder() -> Path:
+    """A folder of ours on this node."""
+    home = Path(tempfile.gettempdir()) / f"conv2gpt-node-{os.getuid()}"
+    home.mkdir(mode=0o700, exist_ok=True)
+    found = home.lstat()
+    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    if found.st_uid != os.getuid() or not private:
+        raise PermissionError(f"{home} is not ours alone")
+    return home
+
+
+def clean_up(fingerprint: str) -> None:
+    """Leave no zip behind on this node."""
+    let_go()
+    shutil.rmtree(own_folder() / fingerprint, ignore_errors=True)

@@ -1,0 +1,211 @@
+"""What lies in a batch's folder, how it is written and how it is read.
+
+DIR/batch.json       what is graded, and every submission with its students
+DIR/state/ID.json    how a submission's grading ended
+DIR/results/ID.json  its result in Gradescope's schema, unless grading failed
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from common.assignment import Record
+from common.errors import CourseError
+
+Status = Literal["waiting", "graded", "unreadable", "failed"]
+INDEX = "batch.json"
+STATES = "state"
+RESULTS = "results"
+
+Read = TypeVar("Read", bound=Record)
+
+
+class Student(Record, frozen=True):
+    """One member of the class."""
+
+    name: str = ""
+    sid: str = ""
+    email: str = ""
+
+
+class Submitted(Record, frozen=True):
+    """One submission as batch.json lists it."""
+
+    id: str  # fit for a file's name
+    place: str  # where it lies in the export
+    students: tuple[Student, ...] = ()
+    created_at: str = ""
+    why: str = ""  # why it can't be graded at all: it isn't in the export, for instance
+
+
+class Index(Record, frozen=True):
+    """The whole of batch.json."""
+
+    assignment: str  # "a1_convolution"
+    title: str
+    export: str  # where the submissions were read from
+    grader: str  # the hash of the autograder zip
+    salt: str  # the short hash of the semester's salt
+    submissions: tuple[Submitted, ...]
+    anonymous: bool = False
+    gpu: bool = False
+    notes: tuple[str, ...] = ()  # what was odd about the export
+
+
+class State(Record, frozen=True):
+    """How one submission's grading ended: the whole of state/ID.json."""
+
+    key: str  # the hash of submission, assignment zip and settings
+    status: Status
+    score: float | None = None
+    maximum: float | None = None
+    seconds: float = 0.0
+    attempts: int = 1
+    why: str = ""
+
+
+class Entry(Record, frozen=True):
+    """One submission, and how its grading ended.
+
+    status: "graded"; "unreadable": nothing of it could be read, so it is graded as nothing handed
+    in; "failed": the machinery failed, so there is no score, and no result; "waiting": not yet.
+    """
+
+    id: str
+    alias: str  # what to call it where names are hidden
+    students: tuple[Student, ...]
+    status: Status
+    score: float | None  # None where status is "failed" or "waiting"
+    maximum: float | None
+    seconds: float
+    attempts: int
+    why: str  # a sentence where status is "failed" or "unreadable", else ""
+
+
+class Batch:
+    """A batch as its folder tells it. Results are read one at a time: a class may be large."""
+
+    def __init__(self, folder: Path, index: Index) -> None:
+        self.folder = folder
+        self.index = index
+        order = sorted(index.submissions, key=lambda one: hashlib.sha256(one.id.encode()).digest())
+        names = {one.id: f"submission {place}" for place, one in enumerate(order, 1)}
+        self.entries = tuple(entry(folder, one, names[one.id]) for one in index.submissions)
+
+    @property
+    def assignment(self) -> str:
+        """The assignment's name."""
+        return self.index.assignment
+
+    @property
+    def title(self) -> str:
+        """The assignment's title."""
+        return self.index.title
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether names are to be hidden."""
+        return self.index.anonymous
+
+    def result(self, entry: Entry) -> dict[str, Any] | None:
+        """A submission's result in Gradescope's schema, if it has one."""
+        if entry.status not in ("graded", "unreadable"):
+            return None
+        return json.loads(result_file(self.folder, entry.id).read_bytes())
+
+    def key(self, entry: Entry) -> str:
+        """The hash of all that decided a submission's result; "" if it has none."""
+        state = read_state(self.folder, entry.id)
+        return state.key if state else ""
+
+
+def read_batch(folder: Path) -> Batch:
+    """The batch in a folder, finished or not."""
+    if not (folder / INDEX).is_file():
+        raise CourseError(f"{folder} holds no batch: it has no {INDEX}.")
+    return Batch(folder, read_record(folder / INDEX, Index))
+
+
+def entry(folder: Path, one: Submitted, alias: str) -> Entry:
+    """What is known of one submission so far."""
+    state = read_state(folder, one.id)
+    if state is None:
+        return Entry(one.id, alias, one.students, "waiting", None, None, 0.0, 0, "")
+    return Entry(
+        id=one.id,
+        alias=alias,
+        students=one.students,
+        status=state.status,
+        score=state.score,
+        maximum=state.maximum,
+        seconds=state.seconds,
+        attempts=state.attempts,
+        why=state.why,
+    )
+
+
+def read_state(folder: Path, identifier: str) -> State | None:
+    """How a submission's grading ended; None if it has not, or if that can't be read any more."""
+    try:
+        return read_record(folder / STATES / f"{identifier}.json", State)
+    except (OSError, CourseError):
+        return None
+
+
+def result_file(folder: Path, identifier: str) -> Path:
+    """Where a submission's result lies."""
+    return folder / RESULTS / f"{identifier}.json"
+
+
+def write_index(folder: Path, index: Index) -> None:
+    """Write batch.json."""
+    write_atomically(folder / INDEX, pretty(index))
+
+
+def write_state(folder: Path, identifier: str, state: State, result: bytes | None) -> None:
+    """Write a submission's result, then that it has one.
+
+    Whoever is killed in between leaves a result that nothing points to, which is made anew.
+    """
+    file = folder / STATES / f"{identifier}.json"
+    file.unlink(missing_ok=True)
+    if result is None:
+        result_file(folder, identifier).unlink(missing_ok=True)
+    else:
+        write_atomically(result_file(folder, identifier), result)
+    write_atomically(file, pretty(state))
+
+
+def forget_others(folder: Path, kept: Iterable[str]) -> None:
+    """Remove states and results of submissions that are no longer in the export."""
+    names = {f"{identifier}.json" for identifier in kept}
+    for place in (STATES, RESULTS):
+        for file in (folder / place).iterdir():
+            if file.name not in names:
+                file.unlink()
+
+
+def pretty(record: Record) -> bytes:
+    """A record as JSON that people can read."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def read_record(file: Path, kind: type[Read]) -> Read:
+    """Read a record; an error names the file."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{file} is damaged: {error}") from None
+
+
+def write_atomically(file: Path, content: bytes) -> None:
+    """Replace a file in one step, so that a reader never sees half of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.part")
+    beside.write_bytes(content)
+    os.replace(beside, file)

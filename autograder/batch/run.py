@@ -1,0 +1,157 @@
+"""Grades a whole class into a folder, and goes on where an earlier run was stopped."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from autograder.batch.export import Export, read_export
+from autograder.batch.log import Log
+from autograder.batch.records import (
+    INDEX,
+    RESULTS,
+    STATES,
+    Batch,
+    Index,
+    Submitted,
+    forget_others,
+    read_batch,
+    write_index,
+)
+from autograder.batch.report import write_report
+from autograder.batch.tables import write_tables
+from autograder.batch.work import Work
+from autograder.packaging.build import build
+from common.assignment import Assignment
+from common.errors import CourseError
+from common.semester import read_semester
+
+LOCK = ".lock"
+
+
+class Engine(Protocol):
+    """What grades the submissions of a batch."""
+
+    name: str
+    slots: int
+
+    def run(self, work: Work, tick: Callable[[], None]) -> None:
+        """Grade until nothing is left; `tick` is called now and then."""
+
+    def close(self) -> None:
+        """End all that was started."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to grade, and into which folder."""
+
+    assignment: Assignment
+    export: Path
+    out: Path
+    anonymous: bool = False
+    gpus: float = 0.0  # for each submission
+    only: tuple[str, ...] = ()  # ids; none: all
+    failed: bool = False  # whether to grade only what has no result
+    anew: bool = False  # whether to grade again what has one
+
+
+@contextmanager
+def opened(out: Path) -> Iterator[Log]:
+    """The folder of a batch, for one run at a time."""
+    if out.exists() and not out.is_dir():
+        raise CourseError(f"{out} is a file: --out wants a folder.")
+    if out.is_dir() and any(out.iterdir()) and not (out / INDEX).is_file():
+        raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
+    try:
+        out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
+        for name in (STATES, RESULTS):
+            (out / name).mkdir(exist_ok=True)
+        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CourseError(f"{out} can't be written: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CourseError(f"Another batch is being graded into {out}.") from None
+        log = Log(out)
+        try:
+            yield log
+        finally:
+            log.close()
+    finally:
+        os.close(lock)
+
+
+def new_index(order: Order, export: Export, archive: Path) -> Index:
+    """What batch.json is to say."""
+    return Index(
+        assignment=order.assignment.name,
+        title=order.assignment.title,
+        export=str(order.export.resolve()),
+        grader=hashlib.sha256(archive.read_bytes()).hexdigest(),
+        salt=read_semester().fingerprint,
+        submissions=tuple(export.submissions),
+        anonymous=order.anonymous,
+        gpu=order.gpus > 0,
+        notes=tuple(export.notes),
+    )
+
+
+def check_same_assignment(order: Order) -> None:
+    """Refuse to mix two assignments in a folder."""
+    if (order.out / INDEX).is_file():
+        there = read_batch(order.out).assignment
+        if there != order.assignment.name:
+            raise CourseError(f"{order.out} holds a batch of {there}: choose another folder.")
+
+
+def chosen(order: Order, index: Index) -> Sequence[Submitted]:
+    """The submissions to grade."""
+    known = {one.id: one for one in index.submissions}
+    unknown = [name for name in order.only if name not in known]
+    if unknown:
+        raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
+    picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
+    if not order.failed:
+        return picked
+    without = {e.id for e in read_batch(order.out).entries if e.status in ("failed", "waiting")}
+    return [one for one in picked if one.id in without]
+
+
+def run_batch(
+    order: Order,
+    start_engine: Callable[[Path], Engine],
+    follow: Callable[[Work, Engine], Callable[[], None]],
+) -> tuple[Batch, Work]:
+    """Grade; the batch as it is afterwards, and what was done. Tables and report are up to date.
+
+    start_engine: given the assignment's zip. follow: what to call now and then, to show progress.
+    """
+    export = read_export(order.export)
+    with opened(order.out) as log:
+        check_same_assignment(order)
+        archive = build(order.assignment).autograder
+        index = new_index(order, export, archive)
+        write_index(order.out, index)
+        forget_others(order.out, (one.id for one in index.submissions))
+        settings = f"{index.grader} gpu={index.gpu}"
+        work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
+        log.add("started", submissions=work.tally.total, notes=list(index.notes))
+        engine = start_engine(archive)
+        try:
+            engine.run(work, follow(work, engine))
+        except KeyboardInterrupt:
+            work.stop("stopped by the user")
+        finally:
+            engine.close()
+            log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+            batch = read_batch(order.out)
+            write_tables(batch)
+            write_report(order.out)
+    return batch, work

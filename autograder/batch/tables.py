@@ -1,0 +1,91 @@
+"""A batch's grades as tables: grades.csv for people, canvas.csv for Canvas's gradebook."""
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from autograder.batch.records import Batch, Entry, Student, write_atomically
+from common.assignment import load_assignment
+from common.roster import format_points
+
+GRADES = "grades.csv"
+CANVAS = "canvas.csv"
+# The columns that Canvas wants before those with scores; it finds a student by any of the ids.
+CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+POINTS_POSSIBLE = "    Points Possible"  # as in Canvas's own exports, with its spaces
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")  # with these, a spreadsheet takes text for a formula
+
+
+def write_tables(batch: Batch) -> None:
+    """Write both."""
+    exercises = [exercise.number for exercise in load_assignment(batch.assignment).exercises]
+    write_csv(batch.folder / GRADES, grade_rows(batch, exercises))
+    write_csv(batch.folder / CANVAS, canvas_rows(batch))
+
+
+def write_csv(file: Path, rows: Iterable[Iterable[str]]) -> None:
+    """Write a table in one step."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(file, text.getvalue().encode("utf-8", "replace"))
+
+
+def grade_rows(batch: Batch, exercises: list[str]) -> Iterable[list[str]]:
+    """A row for each student of each submission. No score is an empty cell, never a zero."""
+    yield ["name", "sid", "email", "submission", "total", "maximum", *exercises, "status", "why"]
+    for entry in batch.entries:
+        points = exercise_points(batch.result(entry), exercises)
+        for student in entry.students or (Student(),):
+            yield [
+                *map(harmless, (student.name, student.sid, student.email, entry.id)),
+                shown(entry.score),
+                shown(entry.maximum),
+                *points,
+                entry.status,
+                harmless(entry.why),
+            ]
+
+
+def exercise_points(result: dict[str, Any] | None, exercises: list[str]) -> list[str]:
+    """The points of each exercise."""
+    if result is None:
+        return [""] * len(exercises)
+    earned = dict.fromkeys(exercises, 0.0)
+    for test in result["tests"]:
+        earned[test["number"]] += test["score"]
+    return [format_points(points) for points in earned.values()]
+
+
+def canvas_rows(batch: Batch) -> Iterable[list[str]]:
+    """The table that Canvas imports: each student once, and only those who have a score."""
+    short = batch.assignment.partition("_")[0]
+    yield [*CANVAS_COLUMNS, f"{short}: {batch.title}"]
+    maximum = max((entry.maximum or 0.0 for entry in batch.entries), default=0.0)
+    yield [POINTS_POSSIBLE, "", "", "", "", format_points(maximum)]
+    for student, entry in latest(batch).values():
+        login = student.email.partition("@")[0]
+        cells = (student.name, "", student.sid, login, "")
+        yield [*map(harmless, cells), shown(entry.score)]
+
+
+def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
+    """Each student's submission: the last one, where there are several."""
+    created = {one.id: one.created_at for one in batch.index.submissions}
+    found: dict[str, tuple[Student, Entry]] = {}
+    for entry in sorted(batch.entries, key=lambda entry: created[entry.id]):
+        if entry.score is not None:
+            for student in entry.students:
+                found[student.email or student.sid or student.name] = (student, entry)
+    return found
+
+
+def shown(points: float | None) -> str:
+    """Points, or nothing."""
+    return "" if points is None else format_points(points)
+
+
+def harmless(text: str) -> str:
+    """Text that a spreadsheet shows and doesn't compute."""
+    return f"'{text}" if text.startswith(DANGEROUS) else text

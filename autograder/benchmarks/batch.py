@@ -1,0 +1,192 @@
+"""The speed of grading a class, and what it costs in memory."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from autograder.batch.cluster import RayEngine
+from autograder.batch.export import Export, read_export
+from autograder.batch.local import LocalEngine
+from autograder.batch.log import Log
+from autograder.batch.run import Engine
+from autograder.batch.work import Work
+from autograder.classroom.export import write_class
+from autograder.classroom.school import make_class
+from autograder.classroom.strikes import processes_of
+from autograder.packaging.build import build
+from common.assignment import ROOT, Assignment, load_assignment
+from common.benchmark import Row
+from common.errors import CourseError
+from common.threads import ONE_THREAD
+
+STUDENTS = 24
+FRESH = 4  # submissions that get a pytest of their own: each takes its time
+CORES = 2
+REPEATS = 2
+COPIED = ("common", "assignments/a1_convolution", "tests/a1_convolution")
+
+
+class School:
+    """A class of assignment 1, to be graded again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.assignment: Assignment = load_assignment("a1")
+        self.archive = build(self.assignment).autograder
+        # Without attacks, some of which last until they are stopped.
+        handed = make_class(self.assignment, STUDENTS, 7, without=("hostile", "damaged"))
+        self.export: Export = read_export(write_class(handed, self.assignment, folder / "class"))
+        self.count = len(self.export.submissions)
+        self.runs = 0
+
+    def grade(self, engine: Engine) -> float:
+        """Grade all of it; the seconds for each submission."""
+        self.runs += 1
+        out = self.folder / f"out-{self.runs}"
+        (out / "state").mkdir(parents=True)
+        log = Log(out)
+        work = Work(self.export, self.assignment, "bench", log, self.export.submissions)
+        start = time.perf_counter()
+        engine.run(work, lambda: None)
+        seconds = time.perf_counter() - start
+        log.close()
+        if work.tally.graded != self.count or work.tally.retries:
+            raise CourseError(f"A batch of {self.count} went wrong: see {out}")
+        return seconds / self.count
+
+    def local(self, slots: int) -> LocalEngine:
+        """An engine for this machine."""
+        return LocalEngine(self.assignment, self.archive, slots)
+
+
+def fresh_pytest(school: School, trees: list[Path]) -> float:
+    """Grade some submissions with a new pytest for each, on all cores; seconds for each."""
+    chosen = school.export.submissions[:FRESH]
+
+    def grade(numbers: range) -> None:
+        tree = trees[numbers.start]
+        for number in numbers:
+            files = school.export.take(chosen[number], school.assignment).files
+            for name, content in files.items():
+                (tree / "assignments" / school.assignment.name / name).write_bytes(content)
+            words = ["-m", "pytest", "-q", "-o", "python_files=test_*.py", "tests"]
+            subprocess.run(
+                [sys.executable, *words],
+                cwd=tree,
+                env={**os.environ, **ONE_THREAD},
+                stdout=subprocess.DEVNULL,
+                check=False,  # tests of a submission may fail
+            )
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(len(trees)) as pool:
+        list(pool.map(grade, [range(first, FRESH, len(trees)) for first in range(len(trees))]))
+    return (time.perf_counter() - start) / FRESH
+
+
+def student_tree(folder: Path) -> Path:
+    """A folder in which pytest runs all tests of assignment 1 against the code there."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("tests/conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
+    """The best of several measurements of each, made alternately."""
+    found = dict.fromkeys(measures, float("inf"))
+    for _ in range(REPEATS):
+        for name, measured in measures.items():
+            found[name] = min(found[name], measured())
+    return found
+
+
+def held_megabytes() -> float:
+    """The memory of this process and of all warm judges that it has started."""
+    judges = processes_of(os.getpid(), "autograder.grading.warm")
+    return sum(resident_megabytes(pid) for pid in (os.getpid(), *judges))
+
+
+def resident_megabytes(pid: int) -> float:
+    """The memory of a process."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def local_rows(school: School, folder: Path) -> Iterator[Row]:
+    """Throughput, how it grows with the slots, and memory."""
+    trees = [student_tree(folder / f"tree-{number}") for number in range(CORES)]
+    with school.local(1) as one, school.local(CORES) as two:
+        school.grade(one), school.grade(two)  # judges are warm
+        before = held_megabytes()
+        seconds = best(
+            {
+                "fresh": lambda: fresh_pytest(school, trees),
+                "one": lambda: school.grade(one),
+                "two": lambda: school.grade(two),
+            }
+        )
+        after = held_megabytes()
+    yield Row(
+        f"a submission of a1 in a batch of {school.count}, {CORES} jobs "
+        f"({60 / seconds['two']:.0f} per minute)",
+        f"a fresh python -m pytest for each, {CORES} at once",
+        seconds["two"],
+        seconds["fresh"],
+        bar=0.2,
+    )
+    yield Row(
+        f"the same with {CORES} jobs", "with 1 job", seconds["two"], seconds["one"], bar=1 / 1.8
+    )
+    yield Row(
+        f"memory after {REPEATS * 2 * school.count} more submissions",
+        f"after {2 * school.count}",
+        after,
+        before,
+        bar=1.02,
+        unit="MB",
+    )
+
+
+def ray_row(school: School) -> Row:
+    """What Ray adds on one machine."""
+    cluster = RayEngine(school.assignment, school.archive, CORES, None)
+    try:
+        with school.local(CORES) as local:
+            school.grade(cluster), school.grade(local)
+            seconds = best(
+                {
+                    "ray": lambda: school.grade(cluster),
+                    "local": lambda: school.grade(local),
+                }
+            )
+    finally:
+        cluster.close()
+    name = f"a submission of a1 in a batch of {school.count}, by Ray, {CORES} jobs"
+    return Row(name, "by the local engine", seconds["ray"], seconds["local"], bar=1.15)
+
+
+def has_ray() -> bool:
+    """Whether Ray is installed."""
+    return importlib.util.find_spec("ray") is not None
+
+
+def rows() -> Iterator[Row]:
+    """The local engine's rows, and Ray's where it is installed."""
+    with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
+        school = School(Path(scratch))
+        yield from local_rows(school, Path(scratch))
+        if has_ray():
+            yield ray_row(school)

@@ -1,0 +1,190 @@
+"""The commands that grade a whole class."""
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from autograder.batch.cluster import RayEngine, load_ray
+from autograder.batch.comparison import changes
+from autograder.batch.local import LocalEngine, slots_for
+from autograder.batch.records import Batch, read_batch
+from autograder.batch.run import Engine, Order, run_batch
+from autograder.batch.work import Work
+from autograder.commands.following import following
+from common.assignment import load_assignment
+from common.errors import CourseError
+
+FOLDER = click.Path(path_type=Path)
+NOTES_SHOWN = 10
+
+
+def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
+    """Ids that were given one by one, or several with commas."""
+    return tuple(name for text in given for name in text.replace(",", " ").split())
+
+
+ONLY = click.option(
+    "--only",
+    multiple=True,
+    metavar="ID[,ID...]",
+    callback=split,
+    help="Grade only these; can be repeated.",
+)
+
+
+def engine_options(command: Callable) -> Callable:
+    """The options that say where submissions are graded."""
+    for option in reversed(
+        (
+            click.option("--jobs", type=click.IntRange(min=1), help="How many at once."),
+            click.option("--engine", type=click.Choice(["local", "ray"]), default="local"),
+            click.option("--address", help="A Ray cluster to join: auto, or host:port."),
+            click.option(
+                "--gpus-per-submission",
+                "gpus",
+                type=click.FloatRange(min=0),
+                default=0.0,
+                help="Run the tests that need a GPU, too; 0.25 lets four share one.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("export", type=FOLDER)
+@click.option("--out", type=FOLDER, required=True, help="The folder for results and report.")
+@engine_options
+@click.option("--anonymous", is_flag=True, help="Hide names in the report.")
+@ONLY
+@click.option("--failed", is_flag=True, help="Grade only what has no result.")
+def batch(
+    assignment: str,
+    export: Path,
+    out: Path,
+    jobs: int | None,
+    engine: str,
+    address: str | None,
+    gpus: float,
+    anonymous: bool,
+    only: tuple[str, ...],
+    failed: bool,
+) -> None:
+    """Grade all submissions of a Gradescope export, or of a folder. Started again, it goes on."""
+    order = Order(load_assignment(assignment), export, out, anonymous, gpus, only, failed)
+    carry_out(order, engine, jobs, address)
+
+
+@click.command()
+@click.argument("folder", type=FOLDER)
+@engine_options
+@ONLY
+@click.option("--failed", is_flag=True, help="Grade only what has no result.")
+def regrade(
+    folder: Path,
+    jobs: int | None,
+    engine: str,
+    address: str | None,
+    gpus: float,
+    only: tuple[str, ...],
+    failed: bool,
+) -> None:
+    """Grade submissions of a batch again, with the assignment as it is now."""
+    index = read_batch(folder).index
+    order = Order(
+        assignment=load_assignment(index.assignment),
+        export=Path(index.export),
+        out=folder,
+        anonymous=index.anonymous,
+        gpus=gpus,
+        only=only,
+        failed=failed,
+        anew=not failed,
+    )
+    carry_out(order, engine, jobs, address)
+
+
+@click.command()
+@click.argument("first", type=FOLDER)
+@click.argument("second", type=FOLDER)
+def compare(first: Path, second: Path) -> None:
+    """List whose score differs between two batches, and why; exit code 1 if any does."""
+    console = Console()
+    before, after = read_batch(first), read_batch(second)
+    count = 0
+    for change in changes(before, after):
+        count += 1
+        names = ", ".join(student.name for student in change.entry.students)
+        hidden = before.anonymous or after.anonymous
+        who = change.entry.alias if hidden else f"{change.entry.id} {names}".strip()
+        console.print(f"[bold]{escape(who)}[/]: {change.before}, now {change.after}")
+        for reason in change.reasons:
+            console.print(f"  {escape(reason)}", soft_wrap=True)
+    total = len(after.entries)
+    console.print(f"{count} of {total} differ." if count else f"All {total} are the same.")
+    sys.exit(1 if count else 0)
+
+
+def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) -> None:
+    """Grade, and say how it went; exit code 1 if a submission has no result."""
+    console = Console()
+    if address and engine != "ray":
+        raise CourseError("--address is for --engine ray.")
+    if engine == "ray":
+        load_ray()  # an error here and now, where it is missing
+
+    def start(archive: Path) -> Engine:
+        if engine == "local":
+            slots = slots_for(order.assignment, jobs, order.gpus)
+            return LocalEngine(order.assignment, archive, slots, order.gpus)
+        return RayEngine(order.assignment, archive, jobs, address, order.gpus)
+
+    def start_and_listen(archive: Path) -> Engine:
+        started = start(archive)
+        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C, and after Ray has set its own
+        return started
+
+    with following(console) as follow:
+        graded, work = run_batch(order, start_and_listen, follow)
+    tell(console, graded, work)
+    sys.exit(1 if work.stopped or work.tally.failed else 0)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """What SIGTERM does."""
+    raise KeyboardInterrupt
+
+
+def tell(console: Console, graded: Batch, work: Work) -> None:
+    """How the batch went, and where its results are."""
+    for note in graded.index.notes[:NOTES_SHOWN]:
+        console.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
+    if len(graded.index.notes) > NOTES_SHOWN:
+        console.print(f"[yellow]and {len(graded.index.notes) - NOTES_SHOWN} notes more[/]")
+    for entry in [entry for entry in graded.entries if entry.status == "failed"][:NOTES_SHOWN]:
+        name = entry.alias if graded.anonymous else entry.id
+        console.print(f"[red]{escape(name)} was not graded:[/] {escape(entry.why)}", soft_wrap=True)
+    tally = work.tally
+    counts = {s: sum(entry.status == s for entry in graded.entries) for s in ("failed", "waiting")}
+    console.print(
+        f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
+        f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
+    )
+    files = "report.html, grades.csv, canvas.csv, results/"
+    console.print(f"{graded.folder}: {files}", soft_wrap=True)
+    if work.stopped:
+        console.print(
+            f"Stopped: {escape(work.stopped)}. The same command goes on where it was.",
+            soft_wrap=True,
+        )
+    elif counts["failed"]:
+        again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
+        console.print(again, soft_wrap=True)

@@ -1,0 +1,22 @@
+"""The command that writes a batch's report again."""
+
+from pathlib import Path
+
+import click
+
+from autograder.batch.picture import take_picture
+from autograder.batch.report import REPORT, write_report
+from autograder.commands.grading import OUT, writable
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--anonymous", is_flag=True, help="Hide names.")
+@click.option("--picture", type=OUT, callback=writable, help="Also take a picture of it: a PNG.")
+def report(folder: Path, anonymous: bool, picture: Path | None) -> None:
+    """Write the report of a batch anew, from the results that are there."""
+    write_report(folder, anonymous)
+    click.echo(f"Written: {folder / REPORT}")
+    if picture:
+        take_picture(folder, picture)
+        click.echo(f"Written: {picture}")

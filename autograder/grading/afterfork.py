@@ -1,0 +1,27 @@
+"""What libraries want done in every fork: the fork server leaves it to its children's own forks.
+
+Imported before the libraries. The fork server has one thread and holds no lock, so in a child
+there is nothing to put right; its random numbers are seeded anyway. To do it all the same makes
+each child copy a hundred pages of memory.
+"""
+
+import os
+from typing import Any
+
+register = os.register_at_fork
+wanted: list[dict[str, Any]] = []
+
+
+def put_off(**hooks: Any) -> None:
+    """In place of os.register_at_fork."""
+    wanted.append(hooks)
+
+
+def take_up() -> None:
+    """In a child: from now on, forks do what libraries want."""
+    os.register_at_fork = register
+    for hooks in wanted:
+        register(**hooks)
+
+
+os.register_at_fork = put_off

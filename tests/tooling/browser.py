@@ -1,0 +1,9 @@
+"""What marks a test that needs a real browser."""
+
+import pytest
+
+from autograder.batch.picture import find_browser
+
+needs_browser = pytest.mark.skipif(
+    find_browser() is None, reason="no Chromium here: Debian's package `chromium` has it"
+)

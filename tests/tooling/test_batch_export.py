@@ -1,0 +1,182 @@
+"""Finding submissions: Gradescope's exports, plain folders, and all that can be wrong with them."""
+
+import os
+import zipfile
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from autograder.batch.export import Export, read_export
+from autograder.batch.records import Student
+from common.assignment import load_assignment
+from common.errors import CourseError
+
+A1 = load_assignment("a1")
+METADATA = """
+    ---
+    submission_11:
+      :submitters:
+      - :name: Ada Lovelace
+        :sid: 1815
+        :email: ada@example.edu
+      - :name: "Grace, Hopper"
+        :sid: '1906'
+        :email: grace@example.edu
+      :created_at: 2026-01-05 10:00:00.000000000 Z
+      :score: 3.0
+      :results: !ruby/hash:ActiveSupport::HashWithIndifferentAccess
+        tests: []
+    submission_12:
+      :submitters:
+      - :name: Alan Turing
+        :sid:
+        :email: alan@example.edu
+    """
+
+
+def export_folder(folder: Path, metadata: str | None = METADATA) -> Path:
+    """An export of two submissions."""
+    root = folder / "assignment_7_export"
+    for number in (11, 12):
+        (root / f"submission_{number}").mkdir(parents=True)
+        (root / f"submission_{number}" / "convolution.py").write_text(f"number = {number}\n")
+    if metadata is not None:
+        (root / "submission_metadata.yml").write_text(dedent(metadata))
+    return root
+
+
+def zipped(folder: Path, file: Path) -> Path:
+    """A folder's content as a zip."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder.parent))
+    return file
+
+
+def files(export: Export) -> dict[str, dict[str, bytes]]:
+    """The files of each submission, by its id."""
+    return {one.id: export.take(one, A1).files for one in export.submissions}
+
+
+@pytest.mark.parametrize("shape", ("folder", "folder around it", "zip"))
+def test_an_export_gives_submissions_with_their_students(shape, tmp_path):
+    root = export_folder(tmp_path / "download")
+    places = {
+        "folder": lambda: root,
+        "folder around it": lambda: root.parent,
+        "zip": lambda: zipped(root, tmp_path / "export.zip"),
+    }
+    export = read_export(places[shape]())
+    assert files(export) == {
+        "11": {"convolution.py": b"number = 11\n"},
+        "12": {"convolution.py": b"number = 12\n"},
+    }
+    assert export.submissions[0].students == (
+        Student("Ada Lovelace", "1815", "ada@example.edu"),
+        Student("Grace, Hopper", "1906", "grace@example.edu"),
+    )
+    assert export.submissions[0].created_at.startswith("2026-01-05T10:00:00")
+    assert export.submissions[1].students == (Student("Alan Turing", "", "alan@example.edu"),)
+    assert export.notes == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    (
+        (None, "names no students for 2"),
+        ("submission_11: [unclosed", "is damaged (line"),
+        ("- a list", "holds no submissions"),
+        ("\0", "is damaged"),
+        ("submission_11: 5\nsubmission_12:\n  :submitters: 7\n", ""),
+    ),
+)
+def test_bad_metadata_costs_the_names_and_nothing_else(metadata, told, tmp_path):
+    export = read_export(export_folder(tmp_path, metadata))
+    assert [one.id for one in export.submissions] == ["11", "12"]
+    assert all(one.students == () for one in export.submissions)
+    assert any(told in note for note in export.notes) or not told
+
+
+def test_what_the_metadata_names_and_nobody_finds_is_listed_without_a_grade(tmp_path):
+    root = export_folder(tmp_path)
+    (root / "submission_11" / "convolution.py").unlink()
+    (root / "submission_11").rmdir()
+    missing = {one.id: one for one in read_export(root).submissions}["11"]
+    assert (
+        missing.why
+        == "submission_metadata.yml names submission_11, but the export doesn't hold it."
+    )
+    assert [student.name for student in missing.students] == ["Ada Lovelace", "Grace, Hopper"]
+
+
+def test_a_plain_folder_takes_folders_and_zips_by_their_names(tmp_path):
+    root = tmp_path / "handed in"
+    (root / "ada").mkdir(parents=True)
+    (root / "ada" / "convolution.py").write_text("a = 1\n")
+    zipped(root / "ada", root / "grace.zip")
+    (root / "broken.zip").write_bytes(b"PK\3\4 and no more")
+    (root / "notes.txt").write_text("not a submission")
+    (root / ".DS_Store").write_text("")
+    os.symlink("/etc", root / "linked")
+    export = read_export(root)
+    taken = files(export)
+    assert taken == {"ada": {"convolution.py": b"a = 1\n"}, "broken": {}, "grace": taken["ada"]}
+    assert [one.students[0].name for one in export.submissions] == ["ada", "broken", "grace"]
+    assert export.notes == [
+        "linked is a link, which is not followed: left out.",
+        "notes.txt is neither a folder nor a zip: left out.",
+    ]
+    broken = next(one for one in export.submissions if one.id == "broken")
+    assert export.take(broken, A1).notes == ["broken.zip is not a readable zip file."]
+
+
+def test_a_zip_of_zips_is_a_plain_folder_too(tmp_path):
+    (tmp_path / "all" / "ada").mkdir(parents=True)
+    (tmp_path / "all" / "ada" / "convolution.py").write_text("a = 1\n")
+    inner = zipped(tmp_path / "all" / "ada", tmp_path / "ada.zip")
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        archive.write(inner, "ada.zip")
+        archive.writestr("bad.zip", b"no zip")
+        archive.writestr("../evil/convolution.py", b"")
+    export = read_export(tmp_path / "class.zip")
+    assert files(export) == {"ada": {"convolution.py": b"a = 1\n"}, "bad": {}}
+
+
+def test_names_become_ids_that_are_fit_for_files_and_differ(tmp_path):
+    for name in ("Ömer Ç", "ada", "ADA", "..", "x" * 300, "a;rm -rf\n"):
+        place = tmp_path / (name if name != ".." else "...dots")
+        if len(place.name) < 250:
+            place.mkdir()
+    (tmp_path / "ada.zip").write_bytes(b"")
+    ids = [one.id for one in read_export(tmp_path).submissions]
+    assert len({one.lower() for one in ids}) == len(ids) == 5
+    assert all(one.replace("_", "").replace("-", "").isalnum() and one.isascii() for one in ids)
+    assert {"ADA", "ada-2", "ada-3"} <= {*ids}
+
+
+def test_a_student_in_two_submissions_is_told_of(tmp_path):
+    root = export_folder(tmp_path, METADATA.replace("alan@example.edu", "ada@example.edu"))
+    assert read_export(root).notes == ["ada@example.edu is in 2 submissions: 11, 12."]
+
+
+def test_a_damaged_member_of_an_export_is_one_unreadable_submission(tmp_path):
+    file = zipped(export_folder(tmp_path), tmp_path / "export.zip")
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"number = 11", b"number = 99"))  # the checksum is wrong now
+    export = read_export(file)
+    taken = {one.id: export.take(one, A1) for one in export.submissions}
+    assert "can't be read" in taken["11"].notes[0] and not taken["11"].files
+    assert taken["12"].files
+
+
+@pytest.mark.parametrize("kind", ("nothing", "empty", "no zip"))
+def test_where_there_are_no_submissions_one_sentence_says_so(kind, tmp_path):
+    place = tmp_path / "export"
+    if kind == "empty":
+        place.mkdir()
+    if kind == "no zip":
+        place.write_text("not a zip")
+    with pytest.raises(CourseError) as caught:
+        read_export(place)
+    assert str(place) in str(caught.value)
