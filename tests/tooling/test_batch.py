@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -106,12 +107,13 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
         env=clean_environment(),
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # make's & ignores it
     ) as process:
         judges: list[int] = []
         while not judges and process.poll() is None:
             time.sleep(0.1)
             judges = processes_of(process.pid, "autograder.grading.warm")
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=300)[0]
     assert "Stopped: stopped by the user. The same command goes on where it was." in told
     assert process.returncode == 1

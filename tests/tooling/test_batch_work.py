@@ -165,7 +165,7 @@ def test_nothing_that_can_be_read_is_graded_as_such_and_says_so(order):
     (order.export / "ada" / "convolution.py").rename(order.export / "ada" / "conv.py")
     batch, _ = carry_out(order, Pretender({"ada": [graded(0.0)]}))
     assert (batch.entries[0].status, batch.entries[0].score) == ("unreadable", 0.0)
-    assert batch.entries[0].why == "It holds no convolution.py."
+    assert batch.entries[0].why == "convolution.py is missing. Found: conv.py."
 
 
 def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
