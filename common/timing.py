@@ -1,5 +1,6 @@
 """Compares how long two things take, fairly: alternately, in one run, on one clock."""
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -8,6 +9,8 @@ from typing import Any
 
 from common.evidence import LOG, Evidence
 from common.failures import Failure
+
+NEAR = 1.5  # times the bar: a busy machine may be all that keeps such code from it
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def check_speed(
     prepare: gives (candidate, yardstick) for each try, outside the clock. What it makes new each
         time can't have been remembered from the try before.
     tries: a busy machine can only make code look slower than it is, so one good try is enough.
+        Where the best one comes near the bar, more are made while there is patience.
     patience: seconds after which no further try begins. Less than a test may take, so that slow
         code hears why it fails.
     runs: how many runs of the yardstick a run of the candidate is worth.
@@ -123,7 +127,7 @@ def check_speed(
     Returns what candidate and yardstick gave in the try that was good: check that it is right.
     """
     deadline, ratios = time.monotonic() + patience, []
-    for attempt in range(tries + 1):
+    for attempt in itertools.count():
         candidate, yardstick = prepare()
         before = timed(yardstick) if attempt or cold else None
         candidate_seconds, result = timed(candidate)
@@ -137,7 +141,7 @@ def check_speed(
         if ratio <= bar:
             return result, reference
         ratios.append(ratio)
-        if late:
+        if late or (attempt >= tries and min(ratios) >= NEAR * bar):
             break
     raise Failure(
         sentence,

@@ -96,8 +96,12 @@ def without_file(workshop: Workshop, name: str) -> Truth:
 
 
 def attacks(assignment: Assignment) -> list[Entry]:
-    """The attacks that can be handed in for an assignment in an export, where zips are unpacked."""
-    entries = [entry for entry in read_corpus() if not entry.is_tree]
+    """The attacks that can be handed in for an assignment in an export, where zips are unpacked.
+
+    Not those that earn single tests: they are named out of the few that the corpus is graded by,
+    and what such an attack earns of the rest is not known.
+    """
+    entries = [entry for entry in read_corpus() if not entry.is_tree and entry.earns_exercises]
     own = [entry for entry in entries if entry.stands_for in assignment.files]
     return own or [entry for entry in entries if entry.row in ANYWHERE]
 

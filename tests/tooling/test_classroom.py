@@ -9,7 +9,7 @@ import pytest
 from autograder.classroom import work
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import DAMAGED, HOSTILE, SHARES, make_class
-from autograder.classroom.trouble import DAMAGES
+from autograder.classroom.trouble import DAMAGES, attacks
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
@@ -139,3 +139,10 @@ def test_a_score_that_is_not_true_and_one_that_is_missing_are_told(graded, tmp_p
 def test_a_folder_without_truth_is_refused(tmp_path):
     with pytest.raises(CourseError, match="holds no truth"):
         read_truths(tmp_path)
+
+
+@EACH
+def test_what_an_attack_of_a_class_earns_is_known(assignment):
+    """The corpus is graded by some of the tests, and some attacks name those that they pass."""
+    chosen = attacks(assignment)
+    assert chosen and not any(part.startswith("test_") for entry in chosen for part in entry.earns)

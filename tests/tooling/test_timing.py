@@ -70,6 +70,14 @@ def test_the_first_try_only_warms_up(clock):
     assert error.evidence.text == "It is slow."  # the same on every machine
 
 
+def test_code_near_the_bar_is_tried_until_patience_ends(clock):
+    near = Runner(clock, candidate=[9, 2.9, 9, 9, 9, 9, 2])
+    assert check_speed(near.prepare, **RULES) == ("candidate 6", "yardstick 6")
+    never = Runner(clock, candidate=[9] + 30 * [2.9])
+    assert "took 2.9 times as long" in told(never).explanation.details
+    assert 10 < never.order.count("candidate") < 20  # 4.4 seconds each, of 60
+
+
 def test_slow_code_hears_so_before_its_time_is_up(clock):
     hopeless = Runner(clock, candidate=[70])
     assert "took 70 times as long" in told(hopeless).explanation.details

@@ -58,6 +58,11 @@ class Entry:
         return next(one for one in load_all() if self.stands_for in one.files)
 
     @property
+    def earns_exercises(self) -> bool:
+        """Whether it earns whole exercises, or nothing."""
+        return not any(map(is_test, self.earns))
+
+    @property
     def earned_tests(self) -> set[str]:
         """The tests that its honest part passes."""
         roster = read_roster(ROOT / "tests" / self.assignment.name)
@@ -65,7 +70,7 @@ class Entry:
 
     def honest_parts(self) -> dict[str, str]:
         """What it does honestly: the text of each file."""
-        written = [part for part in self.earns if not part.startswith("test_")]
+        written = [part for part in self.earns if not is_test(part)]
         return honest_parts(self.assignment, written)
 
     def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
@@ -97,6 +102,11 @@ def honest_parts(assignment: Assignment, exercises: list[str]) -> dict[str, str]
             ]
             parts[file] = ast.unparse(tree) + "\n"
     return parts
+
+
+def is_test(part: str) -> bool:
+    """Whether a part that is earned is a single test, rather than an exercise."""
+    return part.startswith("test_")
 
 
 def read_entry(file: Path) -> Entry:
