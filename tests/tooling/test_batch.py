@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from autograder.batch.records import read_batch
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import make_class
 from autograder.classroom.strikes import (
+    SERVER,
     command,
     complaints,
+    machinery_of,
     processes_of,
     strike_batch,
     without_times,
@@ -173,3 +176,23 @@ def resident_kilobytes(pid: int) -> int:
     """The memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+def test_no_process_that_holds_a_submission_is_struck():
+    """That a submission's process died can't be told from its own doing: it costs points."""
+    code = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, SERVER], stdout=subprocess.PIPE) as server:
+        server.stdout.readline()
+        server.stdout.readline()
+        held = processes_of(os.getpid(), SERVER)
+        assert machinery_of(os.getpid(), SERVER) == [server.pid] and len(held) == 2
+        for pid in held:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_test_of_speed_has_measured_is_no_difference():
+    def told(figure):
+        return {"tests": [{"output": f"The best try took {figure} times as long as"}]}
+
+    assert without_times(told("1.2")) == without_times(told("3e-05"))
+    assert without_times(told("1.2")) != without_times({"tests": [{"output": "The best try"}]})
