@@ -126,8 +126,8 @@ class ZipShelf:
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
         except Exception:  # as for any zip
-            name = in_words(PurePosixPath(member.filename).name)
-            return Submission(notes=[f"{name} is not a readable zip file."])
+            reason = f"{in_words(PurePosixPath(member.filename).name)} is not a readable zip file."
+            return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
 def is_sound(name: str) -> bool:

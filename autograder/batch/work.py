@@ -139,7 +139,9 @@ class Work:
             self.changed.notify_all()
             return None
         unreadable = "" if submission.files else why_empty(submission, self.assignment)
-        question = msgspec.msgpack.encode(HandedIn(submission.files, submission.notes))
+        question = msgspec.msgpack.encode(
+            HandedIn(submission.files, submission.notes, submission.reasons)
+        )
         return Attempt(submitted, number, key, unreadable, question, time.monotonic())
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
@@ -205,8 +207,8 @@ def key_of(submission: Submission, grader: str) -> str:
     digest = hashlib.sha256(grader.encode())
     for name, content in sorted(submission.files.items()):
         digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
-    for note in submission.notes:
-        digest.update(b"\0" + note.encode("utf-8", "replace"))
+    for said in (*submission.notes, *submission.reasons.values()):
+        digest.update(b"\0" + said.encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
