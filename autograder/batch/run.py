@@ -65,13 +65,15 @@ def opened(out: Path) -> Iterator[Log]:
     """The folder of a batch, for one run at a time."""
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: --out wants a folder.")
-    if out.is_dir() and any(out.iterdir()) and not (out / INDEX).is_file():
+    ours = (out / INDEX).is_file() or (out / LOCK).is_file()
+    if out.is_dir() and any(out.iterdir()) and not ours:
         raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
     try:
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
+        # Before all else: a run that is killed before it has an index leaves a folder of ours.
+        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         for name in (STATES, RESULTS):
             (out / name).mkdir(exist_ok=True)
-        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise CourseError(f"{out} can't be written: {error.strerror}.") from None
     try:

@@ -231,6 +231,17 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(order, Pretender())
 
 
+def test_a_batch_that_was_stopped_before_it_had_an_index_starts_again(order, monkeypatch):
+    def stopped(assignment) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(run, "build", stopped)
+        carry_out(order, Pretender())
+    batch, _ = carry_out(order, Pretender())
+    assert all(entry.status == "graded" for entry in batch.entries)
+
+
 def test_students_who_left_the_export_leave_the_results(order):
     carry_out(order, Pretender())
     (order.export / "ada" / "convolution.py").unlink()
