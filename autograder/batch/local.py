@@ -11,7 +11,6 @@ from typing import Self
 import msgspec
 
 from autograder.batch.work import Attempt, Work
-from autograder.grading.channel import ChannelClosed, ChannelTimeout, FrameTooLarge
 from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded
 from autograder.packaging.archive import unpack
@@ -22,7 +21,6 @@ from common.errors import CourseError
 JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
 SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
 TICK = 0.2
-BROKEN = (ChannelClosed, ChannelTimeout, FrameTooLarge, OSError, msgspec.DecodeError)
 
 
 def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
@@ -104,13 +102,7 @@ class LocalEngine:
                 self.judges[slot] = self.start_judge(slot)
             answer = self.judges[slot].exchange(attempt.question)
             return msgspec.msgpack.decode(answer, type=Graded)
-        except (
-            ChannelClosed,
-            ChannelTimeout,
-            FrameTooLarge,
-            OSError,
-            msgspec.DecodeError,
-        ) as error:
+        except Exception as error:  # one that is not caught would take the slot with it
             judge = self.judges.pop(slot, None)
             reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
             words = ""

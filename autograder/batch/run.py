@@ -152,8 +152,17 @@ def run_batch(
             work.stop("stopped by the user")
         finally:
             engine.close()
-            log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
-            batch = read_batch(order.out)
-            write_tables(batch)
-            write_report(order.out)
+            batch = conclude(order.out, work)
     return batch, work
+
+
+def conclude(out: Path, work: Work) -> Batch:
+    """Write what sums the batch up; the batch as it is."""
+    try:
+        work.log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+        batch = read_batch(out)
+        write_tables(batch)
+        write_report(out)
+    except OSError as error:
+        raise CourseError(f"{out} can't be written: {error.strerror or error}.") from None
+    return batch

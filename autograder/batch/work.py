@@ -4,7 +4,8 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class Work:
 
     def take(self, slot: int, wait: bool = True) -> Attempt | None:
         """The next submission; None if there is none, or none yet where `wait` is False."""
-        with self.changed:
+        with self.bookkeeping():
             while not self.stopped:
                 due = self.next_due()
                 if due is not None:
@@ -103,7 +104,16 @@ class Work:
                     return None
                 else:
                     self.changed.wait(self.seconds_to_wait())
-            return None
+        return None
+
+    @contextmanager
+    def bookkeeping(self) -> Iterator[None]:
+        """For one thread at a time. What can't be written down would be lost: that is the end."""
+        with self.changed:
+            try:
+                yield
+            except OSError as error:
+                self.stop(f"{self.log.folder} can't be written ({error.strerror or error})")
 
     @property
     def unfinished(self) -> bool:
@@ -146,7 +156,7 @@ class Work:
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
         """Take a result in, or that there is none."""
-        with self.changed:
+        with self.bookkeeping():
             self.running.pop(slot, None)
             if self.stopped:
                 return

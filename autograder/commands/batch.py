@@ -155,7 +155,8 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
     with following(console) as follow:
         graded, work = run_batch(order, start_and_listen, follow)
     tell(console, graded, work)
-    sys.exit(1 if work.stopped or work.tally.failed else 0)
+    complete = work.tally.done == work.tally.total and not work.tally.failed
+    sys.exit(0 if complete and not work.stopped else 1)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,8 +1,10 @@
 """The bookkeeping of a batch, with engines that only pretend to grade."""
 
 import csv
+import errno
 import io
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -190,6 +192,23 @@ def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
     assert {entry.status for entry in batch.entries} == {"waiting"}
 
 
+def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(order, monkeypatch):
+    def full(*given) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(work, "write_state", full)
+        batch, done = carry_out(order, Pretender())
+    assert done.stopped == f"{order.out} can't be written (No space left on device)"
+    assert {entry.status for entry in batch.entries} == {"waiting"}
+    with monkeypatch.context() as patched, pytest.raises(CourseError, match="No space left"):
+        patched.setattr(run, "write_tables", full)
+        carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == []
+
+
 def test_a_grader_that_never_works_is_given_up(order, monkeypatch):
     monkeypatch.setattr(work, "IN_A_ROW", 2)
     batch, done = carry_out(order, Pretender({name: [Graded(fault="dead")] for name in NAMES}))
@@ -303,6 +322,24 @@ def test_slots_fit_into_the_memory(monkeypatch):
     assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
     monkeypatch.setattr(local, "available_megabytes", lambda: 10)
     assert local.slots_for(A1, 8, 0.0) == 1
+
+
+def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):
+    class Exhausted:
+        def exchange(self, question: bytes) -> bytes:
+            raise MemoryError
+
+        def close(self) -> None:
+            pass
+
+        def last_words(self) -> str:
+            return ""
+
+    monkeypatch.setattr(local, "unpack", lambda archive, folder: None)
+    monkeypatch.setattr(local.LocalEngine, "start_judge", lambda self, slot: Exhausted())
+    with local.LocalEngine(A1, order.export, 1) as engine:
+        attempt = Attempt(Submitted("ada", "there"), 1, "", "", b"", 0.0)
+        assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
 
 
 def test_what_a_dying_judge_says_is_told(tmp_path):
