@@ -53,7 +53,7 @@ class Index(Record, frozen=True):
     salt: str  # the short hash of the semester's salt
     submissions: tuple[Submitted, ...]
     anonymous: bool = False
-    gpu: bool = False
+    gpus: float = 0.0  # for each submission
     notes: tuple[str, ...] = ()  # what was odd about the export
 
 

@@ -100,7 +100,7 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
         salt=read_semester().fingerprint,
         submissions=tuple(export.submissions),
         anonymous=order.anonymous,
-        gpu=order.gpus > 0,
+        gpus=order.gpus,
         notes=tuple(export.notes),
     )
 
@@ -142,7 +142,7 @@ def run_batch(
         index = new_index(order, export, archive)
         write_index(order.out, index)
         forget_others(order.out, (one.id for one in index.submissions))
-        settings = f"{index.grader} gpu={index.gpu}"
+        settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
         log.add("started", submissions=work.tally.total, notes=list(index.notes))
         engine = start_engine(archive)

@@ -19,6 +19,7 @@ from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
+from autograder.commands import batch as commands
 from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.intake import MAX_FILE_BYTES
@@ -236,6 +237,17 @@ def test_only_the_named_are_graded_and_again_if_asked(order):
     assert again.asked == ["grace"] and batch.entries[2].score == 0.0
     with pytest.raises(CourseError, match="no submission nobody"):
         carry_out(changed(order, only=("nobody",)), again)
+
+
+@pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
+def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
+    options, gpus, order, monkeypatch
+):
+    carry_out(changed(order, gpus=0.5), Pretender())
+    orders: list[Order] = []
+    monkeypatch.setattr(commands, "carry_out", lambda order, *engine: orders.append(order))
+    commands.regrade.main([str(order.out), "--failed", *options], standalone_mode=False)
+    assert [order.gpus for order in orders] == [gpus]
 
 
 def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
