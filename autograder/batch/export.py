@@ -12,7 +12,7 @@ from zipfile import ZipInfo
 
 from autograder.batch.metadata import METADATA, Facts, read_metadata
 from autograder.batch.records import Student, Submitted
-from autograder.grading.intake import Submission, ZipSource, collect, in_words, take
+from autograder.grading.intake import Submission, ZipSource, blame, collect, in_words, take
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -125,7 +125,8 @@ class ZipShelf:
             content = ZipSource(self.archive).read(member.filename, MAX_ZIP_BYTES)
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
-        except Exception:  # as for any zip
+        except Exception as error:  # as for any zip
+            blame(error, member.filename)
             reason = f"{in_words(PurePosixPath(member.filename).name)} is not a readable zip file."
             return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 

@@ -17,6 +17,7 @@ from autograder.batch.records import State, Submitted, read_state, result_file, 
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
+from common.errors import CourseError
 
 PAUSES = (1.0, 5.0, 25.0)  # seconds before each new attempt, after the machinery has failed
 IN_A_ROW = 10  # so many failures, and not one success: then the fault isn't the submissions'
@@ -141,7 +142,8 @@ class Work:
         try:
             submission = self.export.take(submitted, self.assignment)
         except Exception as error:
-            self.failed_attempt(submitted, "", number, f"It can't be read: {error}.")
+            told = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
+            self.failed_attempt(submitted, "", number, told)
             return None
         key = key_of(submission, self.grader)
         if not self.anew and is_done(self.log.folder, submitted.id, key):

@@ -45,7 +45,7 @@ class HandedIn(Record, frozen=True):
 
     files: dict[str, bytes]
     notes: list[str]
-    reasons: dict[str, str] = {}  # why a file was not taken, by name
+    reasons: dict[str, str]  # why a file was not taken, by name
 
 
 class Graded(Record, frozen=True):

@@ -175,6 +175,22 @@ def test_nothing_that_can_be_read_is_graded_as_such_and_says_so(order):
     assert batch.entries[0].why == "convolution.py is missing. Found: conv.py."
 
 
+@pytest.mark.parametrize("call", ("io.open", "os.scandir"))
+def test_what_the_machine_cannot_read_has_no_score(call, order, monkeypatch):
+    original = {"io.open": io.open, "os.scandir": os.scandir}[call]
+
+    def failing(place, *given, **more):
+        if Path(place).name in ("ada", "convolution.py") and "ada" in Path(place).parts:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(place, *given, **more)
+
+    monkeypatch.setattr(call, failing)
+    batch, _ = carry_out(order, Pretender())
+    assert [entry.status for entry in batch.entries] == ["failed", "graded", "graded"]
+    assert batch.entries[0].score is None
+    assert batch.entries[0].why.endswith("can't be read: Input/output error.")
+
+
 def test_a_judge_is_told_why_a_file_was_not_taken(order):
     (order.export / "ada" / "convolution.py").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     engine = Pretender()
