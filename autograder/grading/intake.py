@@ -53,7 +53,7 @@ def take(path: Path, assignment: Assignment) -> Submission:
     """The submission at a path: a folder, a zip, or the file itself."""
     if path.is_dir():
         return collect(assignment, FolderSource(path))
-    if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)):
+    if path.is_file() and (path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)):
         return take_zip(path, assignment)
     if path.is_file():
         return take_file(path, assignment)
