@@ -13,7 +13,7 @@ import msgspec
 
 from autograder.batch.export import Export
 from autograder.batch.log import Log
-from autograder.batch.records import State, Submitted, read_state, result_file, write_state
+from autograder.batch.records import State, Submitted, has_its_result, read_state, write_state
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
@@ -229,7 +229,7 @@ def is_done(folder: Path, identifier: str, key: str) -> bool:
     state = read_state(folder, identifier)
     if state is None or state.key != key or state.status == "failed":
         return False
-    return result_file(folder, identifier).is_file()
+    return has_its_result(folder, identifier, state)
 
 
 def why_empty(submission: Submission, assignment: Assignment) -> str:
