@@ -105,20 +105,28 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
     )
 
 
-def check_same_assignment(order: Order) -> None:
-    """Refuse to mix two assignments in a folder."""
+def check_same_class(order: Order, export: Export) -> None:
+    """Refuse what would cost a folder the results of another assignment, or of other students."""
+    known = {one.id for one in export.submissions}
+    unknown = [name for name in order.only if name not in known]
+    if unknown:
+        raise CourseError(f"There is no submission {unknown[0]} in {order.export}.")
     if (order.out / INDEX).is_file():
-        there = read_batch(order.out).assignment
-        if there != order.assignment.name:
-            raise CourseError(f"{order.out} holds a batch of {there}: choose another folder.")
+        there = read_batch(order.out)
+        if there.assignment != order.assignment.name:
+            raise CourseError(
+                f"{order.out} holds a batch of {there.assignment}: choose another folder."
+            )
+        if known.isdisjoint(entry.id for entry in there.entries):
+            raise CourseError(
+                f"{order.out} holds a batch of other submissions, those of {there.index.export}: "
+                "choose another folder."
+            )
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
     known = {one.id: one for one in index.submissions}
-    unknown = [name for name in order.only if name not in known]
-    if unknown:
-        raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
@@ -137,7 +145,7 @@ def run_batch(
     """
     export = read_export(order.export)
     with opened(order.out) as log:
-        check_same_assignment(order)
+        check_same_class(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
         write_index(order.out, index)

@@ -124,7 +124,8 @@ def test_a_second_run_grades_only_what_has_changed(order):
 
 
 @pytest.mark.parametrize(
-    "harm", ("the state is gone", "the result is gone", "the state is damaged")
+    "harm",
+    ("the state is gone", "the result is gone", "the state is damaged", "the result is cut off"),
 )
 def test_what_was_not_written_to_its_end_is_graded_again(harm, order):
     carry_out(order, Pretender())
@@ -132,8 +133,12 @@ def test_what_was_not_written_to_its_end_is_graded_again(harm, order):
         (order.out / "results" / "ada.json").unlink()
     elif harm == "the state is gone":
         (order.out / "state" / "ada.json").unlink()
+    elif harm == "the result is cut off":
+        (order.out / "results" / "ada.json").write_bytes(b"")
     else:
         (order.out / "state" / "ada.json").write_text('{"key": "')
+    batch, _ = carry_out(changed(order, only=("alan",)), Pretender())  # which leaves it alone
+    assert [entry.status for entry in batch.entries] == ["waiting", "graded", "graded"]
     again = Pretender()
     batch, _ = carry_out(order, again)
     assert again.asked == ["ada"]
@@ -276,6 +281,19 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(changed(order, out=tmp_path / "full"), Pretender())
     with run.opened(order.out), pytest.raises(CourseError, match="Another batch"):
         carry_out(order, Pretender())
+
+
+@pytest.mark.parametrize("wrong", ("other submissions", "no such submission"))
+def test_a_wrong_word_on_the_command_line_costs_no_results(wrong, order, tmp_path):
+    carry_out(order, Pretender())
+    (tmp_path / "section 2" / "eve").mkdir(parents=True)
+    if wrong == "no such submission":
+        order.export.joinpath("ada").rename(tmp_path / "section 2" / "ada")
+    with pytest.raises(CourseError, match=wrong.replace("such ", "")):
+        only = ("nobody",) if wrong == "no such submission" else ()
+        carry_out(changed(order, export=tmp_path / "section 2", only=only), Pretender())
+    assert [entry.status for entry in read_batch(order.out).entries] == ["graded"] * 3
+    assert len(list((order.out / "results").iterdir())) == 3
 
 
 def test_a_batch_that_was_stopped_before_it_had_an_index_starts_again(order, monkeypatch):
