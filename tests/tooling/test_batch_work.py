@@ -24,6 +24,7 @@ from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.intake import MAX_FILE_BYTES
 from autograder.grading.processes import ClassJudge
+from autograder.grading.slots import COUNT
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import load_assignment
 from common.errors import CourseError
@@ -355,11 +356,25 @@ def test_aliases_say_nothing_and_stay_the_same(order):
 
 @pytest.mark.parametrize(
     ("gpus", "seen"),
-    ((0.5, ["4", "4", "6", "6"]), (1.0, ["4", "6"]), (2.0, ["4,6"])),
+    (
+        (0.5, ["4", "4", "6", "6"]),
+        (0.4, ["4", "4", "6", "6"]),
+        (1.0, ["4", "6"]),
+        (2.0, ["4,6"]),
+    ),
 )
 def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    monkeypatch.setattr(local, "gpu_count", lambda: 2)
+    assert local.slots_for(A1, 16, gpus) == len(seen)
     assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert local.slots_for(A1, 256, 0.0) == COUNT >= 128
 
 
 def test_slots_fit_into_the_memory(monkeypatch):
