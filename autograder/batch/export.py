@@ -12,7 +12,7 @@ from zipfile import ZipInfo
 
 from autograder.batch.metadata import METADATA, Facts, read_metadata
 from autograder.batch.records import Student, Submitted
-from autograder.grading.intake import Submission, ZipSource, collect, in_words, take
+from autograder.grading.intake import Submission, ZipSource, blame, collect, in_words, take
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -44,6 +44,7 @@ class FolderShelf:
         inner = [item for item in folder.iterdir() if item.is_dir() and not item.is_symlink()]
         alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
         self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
+        self.places: dict[str, str] = {}  # what each is called there
 
     def metadata(self) -> bytes | None:
         """The content of submission_metadata.yml, if there is one."""
@@ -54,16 +55,19 @@ class FolderShelf:
         """All that lies there, in order."""
         with os.scandir(self.folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
+                # Another system's letters, which are no Unicode: JSON would not take them.
+                name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                self.places[name] = entry.name
                 if entry.is_symlink():
-                    yield Item(entry.name, "is a link, which is not followed")
-                elif entry.is_dir() or entry.name.lower().endswith(".zip"):
-                    yield Item(entry.name)
+                    yield Item(name, "is a link, which is not followed")
+                elif entry.is_dir() or name.lower().endswith(".zip"):
+                    yield Item(name)
                 else:
-                    yield Item(entry.name, "is neither a folder nor a zip")
+                    yield Item(name, "is neither a folder nor a zip")
 
     def take(self, name: str, assignment: Assignment) -> Submission:
         """The submission of that name."""
-        return take(self.folder / name, assignment)
+        return take(self.folder / self.places[name], assignment)
 
 
 class PartOfZip(ZipSource):
@@ -125,9 +129,10 @@ class ZipShelf:
             content = ZipSource(self.archive).read(member.filename, MAX_ZIP_BYTES)
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
-        except Exception:  # as for any zip
-            name = in_words(PurePosixPath(member.filename).name)
-            return Submission(notes=[f"{name} is not a readable zip file."])
+        except Exception as error:  # as for any zip
+            blame(error, member.filename)
+            reason = f"{in_words(PurePosixPath(member.filename).name)} is not a readable zip file."
+            return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
 def is_sound(name: str) -> bool:
@@ -170,8 +175,7 @@ def read_export(path: Path) -> Export:
         export = Export(path, ZipShelf(path))
     else:
         raise CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
-    content = export.shelf.metadata()
-    facts, problem = read_metadata(content) if content is not None else ({}, "")
+    facts, problem = metadata_of(export.shelf)
     if problem:
         export.notes.append(problem)
     add_submissions(export, facts)
@@ -180,6 +184,15 @@ def read_export(path: Path) -> Export:
     if not export.submissions:
         raise CourseError(f"There are no submissions in {path}: no folder and no zip.")
     return export
+
+
+def metadata_of(shelf: FolderShelf | ZipShelf) -> tuple[dict[str, Facts], str]:
+    """What is known of each submission, and what was wrong with the file, if anything."""
+    try:
+        content = shelf.metadata()
+    except Exception as error:  # of a zip, nearly anything
+        return {}, f"{METADATA} can't be read ({error}): names, ids and groups are missing."
+    return read_metadata(content) if content is not None else ({}, "")
 
 
 def add_submissions(export: Export, facts: dict[str, Facts]) -> None:

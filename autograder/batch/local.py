@@ -1,5 +1,6 @@
 """The engine for one machine: a warm judge in each slot, with a uid of its own."""
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -11,8 +12,8 @@ from typing import Self
 import msgspec
 
 from autograder.batch.work import Attempt, Work
-from autograder.grading.channel import ChannelClosed, ChannelTimeout, FrameTooLarge
 from autograder.grading.processes import ClassJudge
+from autograder.grading.slots import COUNT as UIDS
 from autograder.grading.warm import Graded
 from autograder.packaging.archive import unpack
 from common import cuda
@@ -22,7 +23,6 @@ from common.errors import CourseError
 JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
 SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
 TICK = 0.2
-BROKEN = (ChannelClosed, ChannelTimeout, FrameTooLarge, OSError, msgspec.DecodeError)
 
 
 def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
@@ -30,7 +30,9 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     count = jobs or len(os.sched_getaffinity(0))
     memory = available_megabytes() // (JUDGE_MB + assignment.limits.memory_mb)
     if gpus:
-        count = min(count, max(1, int(gpu_count() / gpus)))
+        count = min(count, max(1, gpu_count() // whole(gpus) * sharers(gpus)))
+    if os.getuid() == 0:
+        count = min(count, UIDS)  # judges beyond that would find none, and fail
     return max(1, min(count, memory))
 
 
@@ -54,12 +56,22 @@ def gpu_count() -> int:
     return cuda.load_torch().cuda.device_count()
 
 
+def sharers(gpus: float) -> int:
+    """How many slots share a GPU. The part of one that is left over is nobody's."""
+    return max(1, math.floor(1 / gpus + 1e-6))
+
+
+def whole(gpus: float) -> int:
+    """How many GPUs a slot has."""
+    return max(1, math.ceil(gpus))
+
+
 def gpus_of(slot: int, gpus: float) -> str:
     """The GPUs of a slot, for CUDA: slots share one, or have some of their own."""
     known = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = known.split(",") if known else [str(number) for number in range(gpu_count())]
-    first = int((slot - 1) * gpus)
-    return ",".join(names[first : first + max(1, int(gpus))])
+    first = (slot - 1) // sharers(gpus) * whole(gpus)
+    return ",".join(names[first : first + whole(gpus)])
 
 
 class LocalEngine:
@@ -104,13 +116,7 @@ class LocalEngine:
                 self.judges[slot] = self.start_judge(slot)
             answer = self.judges[slot].exchange(attempt.question)
             return msgspec.msgpack.decode(answer, type=Graded)
-        except (
-            ChannelClosed,
-            ChannelTimeout,
-            FrameTooLarge,
-            OSError,
-            msgspec.DecodeError,
-        ) as error:
+        except Exception as error:  # one that is not caught would take the slot with it
             judge = self.judges.pop(slot, None)
             reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
             words = ""

@@ -18,6 +18,8 @@ from common.assignment import Record
 from common.errors import CourseError
 
 Status = Literal["waiting", "graded", "unreadable", "failed"]
+WITH_RESULT = ("graded", "unreadable")
+END = b"}\n"  # of a result
 INDEX = "batch.json"
 STATES = "state"
 RESULTS = "results"
@@ -53,7 +55,7 @@ class Index(Record, frozen=True):
     salt: str  # the short hash of the semester's salt
     submissions: tuple[Submitted, ...]
     anonymous: bool = False
-    gpu: bool = False
+    gpus: float = 0.0  # for each submission
     notes: tuple[str, ...] = ()  # what was odd about the export
 
 
@@ -114,7 +116,7 @@ class Batch:
 
     def result(self, entry: Entry) -> dict[str, Any] | None:
         """A submission's result in Gradescope's schema, if it has one."""
-        if entry.status not in ("graded", "unreadable"):
+        if entry.status not in WITH_RESULT:
             return None
         return json.loads(result_file(self.folder, entry.id).read_bytes())
 
@@ -134,7 +136,7 @@ def read_batch(folder: Path) -> Batch:
 def entry(folder: Path, one: Submitted, alias: str) -> Entry:
     """What is known of one submission so far."""
     state = read_state(folder, one.id)
-    if state is None:
+    if state is None or not has_its_result(folder, one.id, state):
         return Entry(one.id, alias, one.students, "waiting", None, None, 0.0, 0, "")
     return Entry(
         id=one.id,
@@ -155,6 +157,18 @@ def read_state(folder: Path, identifier: str) -> State | None:
         return read_record(folder / STATES / f"{identifier}.json", State)
     except (OSError, CourseError):
         return None
+
+
+def has_its_result(folder: Path, identifier: str, state: State) -> bool:
+    """Whether the result is there that a state speaks of, with an end: power may have failed."""
+    if state.status not in WITH_RESULT:
+        return True
+    try:
+        with result_file(folder, identifier).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - len(END)))
+            return stream.read().rstrip().endswith(END[:1])
+    except OSError:
+        return False
 
 
 def result_file(folder: Path, identifier: str) -> Path:

@@ -65,13 +65,15 @@ def opened(out: Path) -> Iterator[Log]:
     """The folder of a batch, for one run at a time."""
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: --out wants a folder.")
-    if out.is_dir() and any(out.iterdir()) and not (out / INDEX).is_file():
+    ours = (out / INDEX).is_file() or (out / LOCK).is_file()
+    if out.is_dir() and any(out.iterdir()) and not ours:
         raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
     try:
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
+        # Before all else: a run that is killed before it has an index leaves a folder of ours.
+        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         for name in (STATES, RESULTS):
             (out / name).mkdir(exist_ok=True)
-        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise CourseError(f"{out} can't be written: {error.strerror}.") from None
     try:
@@ -98,25 +100,33 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
         salt=read_semester().fingerprint,
         submissions=tuple(export.submissions),
         anonymous=order.anonymous,
-        gpu=order.gpus > 0,
+        gpus=order.gpus,
         notes=tuple(export.notes),
     )
 
 
-def check_same_assignment(order: Order) -> None:
-    """Refuse to mix two assignments in a folder."""
+def check_same_class(order: Order, export: Export) -> None:
+    """Refuse what would cost a folder the results of another assignment, or of other students."""
+    known = {one.id for one in export.submissions}
+    unknown = [name for name in order.only if name not in known]
+    if unknown:
+        raise CourseError(f"There is no submission {unknown[0]} in {order.export}.")
     if (order.out / INDEX).is_file():
-        there = read_batch(order.out).assignment
-        if there != order.assignment.name:
-            raise CourseError(f"{order.out} holds a batch of {there}: choose another folder.")
+        there = read_batch(order.out)
+        if there.assignment != order.assignment.name:
+            raise CourseError(
+                f"{order.out} holds a batch of {there.assignment}: choose another folder."
+            )
+        if known.isdisjoint(entry.id for entry in there.entries):
+            raise CourseError(
+                f"{order.out} holds a batch of other submissions, those of {there.index.export}: "
+                "choose another folder."
+            )
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
     known = {one.id: one for one in index.submissions}
-    unknown = [name for name in order.only if name not in known]
-    if unknown:
-        raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
@@ -135,12 +145,12 @@ def run_batch(
     """
     export = read_export(order.export)
     with opened(order.out) as log:
-        check_same_assignment(order)
+        check_same_class(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
         write_index(order.out, index)
         forget_others(order.out, (one.id for one in index.submissions))
-        settings = f"{index.grader} gpu={index.gpu}"
+        settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
         log.add("started", submissions=work.tally.total, notes=list(index.notes))
         engine = start_engine(archive)
@@ -150,8 +160,17 @@ def run_batch(
             work.stop("stopped by the user")
         finally:
             engine.close()
-            log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
-            batch = read_batch(order.out)
-            write_tables(batch)
-            write_report(order.out)
+            batch = conclude(order.out, work)
     return batch, work
+
+
+def conclude(out: Path, work: Work) -> Batch:
+    """Write what sums the batch up; the batch as it is."""
+    try:
+        work.log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+        batch = read_batch(out)
+        write_tables(batch)
+        write_report(out)
+    except OSError as error:
+        raise CourseError(f"{out} can't be written: {error.strerror or error}.") from None
+    return batch

@@ -4,7 +4,8 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import msgspec
 
 from autograder.batch.export import Export
 from autograder.batch.log import Log
-from autograder.batch.records import State, Submitted, read_state, result_file, write_state
+from autograder.batch.records import State, Submitted, has_its_result, read_state, write_state
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
+from common.errors import CourseError
 
 PAUSES = (1.0, 5.0, 25.0)  # seconds before each new attempt, after the machinery has failed
 IN_A_ROW = 10  # so many failures, and not one success: then the fault isn't the submissions'
@@ -91,7 +93,7 @@ class Work:
 
     def take(self, slot: int, wait: bool = True) -> Attempt | None:
         """The next submission; None if there is none, or none yet where `wait` is False."""
-        with self.changed:
+        with self.bookkeeping():
             while not self.stopped:
                 due = self.next_due()
                 if due is not None:
@@ -103,7 +105,16 @@ class Work:
                     return None
                 else:
                     self.changed.wait(self.seconds_to_wait())
-            return None
+        return None
+
+    @contextmanager
+    def bookkeeping(self) -> Iterator[None]:
+        """For one thread at a time. What can't be written down would be lost: that is the end."""
+        with self.changed:
+            try:
+                yield
+            except OSError as error:
+                self.stop(f"{self.log.folder} can't be written ({error.strerror or error})")
 
     @property
     def unfinished(self) -> bool:
@@ -131,7 +142,8 @@ class Work:
         try:
             submission = self.export.take(submitted, self.assignment)
         except Exception as error:
-            self.failed_attempt(submitted, "", number, f"It can't be read: {error}.")
+            told = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
+            self.failed_attempt(submitted, "", number, told)
             return None
         key = key_of(submission, self.grader)
         if not self.anew and is_done(self.log.folder, submitted.id, key):
@@ -139,12 +151,14 @@ class Work:
             self.changed.notify_all()
             return None
         unreadable = "" if submission.files else why_empty(submission, self.assignment)
-        question = msgspec.msgpack.encode(HandedIn(submission.files, submission.notes))
+        question = msgspec.msgpack.encode(
+            HandedIn(submission.files, submission.notes, submission.reasons)
+        )
         return Attempt(submitted, number, key, unreadable, question, time.monotonic())
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
         """Take a result in, or that there is none."""
-        with self.changed:
+        with self.bookkeeping():
             self.running.pop(slot, None)
             if self.stopped:
                 return
@@ -205,8 +219,8 @@ def key_of(submission: Submission, grader: str) -> str:
     digest = hashlib.sha256(grader.encode())
     for name, content in sorted(submission.files.items()):
         digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
-    for note in submission.notes:
-        digest.update(b"\0" + note.encode("utf-8", "replace"))
+    for said in (*submission.notes, *submission.reasons.values()):
+        digest.update(b"\0" + said.encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
@@ -215,7 +229,7 @@ def is_done(folder: Path, identifier: str, key: str) -> bool:
     state = read_state(folder, identifier)
     if state is None or state.key != key or state.status == "failed":
         return False
-    return result_file(folder, identifier).is_file()
+    return has_its_result(folder, identifier, state)
 
 
 def why_empty(submission: Submission, assignment: Assignment) -> str:

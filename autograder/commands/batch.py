@@ -49,7 +49,6 @@ def engine_options(command: Callable) -> Callable:
                 "--gpus-per-submission",
                 "gpus",
                 type=click.FloatRange(min=0),
-                default=0.0,
                 help="Run the tests that need a GPU, too; 0.25 lets four share one.",
             ),
         )
@@ -73,13 +72,13 @@ def batch(
     jobs: int | None,
     engine: str,
     address: str | None,
-    gpus: float,
+    gpus: float | None,
     anonymous: bool,
     only: tuple[str, ...],
     failed: bool,
 ) -> None:
     """Grade all submissions of a Gradescope export, or of a folder. Started again, it goes on."""
-    order = Order(load_assignment(assignment), export, out, anonymous, gpus, only, failed)
+    order = Order(load_assignment(assignment), export, out, anonymous, gpus or 0.0, only, failed)
     carry_out(order, engine, jobs, address)
 
 
@@ -93,18 +92,18 @@ def regrade(
     jobs: int | None,
     engine: str,
     address: str | None,
-    gpus: float,
+    gpus: float | None,
     only: tuple[str, ...],
     failed: bool,
 ) -> None:
-    """Grade submissions of a batch again, with the assignment as it is now."""
+    """Grade submissions of a batch again, with the assignment as it is now, and its GPUs."""
     index = read_batch(folder).index
     order = Order(
         assignment=load_assignment(index.assignment),
         export=Path(index.export),
         out=folder,
         anonymous=index.anonymous,
-        gpus=gpus,
+        gpus=index.gpus if gpus is None else gpus,
         only=only,
         failed=failed,
         anew=not failed,
@@ -155,7 +154,8 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
     with following(console) as follow:
         graded, work = run_batch(order, start_and_listen, follow)
     tell(console, graded, work)
-    sys.exit(1 if work.stopped or work.tally.failed else 0)
+    complete = work.tally.done == work.tally.total and not work.tally.failed
+    sys.exit(0 if complete and not work.stopped else 1)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

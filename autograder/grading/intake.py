@@ -1,16 +1,17 @@
 """Takes the named files out of whatever a student handed in, and nothing else."""
 
+import errno
 import os
 import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from common.assignment import Assignment
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
@@ -18,6 +19,11 @@ MAX_DEPTH = 50  # of folders within folders
 # Python unpacks these bit by bit; of the other methods, a few bytes may become gigabytes at once.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 NAMES_SHOWN = 5  # of what was found where a file is missing
+# With these it is the machine that can't read, whatever was handed in.
+OF_THE_MACHINE = (
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENOENT),
+    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+)
 ZIP_INSIDE = "There is a zip inside: submit its files, not the zip."
 
 
@@ -47,7 +53,7 @@ def take(path: Path, assignment: Assignment) -> Submission:
     """The submission at a path: a folder, a zip, or the file itself."""
     if path.is_dir():
         return collect(assignment, FolderSource(path))
-    if path.is_file() and (path.suffix == ".zip" or zipfile.is_zipfile(path)):
+    if path.is_file() and (path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)):
         return take_zip(path, assignment)
     if path.is_file():
         return take_file(path, assignment)
@@ -59,7 +65,8 @@ def take_zip(path: Path, assignment: Assignment) -> Submission:
     try:
         with zipfile.ZipFile(path) as archive:
             return collect(assignment, ZipSource(archive))
-    except Exception:  # a damaged, encrypted or exotic zip may raise nearly anything
+    except Exception as error:  # a damaged, encrypted or exotic zip may raise nearly anything
+        blame(error, path.name)
         reason = f"{in_words(path.name)} is not a readable zip file."
         return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
@@ -92,17 +99,26 @@ class FolderSource:
         waiting = [""]
         while waiting:
             place = waiting.pop()
-            with suppress(OSError), os.scandir(self.folder / place) as entries:
-                for entry in sorted(entries, key=lambda entry: entry.name):
-                    name = f"{place}{entry.name}"
-                    if not entry.is_dir(follow_symlinks=False):
-                        yield name, self.is_plain(entry)
-                    elif name.count("/") < MAX_DEPTH:
-                        waiting.append(f"{name}/")
+            try:
+                with os.scandir(self.folder / place) as found:
+                    entries = sorted(found, key=lambda entry: entry.name)
+            except OSError as error:
+                blame(error, place or self.folder.name)
+                continue
+            for entry in entries:
+                name = f"{place}{entry.name}"
+                if not entry.is_dir(follow_symlinks=False):
+                    yield name, self.is_plain(entry)
+                elif name.count("/") < MAX_DEPTH:
+                    waiting.append(f"{name}/")
 
     def is_plain(self, entry: os.DirEntry) -> bool:
         """Whether it is a file, and no other name of a file that lies elsewhere."""
-        return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1
+        try:
+            return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1
+        except OSError as error:
+            blame(error, entry.name)
+            return False
 
     def read(self, name: str, count: int) -> bytes:
         with (self.folder / name).open("rb") as stream:
@@ -192,7 +208,8 @@ def take_member(
     """Read one file, or note why it can't be read."""
     try:
         content = source.read(place, limit + 1)  # never all of a file that is too large
-    except Exception:  # as for the whole of a zip
+    except Exception as error:  # as for the whole of a zip
+        blame(error, place)
         submission.refuse(
             file,
             f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way.",
@@ -208,6 +225,14 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
         submission.refuse(file, f"{file} is larger than {size}: not taken.")
         return
     submission.files[file] = content
+
+
+def blame(error: Exception, place: str) -> None:
+    """Raise a fault if it was the machine that couldn't read: that is no verdict on the work."""
+    if isinstance(error, GraderFault):
+        raise error
+    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+        raise GraderFault(f"{in_words(place)} can't be read: {error.strerror}.") from None
 
 
 def in_words(name: str) -> str:

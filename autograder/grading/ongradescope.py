@@ -51,6 +51,8 @@ def take_or_note(folder: Path, assignment: Assignment) -> Submission:
     """The submission; one that can't be read is an empty one with a note."""
     try:
         return take(folder, assignment)
+    except GraderFault:
+        raise
     except CourseError as error:
         return Submission(notes=[str(error)])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from common.errors import CourseError
 
 FIRST_UID = 61_000
-COUNT = 64
+COUNT = 184  # up to 61,183: those above belong to systemd's services
 FOLDER = Path("/run/conv2gpt-slots")
 
 

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 from textwrap import dedent
 
+import msgspec
 import pytest
 
 from autograder.batch.export import Export, read_export
@@ -155,6 +156,18 @@ def test_names_become_ids_that_are_fit_for_files_and_differ(tmp_path):
     assert {"ADA", "ada-2", "ada-3"} <= {*ids}
 
 
+def test_a_name_in_another_system_s_letters_stops_nothing(tmp_path):
+    for name in (b"J\xf6rg", b"J\xe4rg"):
+        place = tmp_path / "class" / os.fsdecode(name)
+        place.mkdir(parents=True)
+        (place / "convolution.py").write_bytes(name)
+    export = read_export(tmp_path / "class")
+    msgspec.json.encode(export.submissions)
+    taken = [export.take(one, A1).files["convolution.py"] for one in export.submissions]
+    assert taken == [b"J\xe4rg", b"J\xf6rg"]
+    assert len({one.id for one in export.submissions}) == 2
+
+
 def test_a_student_in_two_submissions_is_told_of(tmp_path):
     root = export_folder(tmp_path, METADATA.replace("alan@example.edu", "ada@example.edu"))
     assert read_export(root).notes == ["ada@example.edu is in 2 submissions: 11, 12."]
@@ -168,6 +181,21 @@ def test_a_damaged_member_of_an_export_is_one_unreadable_submission(tmp_path):
     taken = {one.id: export.take(one, A1) for one in export.submissions}
     assert "can't be read" in taken["11"].notes[0] and not taken["11"].files
     assert taken["12"].files
+
+
+def test_a_damaged_member_that_is_the_metadata_costs_the_names_and_nothing_else(tmp_path):
+    file = zipped(export_folder(tmp_path), tmp_path / "export.zip")
+    file.write_bytes(file.read_bytes().replace(b"Ada Lovelace", b"Eve Lovelace"))
+    export = read_export(file)
+    assert [one.id for one in export.submissions] == ["11", "12"]
+    assert "submission_metadata.yml can't be read" in export.notes[0]
+
+
+def test_a_damaged_zip_is_unreadable_however_its_name_is_spelled(tmp_path):
+    (tmp_path / "ADA.ZIP").write_bytes(b"PK\3\4 and no more")
+    export = read_export(tmp_path)
+    taken = export.take(export.submissions[0], A1)
+    assert taken.notes == ["ADA.ZIP is not a readable zip file."]
 
 
 @pytest.mark.parametrize("kind", ("nothing", "empty", "no zip"))

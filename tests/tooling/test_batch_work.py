@@ -1,13 +1,16 @@
 """The bookkeeping of a batch, with engines that only pretend to grade."""
 
 import csv
+import errno
 import io
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -16,10 +19,13 @@ from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
+from autograder.commands import batch as commands
 from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
+from autograder.grading.intake import MAX_FILE_BYTES
 from autograder.grading.processes import ClassJudge
-from autograder.grading.warm import Graded
+from autograder.grading.slots import COUNT
+from autograder.grading.warm import Graded, HandedIn
 from common.assignment import load_assignment
 from common.errors import CourseError
 
@@ -50,10 +56,12 @@ class Pretender:
         self.answers = answers or {}
         self.after = after
         self.asked: list[str] = []
+        self.questions: list[bytes] = []
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         while (attempt := work.take(1)) is not None:
             self.asked.append(attempt.id)
+            self.questions.append(attempt.question)
             answers = self.answers.get(attempt.id) or [graded()]
             work.finish(1, attempt, answers.pop(0) if len(answers) > 1 else answers[0])
             self.after()
@@ -117,7 +125,8 @@ def test_a_second_run_grades_only_what_has_changed(order):
 
 
 @pytest.mark.parametrize(
-    "harm", ("the state is gone", "the result is gone", "the state is damaged")
+    "harm",
+    ("the state is gone", "the result is gone", "the state is damaged", "the result is cut off"),
 )
 def test_what_was_not_written_to_its_end_is_graded_again(harm, order):
     carry_out(order, Pretender())
@@ -125,8 +134,12 @@ def test_what_was_not_written_to_its_end_is_graded_again(harm, order):
         (order.out / "results" / "ada.json").unlink()
     elif harm == "the state is gone":
         (order.out / "state" / "ada.json").unlink()
+    elif harm == "the result is cut off":
+        (order.out / "results" / "ada.json").write_bytes(b"")
     else:
         (order.out / "state" / "ada.json").write_text('{"key": "')
+    batch, _ = carry_out(changed(order, only=("alan",)), Pretender())  # which leaves it alone
+    assert [entry.status for entry in batch.entries] == ["waiting", "graded", "graded"]
     again = Pretender()
     batch, _ = carry_out(order, again)
     assert again.asked == ["ada"]
@@ -168,11 +181,55 @@ def test_nothing_that_can_be_read_is_graded_as_such_and_says_so(order):
     assert batch.entries[0].why == "convolution.py is missing. Found: conv.py."
 
 
+@pytest.mark.parametrize("call", ("io.open", "os.scandir"))
+def test_what_the_machine_cannot_read_has_no_score(call, order, monkeypatch):
+    original = {"io.open": io.open, "os.scandir": os.scandir}[call]
+
+    def failing(place, *given, **more):
+        if Path(place).name in ("ada", "convolution.py") and "ada" in Path(place).parts:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return original(place, *given, **more)
+
+    monkeypatch.setattr(call, failing)
+    batch, _ = carry_out(order, Pretender())
+    assert [entry.status for entry in batch.entries] == ["failed", "graded", "graded"]
+    assert batch.entries[0].score is None
+    assert batch.entries[0].why.endswith("can't be read: Input/output error.")
+
+
+def test_a_judge_is_told_why_a_file_was_not_taken(order):
+    (order.export / "ada" / "convolution.py").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
+    engine = Pretender()
+    carry_out(order, engine)
+    asked = msgspec.msgpack.decode(engine.questions[0], type=HandedIn)
+    assert (asked.files, asked.reasons) == (
+        {},
+        {"convolution.py": "convolution.py is larger than 1024 KB: not taken."},
+    )
+
+
 def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
     engine = Pretender({name: [Graded(fault="no protection", hopeless=True)] for name in NAMES})
     batch, done = carry_out(order, engine)
     assert len(engine.asked) == 1 and done.stopped == "no protection"
     assert {entry.status for entry in batch.entries} == {"waiting"}
+
+
+def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(order, monkeypatch):
+    def full(*given) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(work, "write_state", full)
+        batch, done = carry_out(order, Pretender())
+    assert done.stopped == f"{order.out} can't be written (No space left on device)"
+    assert {entry.status for entry in batch.entries} == {"waiting"}
+    with monkeypatch.context() as patched, pytest.raises(CourseError, match="No space left"):
+        patched.setattr(run, "write_tables", full)
+        carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == []
 
 
 def test_a_grader_that_never_works_is_given_up(order, monkeypatch):
@@ -204,6 +261,17 @@ def test_only_the_named_are_graded_and_again_if_asked(order):
         carry_out(changed(order, only=("nobody",)), again)
 
 
+@pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
+def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
+    options, gpus, order, monkeypatch
+):
+    carry_out(changed(order, gpus=0.5), Pretender())
+    orders: list[Order] = []
+    monkeypatch.setattr(commands, "carry_out", lambda order, *engine: orders.append(order))
+    commands.regrade.main([str(order.out), "--failed", *options], standalone_mode=False)
+    assert [order.gpus for order in orders] == [gpus]
+
+
 def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
     carry_out(order, Pretender())
     with pytest.raises(CourseError, match="holds a batch of a1_convolution"):
@@ -214,6 +282,30 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(changed(order, out=tmp_path / "full"), Pretender())
     with run.opened(order.out), pytest.raises(CourseError, match="Another batch"):
         carry_out(order, Pretender())
+
+
+@pytest.mark.parametrize("wrong", ("other submissions", "no such submission"))
+def test_a_wrong_word_on_the_command_line_costs_no_results(wrong, order, tmp_path):
+    carry_out(order, Pretender())
+    (tmp_path / "section 2" / "eve").mkdir(parents=True)
+    if wrong == "no such submission":
+        order.export.joinpath("ada").rename(tmp_path / "section 2" / "ada")
+    with pytest.raises(CourseError, match=wrong.replace("such ", "")):
+        only = ("nobody",) if wrong == "no such submission" else ()
+        carry_out(changed(order, export=tmp_path / "section 2", only=only), Pretender())
+    assert [entry.status for entry in read_batch(order.out).entries] == ["graded"] * 3
+    assert len(list((order.out / "results").iterdir())) == 3
+
+
+def test_a_batch_that_was_stopped_before_it_had_an_index_starts_again(order, monkeypatch):
+    def stopped(assignment) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(run, "build", stopped)
+        carry_out(order, Pretender())
+    batch, _ = carry_out(order, Pretender())
+    assert all(entry.status == "graded" for entry in batch.entries)
 
 
 def test_students_who_left_the_export_leave_the_results(order):
@@ -264,11 +356,25 @@ def test_aliases_say_nothing_and_stay_the_same(order):
 
 @pytest.mark.parametrize(
     ("gpus", "seen"),
-    ((0.5, ["4", "4", "6", "6"]), (1.0, ["4", "6"]), (2.0, ["4,6"])),
+    (
+        (0.5, ["4", "4", "6", "6"]),
+        (0.4, ["4", "4", "6", "6"]),
+        (1.0, ["4", "6"]),
+        (2.0, ["4,6"]),
+    ),
 )
 def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    monkeypatch.setattr(local, "gpu_count", lambda: 2)
+    assert local.slots_for(A1, 16, gpus) == len(seen)
     assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert local.slots_for(A1, 256, 0.0) == COUNT >= 128
 
 
 def test_slots_fit_into_the_memory(monkeypatch):
@@ -277,6 +383,24 @@ def test_slots_fit_into_the_memory(monkeypatch):
     assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
     monkeypatch.setattr(local, "available_megabytes", lambda: 10)
     assert local.slots_for(A1, 8, 0.0) == 1
+
+
+def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):
+    class Exhausted:
+        def exchange(self, question: bytes) -> bytes:
+            raise MemoryError
+
+        def close(self) -> None:
+            pass
+
+        def last_words(self) -> str:
+            return ""
+
+    monkeypatch.setattr(local, "unpack", lambda archive, folder: None)
+    monkeypatch.setattr(local.LocalEngine, "start_judge", lambda self, slot: Exhausted())
+    with local.LocalEngine(A1, order.export, 1) as engine:
+        attempt = Attempt(Submitted("ada", "there"), 1, "", "", b"", 0.0)
+        assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
 
 
 def test_what_a_dying_judge_says_is_told(tmp_path):
