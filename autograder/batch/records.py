@@ -8,7 +8,8 @@ DIR/results/ID.json  its result in Gradescope's schema, unless grading failed
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -201,6 +202,15 @@ def read_record(file: Path, kind: type[Read]) -> Read:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{file} is damaged: {error}") from None
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in a sentence why a folder can't be written: a full disk, for instance."""
+    try:
+        yield
+    except OSError as error:
+        raise CourseError(f"{folder} can't be written: {error.strerror}.") from None
 
 
 def write_atomically(file: Path, content: bytes) -> None:

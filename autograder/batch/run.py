@@ -21,6 +21,7 @@ from autograder.batch.records import (
     forget_others,
     read_batch,
     write_index,
+    writing,
 )
 from autograder.batch.report import write_report
 from autograder.batch.tables import write_tables
@@ -67,13 +68,11 @@ def opened(out: Path) -> Iterator[Log]:
         raise CourseError(f"{out} is a file: --out wants a folder.")
     if out.is_dir() and any(out.iterdir()) and not (out / INDEX).is_file():
         raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
-    try:
+    with writing(out):
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
         for name in (STATES, RESULTS):
             (out / name).mkdir(exist_ok=True)
         lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CourseError(f"{out} can't be written: {error.strerror}.") from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,8 +137,9 @@ def run_batch(
         check_same_assignment(order)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
-        write_index(order.out, index)
-        forget_others(order.out, (one.id for one in index.submissions))
+        with writing(order.out):
+            write_index(order.out, index)
+            forget_others(order.out, (one.id for one in index.submissions))
         settings = f"{index.grader} gpu={index.gpu}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
         log.add("started", submissions=work.tally.total, notes=list(index.notes))
@@ -150,8 +150,9 @@ def run_batch(
             work.stop("stopped by the user")
         finally:
             engine.close()
-            log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
-            batch = read_batch(order.out)
-            write_tables(batch)
-            write_report(order.out)
+            with writing(order.out):
+                log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+                batch = read_batch(order.out)
+                write_tables(batch)
+                write_report(order.out)
     return batch, work

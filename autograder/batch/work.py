@@ -4,7 +4,8 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +13,18 @@ import msgspec
 
 from autograder.batch.export import Export
 from autograder.batch.log import Log
-from autograder.batch.records import State, Submitted, read_state, result_file, write_state
+from autograder.batch.records import (
+    State,
+    Submitted,
+    read_state,
+    result_file,
+    write_state,
+    writing,
+)
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
+from common.errors import CourseError
 
 PAUSES = (1.0, 5.0, 25.0)  # seconds before each new attempt, after the machinery has failed
 IN_A_ROW = 10  # so many failures, and not one success: then the fault isn't the submissions'
@@ -95,7 +104,9 @@ class Work:
             while not self.stopped:
                 due = self.next_due()
                 if due is not None:
-                    attempt = self.prepare(*due)
+                    attempt = None
+                    with self.stopping():
+                        attempt = self.prepare(*due)
                     if attempt is not None:
                         self.running[slot] = attempt
                         return attempt
@@ -144,7 +155,7 @@ class Work:
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
         """Take a result in, or that there is none."""
-        with self.changed:
+        with self.changed, self.stopping():
             self.running.pop(slot, None)
             if self.stopped:
                 return
@@ -155,6 +166,15 @@ class Work:
             else:
                 self.keep(attempt, graded)
             self.changed.notify_all()
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Stop the batch where its folder can't be written any more: nothing would be kept."""
+        try:
+            with writing(self.log.folder):
+                yield
+        except CourseError as error:
+            self.stop(str(error).rstrip("."))
 
     def keep(self, attempt: Attempt, graded: Graded) -> None:
         """Write a result down."""

@@ -1,8 +1,10 @@
 """The bookkeeping of a batch, with engines that only pretend to grade."""
 
 import csv
+import errno
 import io
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from autograder.batch import local, run, work
+from autograder.batch import local, records, run, tables, work
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
@@ -254,6 +256,28 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
         write_state(order.out, "ada", state, b"{}")
     assert before.status == "graded"
     assert read_batch(order.out).entries[0].status == "waiting"
+
+
+def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
+    write = records.write_atomically
+
+    def full(file: Path, content: bytes) -> None:
+        if file.name in ("alan.json", "canvas.csv"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, content)
+
+    why = f"{order.out} can't be written: No space left on device"
+    with monkeypatch.context() as disk:
+        disk.setattr(records, "write_atomically", full)
+        batch, done = carry_out(order, Pretender())
+        assert done.stopped == why
+        assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
+        disk.setattr(tables, "write_atomically", full)
+        with pytest.raises(CourseError, match=re.escape(why)):
+            carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == ["alan", "grace"]
 
 
 def test_aliases_say_nothing_and_stay_the_same(order):
