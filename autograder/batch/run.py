@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autograder.batch.export import Export, read_export
-from autograder.batch.log import Log
+from autograder.batch.log import LOG, Log
 from autograder.batch.records import (
     INDEX,
     RESULTS,
@@ -66,13 +66,13 @@ def opened(out: Path) -> Iterator[Log]:
     """The folder of a batch, for one run at a time."""
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: --out wants a folder.")
-    if out.is_dir() and any(out.iterdir()) and not (out / INDEX).is_file():
+    if out.is_dir() and holds_others(out):
         raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
     with writing(out):
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
+        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         for name in (STATES, RESULTS):
             (out / name).mkdir(exist_ok=True)
-        lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,6 +85,13 @@ def opened(out: Path) -> Iterator[Log]:
             log.close()
     finally:
         os.close(lock)
+
+
+def holds_others(out: Path) -> bool:
+    """Whether a folder holds what no batch has left there, not even one killed at its start."""
+    names = {item.name for item in out.iterdir()}
+    begun = LOCK in names and names <= {LOCK, LOG, STATES, RESULTS, f".{INDEX}.part"}
+    return bool(names) and INDEX not in names and not begun
 
 
 def new_index(order: Order, export: Export, archive: Path) -> Index:

@@ -218,6 +218,17 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(order, Pretender())
 
 
+def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monkeypatch):
+    def killed(assignment) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as early, pytest.raises(KeyboardInterrupt):
+        early.setattr(run, "build", killed)
+        carry_out(order, Pretender())
+    batch, _ = carry_out(order, Pretender())
+    assert {entry.status for entry in batch.entries} == {"graded"}
+
+
 def test_students_who_left_the_export_leave_the_results(order):
     carry_out(order, Pretender())
     (order.export / "ada" / "convolution.py").unlink()
