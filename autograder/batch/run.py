@@ -109,12 +109,21 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
     )
 
 
-def check_same_assignment(order: Order) -> None:
-    """Refuse to mix two assignments in a folder."""
-    if (order.out / INDEX).is_file():
-        there = read_batch(order.out).assignment
-        if there != order.assignment.name:
-            raise CourseError(f"{order.out} holds a batch of {there}: choose another folder.")
+def check_same_class(order: Order, export: Export) -> None:
+    """Refuse to mix two assignments in a folder, or to replace one class by another."""
+    if not (order.out / INDEX).is_file():
+        return
+    there = read_batch(order.out).index
+    if there.assignment != order.assignment.name:
+        raise CourseError(
+            f"{order.out} holds a batch of {there.assignment}: choose another folder."
+        )
+    known = {one.id for one in there.submissions}
+    if known.isdisjoint(one.id for one in export.submissions):
+        raise CourseError(
+            f"{order.out} holds a batch of {there.export}, and none of its submissions is in "
+            f"{order.export}: choose another folder."
+        )
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
@@ -141,7 +150,7 @@ def run_batch(
     """
     export = read_export(order.export)
     with opened(order.out) as log:
-        check_same_assignment(order)
+        check_same_class(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
         with writing(order.out):

@@ -229,6 +229,14 @@ def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monk
     assert {entry.status for entry in batch.entries} == {"graded"}
 
 
+def test_another_class_does_not_replace_the_one_that_is_there(order, tmp_path):
+    carry_out(order, Pretender())
+    (tmp_path / "others" / "linus").mkdir(parents=True)
+    with pytest.raises(CourseError, match="none of its submissions is in"):
+        carry_out(changed(order, export=tmp_path / "others"), Pretender())
+    assert len([*(order.out / "results").iterdir()]) == len(NAMES)
+
+
 def test_students_who_left_the_export_leave_the_results(order):
     carry_out(order, Pretender())
     (order.export / "ada" / "convolution.py").unlink()
