@@ -20,6 +20,7 @@ from autograder.batch.records import (
     Submitted,
     forget_others,
     read_batch,
+    read_state,
     write_index,
     writing,
 )
@@ -135,8 +136,8 @@ def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
-    without = {e.id for e in read_batch(order.out).entries if e.status in ("failed", "waiting")}
-    return [one for one in picked if one.id in without]
+    states = {one.id: read_state(order.out, one.id) for one in picked}
+    return [one for one in picked if (state := states[one.id]) is None or state.status == "failed"]
 
 
 def run_batch(
@@ -153,13 +154,17 @@ def run_batch(
         check_same_class(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
-        with writing(order.out):
-            write_index(order.out, index)
-            forget_others(order.out, (one.id for one in index.submissions))
         settings = f"{index.grader} gpu={index.gpu}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
-        log.add("started", submissions=work.tally.total, notes=list(index.notes))
-        engine = start_engine(archive)
+        engine = start_engine(archive)  # which may refuse; nothing is changed before
+        try:
+            with writing(order.out):
+                write_index(order.out, index)
+                forget_others(order.out, (one.id for one in index.submissions))
+                log.add("started", submissions=work.tally.total, notes=list(index.notes))
+        except CourseError:
+            engine.close()
+            raise
         try:
             engine.run(work, follow(work, engine))
         except KeyboardInterrupt:

@@ -237,6 +237,19 @@ def test_another_class_does_not_replace_the_one_that_is_there(order, tmp_path):
     assert len([*(order.out / "results").iterdir()]) == len(NAMES)
 
 
+def test_what_is_refused_changes_nothing_of_the_batch_that_is_there(order):
+    def without_gpu(archive: Path) -> Pretender:
+        raise CourseError("There is no GPU here.")
+
+    carry_out(order, Pretender())
+    before = (order.out / "batch.json").read_bytes()
+    with pytest.raises(CourseError, match="no GPU"):
+        run_batch(changed(order, gpus=0.5), without_gpu, lambda work, engine: lambda: None)
+    with pytest.raises(CourseError, match="no submission nobody"):
+        carry_out(changed(order, gpus=0.5, only=("nobody",)), Pretender())
+    assert (order.out / "batch.json").read_bytes() == before
+
+
 def test_students_who_left_the_export_leave_the_results(order):
     carry_out(order, Pretender())
     (order.export / "ada" / "convolution.py").unlink()
