@@ -149,6 +149,8 @@ def run_batch(
 
     start_engine: given the assignment's zip. follow: what to call now and then, to show progress.
     """
+    if order.out.resolve().is_relative_to(order.export.resolve()):
+        raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
     export = read_export(order.export)
     with opened(order.out) as log:
         check_same_class(order, export)

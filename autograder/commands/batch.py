@@ -26,7 +26,10 @@ NOTES_SHOWN = 10
 
 def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
     """Ids that were given one by one, or several with commas."""
-    return tuple(name for text in given for name in text.replace(",", " ").split())
+    names = tuple(name for text in given for name in text.replace(",", " ").split())
+    if given and not names:  # an empty variable of a script, for instance: not everyone
+        raise CourseError("--only names no submission.")
+    return names
 
 
 ONLY = click.option(

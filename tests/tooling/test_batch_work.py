@@ -22,8 +22,9 @@ from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded
-from common.assignment import load_assignment
+from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
+from tests.tooling.scratch import python
 
 A1 = load_assignment("a1")
 NAMES = ("ada", "alan", "grace")
@@ -248,6 +249,19 @@ def test_what_is_refused_changes_nothing_of_the_batch_that_is_there(order):
     with pytest.raises(CourseError, match="no submission nobody"):
         carry_out(changed(order, gpus=0.5, only=("nobody",)), Pretender())
     assert (order.out / "batch.json").read_bytes() == before
+
+
+def test_a_batch_is_not_written_among_the_submissions(order):
+    with pytest.raises(CourseError, match="where it would be a submission"):
+        carry_out(changed(order, out=order.export / "out"), Pretender())
+    assert sorted(item.name for item in order.export.iterdir()) == sorted(NAMES)
+
+
+def test_only_without_an_id_is_not_everyone(order):
+    for command in ("batch", "regrade"):
+        given = (command, *(("a1", order.export, "--out") * (command == "batch")), order.out)
+        done = python("-m", "autograder", *given, "--only", "", cwd=ROOT)
+        assert (done.returncode, done.stderr) == (2, "--only names no submission.\n")
 
 
 def test_students_who_left_the_export_leave_the_results(order):
