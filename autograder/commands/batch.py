@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -176,7 +177,9 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         name = entry.alias if graded.anonymous else entry.id
         console.print(f"[red]{escape(name)} was not graded:[/] {escape(entry.why)}", soft_wrap=True)
     tally = work.tally
-    counts = {s: sum(entry.status == s for entry in graded.entries) for s in ("failed", "waiting")}
+    counts = Counter(entry.status for entry in graded.entries)
+    if counts["unreadable"]:
+        tell_unreadable(console, graded, counts["unreadable"])
     console.print(
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
@@ -191,3 +194,13 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     elif counts["failed"]:
         again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
         console.print(again, soft_wrap=True)
+
+
+def tell_unreadable(console: Console, graded: Batch, count: int) -> None:
+    """That there are zeros for which nothing was graded."""
+    short = load_assignment(graded.assignment).short
+    if count == len(graded.entries):
+        words = f"Nothing in {graded.index.export} could be read: is it an export of {short}?"
+    else:
+        words = f"{count} of {len(graded.entries)} could not be read: graded as nothing handed in."
+    console.print(f"[yellow]{escape(words)}[/]", soft_wrap=True)

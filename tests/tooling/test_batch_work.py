@@ -18,6 +18,7 @@ from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
+from autograder.commands.batch import tell
 from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.processes import ClassJudge
@@ -262,6 +263,23 @@ def test_only_without_an_id_is_not_everyone(order):
         given = (command, *(("a1", order.export, "--out") * (command == "batch")), order.out)
         done = python("-m", "autograder", *given, "--only", "", cwd=ROOT)
         assert (done.returncode, done.stderr) == (2, "--only names no submission.\n")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, ""),
+        (1, "1 of 3 could not be read: graded as nothing handed in.\n"),
+        (3, "Nothing in {export} could be read: is it an export of a1?\n"),
+    ],
+)
+def test_zeros_for_what_could_not_be_read_are_told(count, told, order):
+    for name in NAMES[:count]:
+        (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
+    screen = io.StringIO()
+    tell(Console(file=screen, width=80), *carry_out(order, Pretender()))
+    before, _, _ = screen.getvalue().partition("3 graded, 0 kept")
+    assert before == told.format(export=order.export)
 
 
 def test_students_who_left_the_export_leave_the_results(order):
