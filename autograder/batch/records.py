@@ -8,7 +8,8 @@ DIR/results/ID.json  its result in Gradescope's schema, unless grading failed
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -171,6 +172,16 @@ def has_its_result(folder: Path, identifier: str, state: State) -> bool:
         return False
 
 
+def is_graded(folder: Path, identifier: str) -> bool:
+    """Whether a submission has a result."""
+    state = read_state(folder, identifier)
+    return (
+        state is not None
+        and state.status in WITH_RESULT
+        and has_its_result(folder, identifier, state)
+    )
+
+
 def result_file(folder: Path, identifier: str) -> Path:
     """Where a submission's result lies."""
     return folder / RESULTS / f"{identifier}.json"
@@ -215,6 +226,15 @@ def read_record(file: Path, kind: type[Read]) -> Read:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{file} is damaged: {error}") from None
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in a sentence why a folder can't be written: a full disk, for instance."""
+    try:
+        yield
+    except OSError as error:
+        raise CourseError(f"{folder} can't be written: {error.strerror or error}.") from None
 
 
 def write_atomically(file: Path, content: bytes) -> None:

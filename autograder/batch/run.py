@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from autograder.batch.export import Export, read_export
-from autograder.batch.log import Log
+from autograder.batch.log import LOG, Log
 from autograder.batch.records import (
     INDEX,
     RESULTS,
@@ -19,8 +19,10 @@ from autograder.batch.records import (
     Index,
     Submitted,
     forget_others,
+    is_graded,
     read_batch,
     write_index,
+    writing,
 )
 from autograder.batch.report import write_report
 from autograder.batch.tables import write_tables
@@ -65,17 +67,14 @@ def opened(out: Path) -> Iterator[Log]:
     """The folder of a batch, for one run at a time."""
     if out.exists() and not out.is_dir():
         raise CourseError(f"{out} is a file: --out wants a folder.")
-    ours = (out / INDEX).is_file() or (out / LOCK).is_file()
-    if out.is_dir() and any(out.iterdir()) and not ours:
+    if out.is_dir() and holds_others(out):
         raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
-    try:
+    with writing(out):
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
         # Before all else: a run that is killed before it has an index leaves a folder of ours.
         lock = os.open(out / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         for name in (STATES, RESULTS):
             (out / name).mkdir(exist_ok=True)
-    except OSError as error:
-        raise CourseError(f"{out} can't be written: {error.strerror}.") from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,6 +87,13 @@ def opened(out: Path) -> Iterator[Log]:
             log.close()
     finally:
         os.close(lock)
+
+
+def holds_others(out: Path) -> bool:
+    """Whether a folder holds what no batch has left there, not even one killed at its start."""
+    names = {item.name for item in out.iterdir()}
+    begun = LOCK in names and names <= {LOCK, LOG, STATES, RESULTS, f".{INDEX}.part"}
+    return bool(names) and INDEX not in names and not begun
 
 
 def new_index(order: Order, export: Export, archive: Path) -> Index:
@@ -106,32 +112,32 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
 
 
 def check_same_class(order: Order, export: Export) -> None:
-    """Refuse what would cost a folder the results of another assignment, or of other students."""
-    known = {one.id for one in export.submissions}
-    unknown = [name for name in order.only if name not in known]
-    if unknown:
-        raise CourseError(f"There is no submission {unknown[0]} in {order.export}.")
-    if (order.out / INDEX).is_file():
-        there = read_batch(order.out)
-        if there.assignment != order.assignment.name:
-            raise CourseError(
-                f"{order.out} holds a batch of {there.assignment}: choose another folder."
-            )
-        if known.isdisjoint(entry.id for entry in there.entries):
-            raise CourseError(
-                f"{order.out} holds a batch of other submissions, those of {there.index.export}: "
-                "choose another folder."
-            )
+    """Refuse to mix two assignments in a folder, or to replace one class by another."""
+    if not (order.out / INDEX).is_file():
+        return
+    there = read_batch(order.out).index
+    if there.assignment != order.assignment.name:
+        raise CourseError(
+            f"{order.out} holds a batch of {there.assignment}: choose another folder."
+        )
+    known = {one.id for one in there.submissions}
+    if known.isdisjoint(one.id for one in export.submissions):
+        raise CourseError(
+            f"{order.out} holds a batch of {there.export}, and none of its submissions is in "
+            f"{order.export}: choose another folder."
+        )
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
     known = {one.id: one for one in index.submissions}
+    unknown = [name for name in order.only if name not in known]
+    if unknown:
+        raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
-    without = {e.id for e in read_batch(order.out).entries if e.status in ("failed", "waiting")}
-    return [one for one in picked if one.id in without]
+    return [one for one in picked if not is_graded(order.out, one.id)]
 
 
 def run_batch(
@@ -143,34 +149,33 @@ def run_batch(
 
     start_engine: given the assignment's zip. follow: what to call now and then, to show progress.
     """
+    if order.out.resolve().is_relative_to(order.export.resolve()):
+        raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
     export = read_export(order.export)
     with opened(order.out) as log:
         check_same_class(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive)
-        write_index(order.out, index)
-        forget_others(order.out, (one.id for one in index.submissions))
         settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
-        log.add("started", submissions=work.tally.total, notes=list(index.notes))
-        engine = start_engine(archive)
+        engine = start_engine(archive)  # which may refuse; nothing is changed before
+        try:
+            with writing(order.out):
+                write_index(order.out, index)
+                forget_others(order.out, (one.id for one in index.submissions))
+                log.add("started", submissions=work.tally.total, notes=list(index.notes))
+        except CourseError:
+            engine.close()
+            raise
         try:
             engine.run(work, follow(work, engine))
         except KeyboardInterrupt:
             work.stop("stopped by the user")
         finally:
             engine.close()
-            batch = conclude(order.out, work)
+            with writing(order.out):
+                log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+                batch = read_batch(order.out)
+                write_tables(batch)
+                write_report(order.out)
     return batch, work
-
-
-def conclude(out: Path, work: Work) -> Batch:
-    """Write what sums the batch up; the batch as it is."""
-    try:
-        work.log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
-        batch = read_batch(out)
-        write_tables(batch)
-        write_report(out)
-    except OSError as error:
-        raise CourseError(f"{out} can't be written: {error.strerror or error}.") from None
-    return batch

@@ -13,7 +13,14 @@ import msgspec
 
 from autograder.batch.export import Export
 from autograder.batch.log import Log
-from autograder.batch.records import State, Submitted, has_its_result, read_state, write_state
+from autograder.batch.records import (
+    State,
+    Submitted,
+    has_its_result,
+    read_state,
+    write_state,
+    writing,
+)
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
@@ -112,9 +119,10 @@ class Work:
         """For one thread at a time. What can't be written down would be lost: that is the end."""
         with self.changed:
             try:
-                yield
-            except OSError as error:
-                self.stop(f"{self.log.folder} can't be written ({error.strerror or error})")
+                with writing(self.log.folder):
+                    yield
+            except CourseError as error:
+                self.stop(str(error).rstrip("."))
 
     @property
     def unfinished(self) -> bool:

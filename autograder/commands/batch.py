@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -26,7 +27,10 @@ NOTES_SHOWN = 10
 
 def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
     """Ids that were given one by one, or several with commas."""
-    return tuple(name for text in given for name in text.replace(",", " ").split())
+    names = tuple(name for text in given for name in text.replace(",", " ").split())
+    if given and not names:  # an empty variable of a script, for instance: not everyone
+        raise CourseError("--only names no submission.")
+    return names
 
 
 ONLY = click.option(
@@ -173,7 +177,9 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         name = entry.alias if graded.anonymous else entry.id
         console.print(f"[red]{escape(name)} was not graded:[/] {escape(entry.why)}", soft_wrap=True)
     tally = work.tally
-    counts = {s: sum(entry.status == s for entry in graded.entries) for s in ("failed", "waiting")}
+    counts = Counter(entry.status for entry in graded.entries)
+    if counts["unreadable"]:
+        tell_unreadable(console, graded, counts["unreadable"])
     console.print(
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
@@ -188,3 +194,13 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     elif counts["failed"]:
         again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
         console.print(again, soft_wrap=True)
+
+
+def tell_unreadable(console: Console, graded: Batch, count: int) -> None:
+    """That there are zeros for which nothing was graded."""
+    short = load_assignment(graded.assignment).short
+    if count == len(graded.entries):
+        words = f"Nothing in {graded.index.export} could be read: is it an export of {short}?"
+    else:
+        words = f"{count} of {len(graded.entries)} could not be read: graded as nothing handed in."
+    console.print(f"[yellow]{escape(words)}[/]", soft_wrap=True)

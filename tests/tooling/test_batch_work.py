@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,20 +15,22 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from autograder.batch import local, run, work
+from autograder.batch import local, records, run, tables, work
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
 from autograder.commands import batch as commands
+from autograder.commands.batch import tell
 from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
 from autograder.grading.intake import MAX_FILE_BYTES
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT
 from autograder.grading.warm import Graded, HandedIn
-from common.assignment import load_assignment
+from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
+from tests.tooling.scratch import python
 
 A1 = load_assignment("a1")
 NAMES = ("ada", "alan", "grace")
@@ -222,7 +225,7 @@ def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(ord
     with monkeypatch.context() as patched:
         patched.setattr(work, "write_state", full)
         batch, done = carry_out(order, Pretender())
-    assert done.stopped == f"{order.out} can't be written (No space left on device)"
+    assert done.stopped == f"{order.out} can't be written: No space left on device"
     assert {entry.status for entry in batch.entries} == {"waiting"}
     with monkeypatch.context() as patched, pytest.raises(CourseError, match="No space left"):
         patched.setattr(run, "write_tables", full)
@@ -284,28 +287,66 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(order, Pretender())
 
 
-@pytest.mark.parametrize("wrong", ("other submissions", "no such submission"))
-def test_a_wrong_word_on_the_command_line_costs_no_results(wrong, order, tmp_path):
-    carry_out(order, Pretender())
-    (tmp_path / "section 2" / "eve").mkdir(parents=True)
-    if wrong == "no such submission":
-        order.export.joinpath("ada").rename(tmp_path / "section 2" / "ada")
-    with pytest.raises(CourseError, match=wrong.replace("such ", "")):
-        only = ("nobody",) if wrong == "no such submission" else ()
-        carry_out(changed(order, export=tmp_path / "section 2", only=only), Pretender())
-    assert [entry.status for entry in read_batch(order.out).entries] == ["graded"] * 3
-    assert len(list((order.out / "results").iterdir())) == 3
-
-
-def test_a_batch_that_was_stopped_before_it_had_an_index_starts_again(order, monkeypatch):
-    def stopped(assignment) -> None:
+def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monkeypatch):
+    def killed(assignment) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(run, "build", stopped)
+    with monkeypatch.context() as early, pytest.raises(KeyboardInterrupt):
+        early.setattr(run, "build", killed)
         carry_out(order, Pretender())
     batch, _ = carry_out(order, Pretender())
-    assert all(entry.status == "graded" for entry in batch.entries)
+    assert {entry.status for entry in batch.entries} == {"graded"}
+
+
+def test_another_class_does_not_replace_the_one_that_is_there(order, tmp_path):
+    carry_out(order, Pretender())
+    (tmp_path / "others" / "linus").mkdir(parents=True)
+    with pytest.raises(CourseError, match="none of its submissions is in"):
+        carry_out(changed(order, export=tmp_path / "others"), Pretender())
+    assert len([*(order.out / "results").iterdir()]) == len(NAMES)
+
+
+def test_what_is_refused_changes_nothing_of_the_batch_that_is_there(order):
+    def without_gpu(archive: Path) -> Pretender:
+        raise CourseError("There is no GPU here.")
+
+    carry_out(order, Pretender())
+    before = (order.out / "batch.json").read_bytes()
+    with pytest.raises(CourseError, match="no GPU"):
+        run_batch(changed(order, gpus=0.5), without_gpu, lambda work, engine: lambda: None)
+    with pytest.raises(CourseError, match="no submission nobody"):
+        carry_out(changed(order, gpus=0.5, only=("nobody",)), Pretender())
+    assert (order.out / "batch.json").read_bytes() == before
+
+
+def test_a_batch_is_not_written_among_the_submissions(order):
+    with pytest.raises(CourseError, match="where it would be a submission"):
+        carry_out(changed(order, out=order.export / "out"), Pretender())
+    assert sorted(item.name for item in order.export.iterdir()) == sorted(NAMES)
+
+
+def test_only_without_an_id_is_not_everyone(order):
+    for command in ("batch", "regrade"):
+        given = (command, *(("a1", order.export, "--out") * (command == "batch")), order.out)
+        done = python("-m", "autograder", *given, "--only", "", cwd=ROOT)
+        assert (done.returncode, done.stderr) == (2, "--only names no submission.\n")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, ""),
+        (1, "1 of 3 could not be read: graded as nothing handed in.\n"),
+        (3, "Nothing in {export} could be read: is it an export of a1?\n"),
+    ],
+)
+def test_zeros_for_what_could_not_be_read_are_told(count, told, order):
+    for name in NAMES[:count]:
+        (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
+    screen = io.StringIO()
+    tell(Console(file=screen, width=80), *carry_out(order, Pretender()))
+    before, _, _ = screen.getvalue().partition("3 graded, 0 kept")
+    assert before == told.format(export=order.export)
 
 
 def test_students_who_left_the_export_leave_the_results(order):
@@ -346,6 +387,28 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
         write_state(order.out, "ada", state, b"{}")
     assert before.status == "graded"
     assert read_batch(order.out).entries[0].status == "waiting"
+
+
+def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
+    write = records.write_atomically
+
+    def full(file: Path, content: bytes) -> None:
+        if file.name in ("alan.json", "canvas.csv"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, content)
+
+    why = f"{order.out} can't be written: No space left on device"
+    with monkeypatch.context() as disk:
+        disk.setattr(records, "write_atomically", full)
+        batch, done = carry_out(order, Pretender())
+        assert done.stopped == why
+        assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
+        disk.setattr(tables, "write_atomically", full)
+        with pytest.raises(CourseError, match=re.escape(why)):
+            carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == ["alan", "grace"]
 
 
 def test_aliases_say_nothing_and_stay_the_same(order):
