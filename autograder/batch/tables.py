@@ -65,6 +65,8 @@ def canvas_rows(batch: Batch) -> Iterable[list[str]]:
     maximum = max((entry.maximum or 0.0 for entry in batch.entries), default=0.0)
     yield [POINTS_POSSIBLE, "", "", "", "", format_points(maximum)]
     for student, entry in latest(batch).values():
+        if entry.score is None:  # nor is an earlier submission's score the student's
+            continue
         login = student.email.partition("@")[0]
         cells = (student.name, "", student.sid, login, "")
         yield [*map(harmless, cells), shown(entry.score)]
@@ -75,9 +77,8 @@ def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
     created = {one.id: one.created_at for one in batch.index.submissions}
     found: dict[str, tuple[Student, Entry]] = {}
     for entry in sorted(batch.entries, key=lambda entry: created[entry.id]):
-        if entry.score is not None:
-            for student in entry.students:
-                found[student.email or student.sid or student.name] = (student, entry)
+        for student in entry.students:
+            found[student.email or student.sid or student.name] = (student, entry)
     return found
 
 

@@ -327,6 +327,19 @@ def test_compare_names_whose_score_changed_and_by_which_test(order, tmp_path):
     assert list(changes(first, first)) == []
 
 
+@pytest.mark.parametrize(("answer", "scores"), ((graded(2.0), ["2"]), (Graded(fault="died"), [])))
+def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
+    ada = "  :submitters:\n  - :name: Ada\n    :email: ada@example.edu\n"
+    metadata = [
+        f"{place}:\n{ada}  :created_at: 2026-01-0{day} 10:00:00.000000000 Z\n"
+        for place, day in (("ada", 2), ("alan", 5), ("grace", 3))
+    ]
+    (order.export / "submission_metadata.yml").write_text("".join(metadata))
+    carry_out(order, Pretender({"alan": [answer]}))
+    canvas = list(csv.reader((order.out / "canvas.csv").open()))
+    assert [row[-1] for row in canvas[2:]] == scores
+
+
 def test_a_spreadsheet_takes_no_name_for_a_formula(order):
     (order.export / "=HYPERLINK(1)").mkdir()
     carry_out(order, Pretender())
