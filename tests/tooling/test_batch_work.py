@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from autograder.batch import local, run, work
+from autograder.batch.cluster import RayEngine
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
@@ -382,6 +383,22 @@ def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
     monkeypatch.setattr(local, "gpu_count", lambda: 2)
     assert local.slots_for(A1, 16, gpus) == len(seen)
     assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def ray_engine(*nodes: dict[str, float]) -> RayEngine:
+    """An engine on a cluster of nodes with so many cores and bytes, without Ray."""
+    engine = RayEngine.__new__(RayEngine)
+    engine.jobs, engine.needs = None, {"CPU": 1.0, "memory": 2e9}
+    told = [{"Alive": True, "Resources": node} for node in nodes]
+    engine.ray = SimpleNamespace(nodes=lambda: told)
+    return engine
+
+
+def test_slots_of_a_cluster_are_those_that_its_nodes_have_room_for():
+    small, large = {"CPU": 8.0, "memory": 5e9}, {"CPU": 4.0, "memory": 64e9}
+    assert ray_engine(small, large, {"memory": 64e9}).count_slots() == 2 + 4
+    with pytest.raises(CourseError, match="No node of the Ray cluster has the 1907 MB"):
+        ray_engine({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).count_slots()
 
 
 def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
