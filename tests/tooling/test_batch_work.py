@@ -328,6 +328,18 @@ def test_compare_names_whose_score_changed_and_by_which_test(order, tmp_path):
     assert list(changes(first, first)) == []
 
 
+def test_a_result_of_before_an_exercise_was_taken_out_stops_no_table(order):
+    old = graded()
+    old = msgspec.structs.replace(old, result=old.result.replace(EXERCISE.encode(), b"9.9"))
+    carry_out(order, Pretender({"ada": [old]}))
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert [(rows[name]["total"], rows[name][EXERCISE]) for name in NAMES] == [
+        ("1", "0"),
+        ("1", "1"),
+        ("1", "1"),
+    ]
+
+
 @pytest.mark.parametrize(("answer", "scores"), ((graded(2.0), ["2"]), (Graded(fault="died"), [])))
 def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
     ada = "  :submitters:\n  - :name: Ada\n    :email: ada@example.edu\n"
