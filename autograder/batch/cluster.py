@@ -61,7 +61,8 @@ class RayEngine:
     ) -> None:
         self.ray = load_ray()
         self.jobs = jobs
-        self.needs = {"CPU": 1.0, **({"GPU": gpus} if gpus else {})}
+        memory = (JUDGE_MB + assignment.limits.memory_mb) * 2**20
+        self.needs = {"CPU": 1.0, "memory": memory, **({"GPU": gpus} if gpus else {})}
         self.join(address, jobs)
         content = archive.read_bytes()
         self.archive = self.ray.put(content)  # which Ray brings to each node once
@@ -74,7 +75,7 @@ class RayEngine:
         self.task = self.ray.remote(node.grade_on_node).options(
             num_cpus=1,
             num_gpus=gpus,
-            memory=(JUDGE_MB + assignment.limits.memory_mb) * 2**20,
+            memory=memory,
             max_retries=0,  # attempts are counted by `Work`, whichever the engine
         )
         self.slots = self.count_slots()
@@ -95,10 +96,19 @@ class RayEngine:
 
     def count_slots(self) -> int:
         """How many submissions the cluster can grade at once."""
-        there = self.ray.cluster_resources()
-        room = min(int(there.get(name, 0) / need) for name, need in self.needs.items())
-        if "GPU" in self.needs and not there.get("GPU"):
+        nodes = [one["Resources"] for one in self.ray.nodes() if one["Alive"]]
+        room = sum(
+            min(int(node.get(name, 0) / need) for name, need in self.needs.items())
+            for node in nodes
+        )
+        if "GPU" in self.needs and not any(node.get("GPU") for node in nodes):
             raise CourseError("--gpus-per-submission: the Ray cluster has no GPU.")
+        needed = self.needs["memory"]
+        if nodes and all(node.get("memory", 0) < needed for node in nodes):
+            raise CourseError(  # Ray would wait for such a node, and never say so
+                f"No node of the Ray cluster has the {needed / 2**20:.0f} MB of memory that "
+                "grading a submission takes."
+            )
         return max(1, min(room, self.jobs or room))
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:

@@ -54,7 +54,8 @@ def exercise_points(result: dict[str, Any] | None, exercises: list[str]) -> list
         return [""] * len(exercises)
     earned = dict.fromkeys(exercises, 0.0)
     for test in result["tests"]:
-        earned[test["number"]] += test["score"]
+        if test["number"] in earned:  # or it is a result of before an exercise was taken out
+            earned[test["number"]] += test["score"]
     return [format_points(points) for points in earned.values()]
 
 
@@ -65,6 +66,8 @@ def canvas_rows(batch: Batch) -> Iterable[list[str]]:
     maximum = max((entry.maximum or 0.0 for entry in batch.entries), default=0.0)
     yield [POINTS_POSSIBLE, "", "", "", "", format_points(maximum)]
     for student, entry in latest(batch).values():
+        if entry.score is None:  # nor is an earlier submission's score the student's
+            continue
         login = student.email.partition("@")[0]
         cells = (student.name, "", student.sid, login, "")
         yield [*map(harmless, cells), shown(entry.score)]
@@ -75,9 +78,8 @@ def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
     created = {one.id: one.created_at for one in batch.index.submissions}
     found: dict[str, tuple[Student, Entry]] = {}
     for entry in sorted(batch.entries, key=lambda entry: created[entry.id]):
-        if entry.score is not None:
-            for student in entry.students:
-                found[student.email or student.sid or student.name] = (student, entry)
+        for student in entry.students:
+            found[student.email or student.sid or student.name] = (student, entry)
     return found
 
 

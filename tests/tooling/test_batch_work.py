@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from autograder.batch import local, records, run, tables, work
+from autograder.batch.cluster import RayEngine
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
@@ -368,6 +369,31 @@ def test_compare_names_whose_score_changed_and_by_which_test(order, tmp_path):
     assert list(changes(first, first)) == []
 
 
+def test_a_result_of_before_an_exercise_was_taken_out_stops_no_table(order):
+    old = graded()
+    old = msgspec.structs.replace(old, result=old.result.replace(EXERCISE.encode(), b"9.9"))
+    carry_out(order, Pretender({"ada": [old]}))
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert [(rows[name]["total"], rows[name][EXERCISE]) for name in NAMES] == [
+        ("1", "0"),
+        ("1", "1"),
+        ("1", "1"),
+    ]
+
+
+@pytest.mark.parametrize(("answer", "scores"), ((graded(2.0), ["2"]), (Graded(fault="died"), [])))
+def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
+    ada = "  :submitters:\n  - :name: Ada\n    :email: ada@example.edu\n"
+    metadata = [
+        f"{place}:\n{ada}  :created_at: 2026-01-0{day} 10:00:00.000000000 Z\n"
+        for place, day in (("ada", 2), ("alan", 5), ("grace", 3))
+    ]
+    (order.export / "submission_metadata.yml").write_text("".join(metadata))
+    carry_out(order, Pretender({"alan": [answer]}))
+    canvas = list(csv.reader((order.out / "canvas.csv").open()))
+    assert [row[-1] for row in canvas[2:]] == scores
+
+
 def test_a_spreadsheet_takes_no_name_for_a_formula(order):
     (order.export / "=HYPERLINK(1)").mkdir()
     carry_out(order, Pretender())
@@ -432,6 +458,22 @@ def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
     monkeypatch.setattr(local, "gpu_count", lambda: 2)
     assert local.slots_for(A1, 16, gpus) == len(seen)
     assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def ray_engine(*nodes: dict[str, float]) -> RayEngine:
+    """An engine on a cluster of nodes with so many cores and bytes, without Ray."""
+    engine = RayEngine.__new__(RayEngine)
+    engine.jobs, engine.needs = None, {"CPU": 1.0, "memory": 2e9}
+    told = [{"Alive": True, "Resources": node} for node in nodes]
+    engine.ray = SimpleNamespace(nodes=lambda: told)
+    return engine
+
+
+def test_slots_of_a_cluster_are_those_that_its_nodes_have_room_for():
+    small, large = {"CPU": 8.0, "memory": 5e9}, {"CPU": 4.0, "memory": 64e9}
+    assert ray_engine(small, large, {"memory": 64e9}).count_slots() == 2 + 4
+    with pytest.raises(CourseError, match="No node of the Ray cluster has the 1907 MB"):
+        ray_engine({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).count_slots()
 
 
 def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
