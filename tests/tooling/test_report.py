@@ -113,6 +113,14 @@ def test_pass_rates_are_those_of_the_results(watched, folder):
     expect(test.locator("b")).to_have_text(f"{int(100 * passed / len(results))} %")
 
 
+def test_all_points_stand_in_one_line_within_their_column(watched):
+    share = watched.page.locator("#exercises summary b").first
+    before = share.bounding_box()["height"]
+    share.evaluate("element => { element.textContent = '100 %'; }")
+    assert share.bounding_box()["height"] == before
+    assert share.evaluate("element => element.scrollWidth <= element.clientWidth")
+
+
 def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watched, folder):
     batch = read_batch(folder)
     mistake = watched.page.locator("#mistakes button").first
