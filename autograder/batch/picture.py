@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from autograder.batch.records import writing
 from autograder.batch.report import REPORT
 from common.errors import CourseError
 
@@ -41,4 +42,5 @@ def take_picture(folder: Path, file: Path) -> None:
         content = page.screenshot()
         browser.close()
     image = importlib.import_module("PIL.Image")
-    image.open(BytesIO(content)).quantize(COLOURS, dither=0).save(file, optimize=True)
+    with writing(file):
+        image.open(BytesIO(content)).quantize(COLOURS, dither=0).save(file, "PNG", optimize=True)

@@ -229,12 +229,12 @@ def read_record(file: Path, kind: type[Read]) -> Read:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Say in a sentence why a folder can't be written: a full disk, for instance."""
+def writing(place: Path) -> Iterator[None]:
+    """Say in a sentence why a folder or file can't be written: a full disk, for instance."""
     try:
         yield
     except OSError as error:
-        raise CourseError(f"{folder} can't be written: {error.strerror or error}.") from None
+        raise CourseError(f"{place} can't be written: {error.strerror or error}.") from None
 
 
 def write_atomically(file: Path, content: bytes) -> None:

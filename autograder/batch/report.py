@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.digest import Digest
-from autograder.batch.records import Batch, read_batch, write_atomically
+from autograder.batch.records import Batch, read_batch, write_atomically, writing
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
 
@@ -19,7 +19,8 @@ SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 def write_report(folder: Path, anonymous: bool = False) -> None:
     """Write report.html for the batch in a folder; without names if the batch says so, too."""
     page = report_page(read_batch(folder), anonymous)
-    write_atomically(folder / REPORT, page.encode())
+    with writing(folder):
+        write_atomically(folder / REPORT, page.encode())
 
 
 def report_page(batch: Batch, anonymous: bool = False) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from autograder.batch.records import writing
 from autograder.classroom.school import Handed
 from common.assignment import Assignment, Record
 from common.errors import CourseError
@@ -27,17 +28,19 @@ def write_class(handed: list[Handed], assignment: Assignment, out: Path) -> Path
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CourseError(f"{out} is there already, and is no empty folder.")
     export = out / f"assignment_{assignment.short.removeprefix('a')}_export"
-    export.mkdir(parents=True)
-    for one in handed:
-        folder = export / f"submission_{one.number}"
-        folder.mkdir()
-        for name, content in one.work.files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
-    text = "---\n" + "".join(map(metadata, handed))
-    (export / "submission_metadata.yml").write_text(text, "utf-8")
-    truths = {str(one.number): truth_of(one) for one in handed}
-    (out / TRUTH).write_bytes(msgspec.json.format(msgspec.json.encode(truths), indent=1) + b"\n")
+    with writing(out):
+        export.mkdir(parents=True)
+        for one in handed:
+            folder = export / f"submission_{one.number}"
+            folder.mkdir()
+            for name, content in one.work.files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+        text = "---\n" + "".join(map(metadata, handed))
+        (export / "submission_metadata.yml").write_text(text, "utf-8")
+        truths = {str(one.number): truth_of(one) for one in handed}
+        content = msgspec.json.format(msgspec.json.encode(truths), indent=1)
+        (out / TRUTH).write_bytes(content + b"\n")
     return export
 
 

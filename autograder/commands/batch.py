@@ -187,10 +187,10 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     files = "report.html, grades.csv, canvas.csv, results/"
     console.print(f"{graded.folder}: {files}", soft_wrap=True)
     if work.stopped:
-        console.print(
-            f"Stopped: {escape(work.stopped)}. The same command goes on where it was.",
-            soft_wrap=True,
-        )
+        rest = "The same command goes on where it was."
+        if work.anew:
+            rest = "The others keep their earlier results; the same command begins anew."
+        console.print(f"Stopped: {escape(work.stopped)}. {rest}", soft_wrap=True)
     elif counts["failed"]:
         again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
         console.print(again, soft_wrap=True)

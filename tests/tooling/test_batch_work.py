@@ -256,6 +256,24 @@ def test_an_interrupt_leaves_tables_and_a_batch_that_goes_on(order):
     assert again.asked == ["alan", "grace"]
 
 
+@pytest.mark.parametrize(
+    ("anew", "told"), [(False, "goes on where it was"), (True, "keep their earlier results")]
+)
+def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(anew, told, order):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    if anew:
+        carry_out(order, Pretender())
+    screen = io.StringIO()
+    stopped = carry_out(changed(order, anew=anew), Pretender(after=interrupt))
+    tell(Console(file=screen, width=80), *stopped)
+    assert told in screen.getvalue()
+    again = Pretender()
+    carry_out(changed(order, anew=anew), again)
+    assert again.asked == [*(NAMES if anew else NAMES[1:])]
+
+
 def test_only_the_named_are_graded_and_again_if_asked(order):
     carry_out(order, Pretender())
     again = Pretender({"grace": [graded(0.0)]})

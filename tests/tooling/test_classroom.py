@@ -52,6 +52,12 @@ def test_the_command_makes_the_same_class_from_the_same_seed_and_another_from_an
     assert first != other
 
 
+def test_a_folder_that_cant_be_made_is_told_of_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CourseError, match="can't be written: Not a directory"):
+        write_class([], load_assignment("a1"), tmp_path / "file" / "out")
+
+
 def test_a_folder_that_holds_something_is_refused(tmp_path):
     (tmp_path / "mine").write_text("")
     with pytest.raises(CourseError, match="no empty folder"):

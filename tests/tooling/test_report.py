@@ -13,6 +13,7 @@ from autograder.batch.records import read_batch
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
 from common.assignment import ROOT
+from common.errors import CourseError
 from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
 from tests.tooling.browser import needs_browser
 from tests.tooling.scratch import python
@@ -110,6 +111,14 @@ def test_pass_rates_are_those_of_the_results(watched, folder):
     exercise.locator("summary").click()
     expect(test).to_be_visible()
     expect(test.locator("b")).to_have_text(f"{int(100 * passed / len(results))} %")
+
+
+def test_all_points_stand_in_one_line_within_their_column(watched):
+    share = watched.page.locator("#exercises summary b").first
+    before = share.bounding_box()["height"]
+    share.evaluate("element => { element.textContent = '100 %'; }")
+    assert share.bounding_box()["height"] == before
+    assert share.evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
 def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watched, folder):
@@ -419,6 +428,17 @@ def test_the_command_writes_a_report_without_names_and_takes_a_picture(tmp_path)
     assert pixels.shape[:2] == (HEIGHT, WIDTH)
     assert len({*map(tuple, pixels.reshape(-1, pixels.shape[2])[::97].tolist())}) > 5
     assert picture.stat().st_size < 100_000
+
+
+def test_what_cant_be_written_is_told_of_in_a_sentence(tmp_path):
+    folder = write_batch(tmp_path / "out", 20)
+    finished = python("-m", "autograder", "report", folder, "--picture", "/proc/x.png", cwd=ROOT)
+    told = "/proc/x.png can't be written: No such file or directory.\n"
+    assert (finished.returncode, finished.stderr) == (2, told)
+    (folder / "report.html").unlink()
+    (folder / "report.html").mkdir()
+    with pytest.raises(CourseError, match="can't be written: Is a directory"):
+        write_report(folder)
 
 
 def test_a_folder_without_a_batch_is_refused_in_a_sentence(tmp_path):
