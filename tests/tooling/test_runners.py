@@ -123,6 +123,7 @@ def test_the_workflow_s_commands_grade_a_class_here(scene):
             assert finished.returncode == 0, (step, finished.stdout, finished.stderr)
     assert not out.exists()
     assert not (repo / ".semester").exists()
+    assert not (repo / "dist").exists()
 
 
 def test_the_workflow_refuses_a_public_repository():
