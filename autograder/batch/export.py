@@ -174,7 +174,11 @@ def read_export(path: Path) -> Export:
     facts, problem = read_metadata(content) if content is not None else ({}, "")
     if problem:
         export.notes.append(problem)
-    add_submissions(export, facts)
+    nameless = add_submissions(export, facts)
+    if nameless and content is None:
+        export.notes.append(f"There is no {METADATA}: names, ids and groups are missing.")
+    elif nameless and not problem:
+        export.notes.append(f"{METADATA} names no students for {nameless} of the submissions.")
     add_missing(export, facts)
     note_repeated_students(export)
     if not export.submissions:
@@ -182,8 +186,8 @@ def read_export(path: Path) -> Export:
     return export
 
 
-def add_submissions(export: Export, facts: dict[str, Facts]) -> None:
-    """List what lies there, with what the metadata says of each."""
+def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
+    """List what lies there, with its students; how many of Gradescope's have none."""
     taken: dict[str, str] = {}
     nameless = 0
     for item in export.shelf.items():
@@ -206,8 +210,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> None:
             students = (Student(name=PurePosixPath(item.name).stem),)
         created_at = known.created_at if known else ""
         export.submissions.append(Submitted(identifier, item.name, students, created_at))
-    if nameless:
-        export.notes.append(f"{METADATA} names no students for {nameless} of the submissions.")
+    return nameless
 
 
 def unused(identifier: str, taken: dict[str, str]) -> str:
