@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import os
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from common.errors import CourseError
 REQUIREMENTS = "autograder/batch/requirements.txt"
 TICK = 0.2
 CLEAN_SECONDS = 20
+CONNECT_SECONDS = 10
 LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
 
 
@@ -44,6 +46,17 @@ def load_ray() -> Any:
         raise CourseError(
             f"--engine ray needs Ray: .venv/bin/pip install -r {REQUIREMENTS} (which is {pin})."
         ) from None
+
+
+def check_somebody_listens(address: str) -> None:
+    """Refuse HOST:PORT where nobody answers: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in address or not port.isdecimal():
+        return  # "auto", or a kind of address that only Ray knows
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise CourseError(f"There is no Ray cluster at {address}: {error}.") from None
 
 
 class RayEngine:
@@ -88,6 +101,7 @@ class RayEngine:
             cores = jobs or len(os.sched_getaffinity(0))
             self.ray.init(num_cpus=cores, include_dashboard=False, **quiet)
             return
+        check_somebody_listens(address)
         try:
             self.ray.init(address=address, **quiet)
         except Exception as error:  # Ray raises several kinds, some of them for the same

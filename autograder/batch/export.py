@@ -175,10 +175,15 @@ def read_export(path: Path) -> Export:
         export = Export(path, ZipShelf(path))
     else:
         raise CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
-    facts, problem = metadata_of(export.shelf)
+    known, problem = metadata_of(export.shelf)
     if problem:
         export.notes.append(problem)
-    add_submissions(export, facts)
+    facts = known or {}
+    nameless = add_submissions(export, facts)
+    if nameless and known is None:
+        export.notes.append(f"There is no {METADATA}: names, ids and groups are missing.")
+    elif nameless and not problem:
+        export.notes.append(f"{METADATA} names no students for {nameless} of the submissions.")
     add_missing(export, facts)
     note_repeated_students(export)
     if not export.submissions:
@@ -186,17 +191,17 @@ def read_export(path: Path) -> Export:
     return export
 
 
-def metadata_of(shelf: FolderShelf | ZipShelf) -> tuple[dict[str, Facts], str]:
-    """What is known of each submission, and what was wrong with the file, if anything."""
+def metadata_of(shelf: FolderShelf | ZipShelf) -> tuple[dict[str, Facts] | None, str]:
+    """What a file says of each submission, if it is there, and what was wrong with it."""
     try:
         content = shelf.metadata()
     except Exception as error:  # of a zip, nearly anything
         return {}, f"{METADATA} can't be read ({error}): names, ids and groups are missing."
-    return read_metadata(content) if content is not None else ({}, "")
+    return read_metadata(content) if content is not None else (None, "")
 
 
-def add_submissions(export: Export, facts: dict[str, Facts]) -> None:
-    """List what lies there, with what the metadata says of each."""
+def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
+    """List what lies there, with its students; how many of Gradescope's have none."""
     taken: dict[str, str] = {}
     nameless = 0
     for item in export.shelf.items():
@@ -219,8 +224,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> None:
             students = (Student(name=PurePosixPath(item.name).stem),)
         created_at = known.created_at if known else ""
         export.submissions.append(Submitted(identifier, item.name, students, created_at))
-    if nameless:
-        export.notes.append(f"{METADATA} names no students for {nameless} of the submissions.")
+    return nameless
 
 
 def unused(identifier: str, taken: dict[str, str]) -> str:

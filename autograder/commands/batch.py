@@ -131,7 +131,7 @@ def compare(first: Path, second: Path) -> None:
         console.print(f"[bold]{escape(who)}[/]: {change.before}, now {change.after}")
         for reason in change.reasons:
             console.print(f"  {escape(reason)}", soft_wrap=True)
-    total = len(after.entries)
+    total = len({entry.id for entry in (*before.entries, *after.entries)})
     console.print(f"{count} of {total} differ." if count else f"All {total} are the same.")
     sys.exit(1 if count else 0)
 

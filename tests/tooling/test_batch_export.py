@@ -85,7 +85,8 @@ def test_an_export_gives_submissions_with_their_students(shape, tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "told"),
     (
-        (None, "names no students for 2"),
+        (None, "There is no submission_metadata.yml"),
+        ("{}", "names no students for 2"),
         ("submission_11: [unclosed", "is damaged (line"),
         ("- a list", "holds no submissions"),
         ("\0", "is damaged"),

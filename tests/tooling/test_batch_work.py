@@ -412,6 +412,15 @@ def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
     assert [row[-1] for row in canvas[2:]] == scores
 
 
+def test_compare_counts_the_submissions_of_both(order, tmp_path):
+    carry_out(order, Pretender())
+    (tmp_path / "few" / "ada").mkdir(parents=True)
+    few = changed(order, export=tmp_path / "few", out=tmp_path / "second")
+    carry_out(few, Pretender())
+    done = python("-m", "autograder", "compare", order.out, few.out, cwd=ROOT)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "3 of 3 differ.")
+
+
 def test_a_spreadsheet_takes_no_name_for_a_formula(order):
     (order.export / "=HYPERLINK(1)").mkdir()
     carry_out(order, Pretender())
