@@ -21,11 +21,13 @@ SLOTS_SHOWN = 16
 @contextmanager
 def following(console: Console) -> Iterator[Callable[[Work, Engine], Callable[[], None]]]:
     """What `run_batch` is to call to show how far it is."""
+    ready = "getting ready: the zip is built, and judges are started"
     if not console.is_terminal:
+        console.print(ready)
         lines = LogLines(console)
         yield lambda work, engine: lambda: lines.say(summary(work.tally))
         return
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
+    with Live(Text(ready), console=console, refresh_per_second=4, transient=True) as live:
 
         def follow(work: Work, engine: Engine) -> Callable[[], None]:
             return lambda: live.update(picture(work, engine))

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from autograder.batch import local, records, run, tables, work
-from autograder.batch.cluster import RayEngine
+from autograder.batch.cluster import RayEngine, check_somebody_listens
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
@@ -567,4 +568,16 @@ def test_without_a_terminal_there_are_plain_lines(monkeypatch):
     console = Console(width=100, file=io.StringIO())
     with following(console) as follow:
         follow(SimpleNamespace(tally=Tally(3, graded=1)), SimpleNamespace(slots=1))()
-    assert console.file.getvalue().startswith("1 of 3 done, ")
+    ready, line, *_ = console.file.getvalue().splitlines()
+    assert ready.startswith("getting ready") and line.startswith("1 of 3 done, ")
+
+
+def test_an_address_where_nobody_listens_is_told_at_once():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(CourseError, match=f"There is no Ray cluster at {address}: "):
+            check_somebody_listens(address)
+        held.listen()
+        check_somebody_listens(address)
+    check_somebody_listens("auto")
