@@ -109,6 +109,8 @@ def load(package: str, module: str) -> ModuleType:
             raise unimportable(file, builtin_name(error), str(error)) from error
         raise without_prerequisite(file, needed[-1]) from None
     except Exception as error:
+        if b"\0" in Path(folder, file).read_bytes():  # of which Python before 3.11.4 says otherwise
+            raise invalid(file) from None
         details = f"{type(error).__name__}: {error}"
         raise unimportable(file, builtin_name(error), details) from error
 

@@ -261,6 +261,9 @@ class Judge:
     def explain(self, error: BaseException) -> Explanation:
         """What a student reads; of a file that is not there, why it was not taken."""
         told = explain(error)
+        if isinstance(self.face, IsolatedFace):
+            said = {name: self.face.repeatable(part) for name, part in vars(told).items()}
+            told = replace(told, **said)
         for file, reason in self.submission.reasons.items():
             if told.sentence == missing(file).explanation.sentence:
                 help = told.help if reason.startswith(told.sentence) else ""

@@ -173,7 +173,6 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
-        conversation.folder = str(self.folder)
         conversation.watched = watched
         try:
             yield conversation

@@ -15,6 +15,7 @@ EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry
 # what a student would read of each failure. One process, since importing PyTorch takes seconds.
 SPOIL = """
 import json, sys
+from functools import partialmethod
 from pathlib import Path
 import numpy as np
 import pytest
@@ -54,11 +55,17 @@ class Spoiler:
             self.words[item.name] = text
 
 import common.direct
-original = common.direct.DirectFace.call
+call, operate = common.direct.DirectFace.call, common.direct.DirectFace.operate
+
+def operate_wrong(face, operation, *details, how):
+    # What other operations of the protocol return is never a student's.
+    results = operate(face, operation, *details)
+    return [wrong(result, how) for result in results] if operation == "call_each" else results
+
 found = {}
 for how in ("value", "shape", "none"):
-    # Calls only: what the protocol's own operations return is never a student's.
-    common.direct.DirectFace.call = lambda *args, how=how: wrong(original(*args), how)
+    common.direct.DirectFace.call = lambda *args, how=how: wrong(call(*args), how)
+    common.direct.DirectFace.operate = partialmethod(operate_wrong, how=how)
     for salt in ("first", "second"):
         spoiler = Spoiler(how)
         file = ROOT / "tests" / name / hidden_file
