@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from common.checks import check_all_unchanged, check_refused
 from common.comparison import unpack
 from common.failures import ChildFailure
-from common.turns import CHANGED, FINAL_RESULT, REFUSED, RESULT
+from common.turns import CHANGED, FINAL_RESULT, RAISED, REFUSED, RESULT, RETURNED
 from common.values import Handle
 
 
@@ -22,16 +23,25 @@ class Item:
 
 @dataclass(frozen=True)
 class Turn:
-    """One call: what crosses, and what is done with the answer."""
+    """One call: what crosses, and what is done when it is known how the call ended."""
 
     function: Handle
     asked: str
     args: tuple
     kwargs: dict
-    count: int | None
     sent: int | None
-    check: Callable[[Any], object]
-    check_raised: Callable[[Callable[[], Any]], object]
+    check: Callable[[str, Callable[[], Any]], object]
+
+    @property
+    def details(self) -> tuple:
+        """The turn as common/turns.py takes it."""
+        given = {
+            place: (arg.turn, arg.item)
+            for place, arg in enumerate(self.args)
+            if isinstance(arg, Item)
+        }
+        args = tuple(None if place in given else arg for place, arg in enumerate(self.args))
+        return self.asked, self.function, args, self.kwargs, given, self.sent
 
 
 class Calls:
@@ -81,27 +91,32 @@ class Calls:
             that a later call writes to shows up as wrong.
         """
 
-        def check_result(result: Any) -> None:
+        def check(ending: str, outcome: Callable[[], Any]) -> None:
+            result = outcome()
             then(result if count is None else unpack(result, count, name))
 
         asked = FINAL_RESULT if final else RESULT
-        return self.take(name, asked, args, kwargs or {}, check_result, count, sent)
+        return self.take(name, asked, args, kwargs or {}, sent, check)
 
-    def refused(self, situation: str, name: str, *args: Any) -> None:
-        """A call that must raise ValueError."""
+    def refused(self, situation: str, name: str, *args: Any, sent: int | None = None) -> None:
+        """A call that must raise ValueError.
 
-        def check_raised(call: Callable[[], Any]) -> None:
-            check_refused(situation, call)
+        sent: as in other calls of the function, so that it can't tell this one from them.
+        """
 
-        def check_answer(answer: Any) -> None:
-            if answer is not True:
-                check_refused(situation, lambda: None)
+        def check(ending: str, outcome: Callable[[], Any]) -> None:
+            if ending != REFUSED:
+                check_refused(situation, outcome)
 
-        self.take(name, REFUSED, args, {}, check_answer, check_raised=check_raised)
+        self.take(name, RESULT, args, {}, sent, check)
 
     def unchanged(self, name: str, *args: Any) -> None:
         """A call that must leave its array arguments as they were."""
-        self.take(name, CHANGED, args, {}, lambda changed: check_all_unchanged(name, changed))
+
+        def check(ending: str, outcome: Callable[[], Any]) -> None:
+            check_all_unchanged(name, outcome())
+
+        self.take(name, CHANGED, args, {}, None, check)
 
     def take(
         self,
@@ -109,16 +124,14 @@ class Calls:
         asked: str,
         args: tuple,
         kwargs: dict,
-        check: Callable[[Any], object],
-        count: int | None = None,
-        sent: int | None = None,
-        check_raised: Callable[[Callable[[], Any]], object] = lambda call: call(),
+        sent: int | None,
+        check: Callable[[str, Callable[[], Any]], object],
     ) -> int:
         """Add a turn."""
         if not self.open:
             raise RuntimeError("Calls are added within their block: nothing makes them later.")
         function = getattr(self.student, name)
-        self.turns.append(Turn(function, asked, args, kwargs, count, sent, check, check_raised))
+        self.turns.append(Turn(function, asked, args, kwargs, sent, check))
         return len(self.turns) - 1
 
     def make(self) -> None:
@@ -126,38 +139,34 @@ class Calls:
         if not self.turns:
             return
         face, label = self.student._face, self.turns[0].function._label
-        reply = face.operate("call_in_turn", label, (list(map(self.details, self.turns)),), {})
-        answers, raised = self.read(reply)
-        for turn, answer in zip(self.turns, answers, strict=False):
-            turn.check(answer)
-        if len(answers) == len(self.turns):
-            return
-        turn = self.turns[len(answers)]
-        if raised is not None:
-            label = turn.function._label
-            turn.check_raised(lambda: face.operate("raise_held", label, (raised,), {}))
+        details = [turn.details for turn in self.turns]
+        endings = face.operate("call_in_turn", label, (details,), {})
+        if not isinstance(endings, list):
+            raise no_answer()
+        for turn, ending in zip(self.turns, endings, strict=False):
+            how, value = read_ending(ending)
+            turn.check(how, partial(outcome, turn, how, value))
+        if len(endings) != len(self.turns):
+            raise no_answer()
+
+
+def read_ending(ending: Any) -> tuple[str, Any]:
+    """How a call ended, and its result or what was raised, if that is what was sent."""
+    if not isinstance(ending, tuple) or len(ending) != 2:
         raise no_answer()
+    how, value = ending
+    if not isinstance(how, str) or how not in (RETURNED, REFUSED, RAISED):
+        raise no_answer()
+    if how != RETURNED and not isinstance(value, Handle):
+        raise no_answer()
+    return how, value
 
-    def details(self, turn: Turn) -> tuple:
-        """A turn as common/turns.py takes it."""
-        given = {
-            place: (arg.turn, arg.item, self.turns[arg.turn].count)
-            for place, arg in enumerate(turn.args)
-            if isinstance(arg, Item)
-        }
-        args = tuple(None if place in given else arg for place, arg in enumerate(turn.args))
-        return turn.asked, turn.function, args, turn.kwargs, given, turn.count, turn.sent
 
-    def read(self, reply: Any) -> tuple[list[Any], Handle | None]:
-        """The answers and what was raised, if the reply is made of these."""
-        if not isinstance(reply, tuple) or len(reply) != 2:
-            raise no_answer()
-        answers, raised = reply
-        if not isinstance(answers, list) or len(answers) > len(self.turns):
-            raise no_answer()
-        if not (raised is None or isinstance(raised, Handle)):
-            raise no_answer()
-        return answers, raised
+def outcome(turn: Turn, how: str, value: Any) -> Any:
+    """The result of a call, or its exception once more."""
+    if how == RETURNED:
+        return value
+    return turn.function._face.operate("raise_held", turn.function._label, (value,), {})
 
 
 def no_answer() -> ChildFailure:

@@ -8,9 +8,12 @@ import numpy as np
 
 from common.values import MAX_DEPTH, Held, as_numpy, copy_tensor, is_container, is_tensor, map_items
 
-# What is asked of a call: its result as it is then, its result as it is after the last call, which
-# inputs it changes, or whether it raises ValueError.
-RESULT, FINAL_RESULT, CHANGED, REFUSED = "result", "final result", "changed", "refused"
+# What is asked of a call: its result as it is then, its result as it is after the last call, or
+# which inputs it changes. Not whether it must raise: code could look for that, and raise.
+RESULT, FINAL_RESULT, CHANGED = "result", "final result", "changed"
+
+# How a call ended.
+RETURNED, REFUSED, RAISED = "returned", "refused", "raised"
 
 
 def changed_by(function: Callable, args: tuple, kwargs: dict) -> list[str]:
@@ -44,52 +47,47 @@ def positional_names(function: Callable) -> list[str]:
         return []
 
 
-def call_in_turn(turns: list[tuple]) -> tuple[list[Any], Held | None]:
-    """Make the calls up to the first that raises; the answers, and what was raised.
+def call_in_turn(turns: list[tuple]) -> list[tuple[str, Any]]:
+    """Make the calls up to the first that raises anything but ValueError; how each ended.
 
     Each turn: what is asked, the function, its arguments, which of them are items of earlier
-    results ({place: (turn, item, count of items)}), of how many items the result must be, if it
-    must be a tuple, and how many of these are sent. The others stay here: a cache is not looked at.
+    results ({place: (turn, item)}), and how many items of a result that is a tuple are sent. The
+    others stay here: a cache is not looked at.
     """
     results: list[Any] = []
-    answers: list[Any] = []
-    for asked, function, args, kwargs, given, count, sent in turns:
+    endings: list[tuple[str, Any]] = []
+    for asked, function, args, kwargs, given, sent in turns:
+        if not all(has_item(results[turn], item) for turn, item in given.values()):
+            break  # the test says so when it comes to that result
         args = list(args)
-        for place, (turn, item, items) in given.items():
-            if not is_tuple_of(results[turn], items):
-                return answers, None  # the test says so when it comes to that turn
+        for place, (turn, item) in given.items():
             args[place] = results[turn][item]
         result = None
         try:
             if asked == CHANGED:
-                answer: Any = changed_by(function, tuple(args), kwargs)
-            elif asked == REFUSED:
-                answer = is_refused(function, args, kwargs)
+                endings.append((RETURNED, changed_by(function, tuple(args), kwargs)))
             else:
                 result = function(*args, **kwargs)
-                answer = result
-                if sent is not None and is_tuple_of(result, count):
-                    answer = (*result[:sent], *map(Held, result[sent:]))
-                if asked == RESULT:
-                    answer = snapshot(answer)
+                endings.append((RETURNED, to_send(result, asked, sent)))
+        except ValueError as error:
+            endings.append((REFUSED, Held(error)))
         except (Exception, SystemExit) as error:
-            return answers, Held(error)
+            endings.append((RAISED, Held(error)))
+            break
         results.append(result)
-        answers.append(answer)
-    return answers, None
+    return endings
 
 
-def is_tuple_of(value: Any, count: int | None) -> bool:
-    """Whether a value crosses as a tuple or list of so many items."""
-    return type(value) in (tuple, list) and len(value) == count
+def has_item(result: Any, item: int) -> bool:
+    """Whether a result crosses as a tuple or list, and has such an item."""
+    return type(result) in (tuple, list) and item < len(result)
 
 
-def is_refused(function: Callable, args: list[Any], kwargs: dict) -> bool:
-    try:
-        function(*args, **kwargs)
-    except ValueError:
-        return True
-    return False
+def to_send(result: Any, asked: str, sent: int | None) -> Any:
+    """What crosses of a result."""
+    if sent is not None and type(result) in (tuple, list):
+        result = (*result[:sent], *map(Held, result[sent:]))
+    return snapshot(result) if asked == RESULT else result
 
 
 def snapshot(value: Any, depth: int = 0) -> Any:

@@ -200,9 +200,9 @@ def test_conv2d_forward_refuses_kernels_with_another_number_of_channels(student,
         for images, kernels in ((3, 4), (3, 2), (3, 1), (1, 3)):
             case = draw_convolution(rng, (2, images, 5, 6), (4, kernels, 3, 2))
             situation = f"c_in of {images} in x and of {kernels} in w"
-            calls.refused(situation, "conv2d_forward", *case.inputs)
+            calls.refused(situation, "conv2d_forward", *case.inputs, sent=1)
         case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2))
-        calls.add("conv2d_forward", case.inputs, count=2, sent=0)
+        calls.add("conv2d_forward", case.inputs, count=2, sent=1)
 
 
 @weight(1)
@@ -339,7 +339,7 @@ def test_max_pool2d_forward_never_lets_padding_win(student, rng, oracle):
             check_pooling(calls, oracle, "max", case, f"kernel {kernel}, padding {padding}")
         for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
             situation = f"kernel {kernel} with padding {padding}"
-            calls.refused(situation, "max_pool2d_forward", negative, kernel, 1, padding)
+            calls.refused(situation, "max_pool2d_forward", negative, kernel, 1, padding, sent=1)
 
 
 @weight(2)
@@ -457,7 +457,7 @@ def test_avg_pool2d_forward_counts_padding_as_zeros(student, rng, oracle):
         check_pooling(calls, oracle, "avg", case, "padding (2, 0)")
         for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
             situation = f"kernel {kernel} with padding {padding}"
-            calls.refused(situation, "avg_pool2d_forward", x, kernel, 1, padding)
+            calls.refused(situation, "avg_pool2d_forward", x, kernel, 1, padding, sent=1)
 
 
 @weight(1)
@@ -593,7 +593,7 @@ def test_conv2d_forward_fast_is_a_convolution(student, rng, oracle):
         for channels in (1, 2, 4):
             case = draw_convolution(rng, (2, 3, 5, 6), (4, channels, 3, 2))
             situation = "a c_in that differs between x and w"
-            calls.refused(situation, "conv2d_forward_fast", *case.inputs)
+            calls.refused(situation, "conv2d_forward_fast", *case.inputs, sent=1)
 
 
 @weight(1)
