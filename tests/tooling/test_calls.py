@@ -107,9 +107,7 @@ def test_the_first_wrong_result_is_told_and_what_raises_only_in_its_turn(student
         ("exit", "The code ended the program (SystemExit) instead of returning."),
     ],
 )
-def test_a_call_that_raises_is_told_as_ever_and_only_refusals_end_nothing(
-    student, kind, sentence
-):
+def test_a_call_that_raises_is_told_as_ever_and_only_refusals_end_nothing(student, kind, sentence):
     def ask(calls):
         check_double(calls, 1, 2)
         calls.add("fail", (kind,))
