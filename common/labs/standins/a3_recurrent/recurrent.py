@@ -114,7 +114,9 @@ def train(model: Any, text_ids: np.ndarray, config: Any) -> dict[str, list[float
         for part in (streams[:used], streams[1 : used + 1])
     )
     kept: list[tuple[float, float]] = []
-    state, means, squares = None, {}, {}
+    means: dict[str, torch.Tensor] = {}
+    squares: dict[str, torch.Tensor] = {}
+    state = None
     for step in range(config.steps):
         window = step % count
         loss, found, state = model.loss_and_gradients(
@@ -146,7 +148,8 @@ def sample(
     model: Any, prime: np.ndarray, length: int, temperature: float, rng: np.random.Generator
 ) -> np.ndarray:
     """What the model writes after prime."""
-    unread, state, written = prime, None, []
+    unread, state = prime, None
+    written: list[int] = []
     while len(written) < length:
         found, state = model.forward(unread[None], state)
         scores = torch.as_tensor(found[0, -1], dtype=torch.float64)
