@@ -330,13 +330,13 @@ slide(draw_scores, length=(2, 32), log_size=(3, 9))
 
 # %% [markdown]
 # **Question 5.** Of 8 words in a vector of 64 numbers, about three in four are read right. How many
-# numbers must the vector have, so that 32 words are read as well as that (with the same noise)?
+# numbers must the vector have, so that 24 words are read as well as that (with the same noise)?
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
-q5_size = 64 * 32 // 8  # SOLUTION
+q5_size = 64 * 24 // 8  # SOLUTION
 
 # %% [raw]
 # # END SOLUTION
@@ -349,7 +349,7 @@ assert q5_size == int(q5_size) and q5_size > 0, "a whole number"
 
 # %%
 # HIDDEN
-assert q5_size == 256
+assert q5_size == 192
 
 # %% [raw]
 # # END TESTS

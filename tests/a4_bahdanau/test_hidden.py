@@ -605,7 +605,7 @@ def test_q3_what_counting_lacks_is_found(lab):
 @number("4.8")
 def test_q5_the_vector_grows_with_the_sentence(lab):
     """Lab, question 5: the noise has the variance length / size."""
-    check_number(lab, "q5_size", 64 * 32 / 8)
+    check_number(lab, "q5_size", 64 * 24 / 8)
 
 
 @weight(1)
