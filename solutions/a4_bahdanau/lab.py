@@ -271,6 +271,7 @@ LENGTHS = (1, 2, 4, 8, 16, 32)
 for size in (16, 64, 256):
     plt.plot(LENGTHS, [read_back(length, size)[0] for length in LENGTHS], "o-", label=f"{size}")
 plt.xscale("log", base=2)
+plt.xticks(LENGTHS, LENGTHS)
 plt.xlabel("words in the sentence")
 plt.ylabel("words read right")
 plt.legend(title="numbers in the vector")
@@ -433,6 +434,8 @@ for axis, sources in zip(panels, (as_they_come, by_length), strict=True):
     batch, _ = pad(sources)
     axis.imshow(batch != 0, cmap="Blues", vmin=0, vmax=1.5, aspect="auto")
     axis.set_title(f"{batch.shape[0]} x {batch.shape[1]}", fontsize=9)
+    axis.set(xlabel="place", ylabel="sentence")
+plt.tight_layout()
 plt.show()
 
 # %% [raw]
@@ -480,6 +483,7 @@ real = torch.arange(12) < 3
 _, panels = plt.subplots(1, 2, figsize=(8, 2.2), sharey=True)
 for axis, mask, name in zip(panels, (None, real), ("no mask", "mask"), strict=True):
     axis.bar(range(12), masked_softmax(scores, mask), color=["black"] * 3 + ["red"] * 9)
+    axis.set_xticks(range(12))
     axis.set_title(name, fontsize=9)
 plt.show()
 
