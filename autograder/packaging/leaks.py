@@ -1,6 +1,7 @@
 """Opens a built zip and fails if anything of a solution is in it."""
 
 import io
+import json
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -9,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from types import CodeType
 
 from autograder.authoring.markers import find_blocks, solution_lines
-from common.assignment import ROOT, STANDINS, Assignment, load_all
+from autograder.labs.master import master_file, read_master, secret_lines
+from common.assignment import LAB_FILE, ROOT, STANDINS, Assignment, load_all
 from common.errors import CourseError
 
 # Shorter lines, such as `return out`, are nobody's secret.
@@ -83,6 +85,9 @@ class Secrets:
                 stub = ROOT / "assignments" / assignment.name / name
                 for alternative in sorted(folder.glob(f"alternatives/*/{name}")):
                     self.add_alternative(alternative, stub)
+            if assignment.lab:
+                place = master_file(assignment).relative_to(ROOT).as_posix()
+                self.lines |= dict.fromkeys(secret_lines(read_master(assignment)), place)
 
     def add(self, file: Path, shortest: int) -> None:
         """Learn one solution file, and of its lines those that are long enough."""
@@ -123,6 +128,10 @@ class Secrets:
                     self.check(f"{where}: {member.filename}", inner.read(member))
         # Arrays of text hold it in four bytes for each character, three of them 0.
         text = content.replace(b"\0", b"").decode("utf-8", errors="replace")
+        if where.endswith(LAB_FILE):  # where each line is a string of its own
+            with suppress(ValueError, KeyError, TypeError):
+                cells = json.loads(content)["cells"]
+                text += "\n".join(["", *("".join(cell["source"]) for cell in cells)])
         whole = {line.strip() for line in text.splitlines()}
         for line, place in self.lines.items():
             if over and place.startswith(f"solutions/{over}/"):

@@ -6,6 +6,7 @@ from typing import Any
 
 from autograder.authoring.artifacts import made_artifacts
 from autograder.grading.worker import Job
+from autograder.labs.master import MASTER
 from autograder.proving.equivalents import read_equivalents
 from autograder.proving.mistakes import (
     Mistake,
@@ -91,7 +92,7 @@ class Case:
         Other tests don't need megabytes sent, hashed and remembered.
         """
         if any(test.reads_artifacts for test in self.tests if test.name in tests):
-            files = files | self.artifacts
+            files = self.artifacts | files  # where there is a wrong lab, it stays
         return Job(files, salt, tests, *rest, **more)
 
     @cached_property
@@ -129,6 +130,7 @@ class Case:
             test.name
             for test in self.tests
             if test.hidden == hidden
+            and test.reads_lab == (mistake.file == MASTER)  # a lab is graded on stand-ins
             and not test.needs_gpu
             and (TIMING not in test.tags or test.exercise in mistake.exercises)
             and (TRAINING not in test.tags or self.trains(mistake, test))
@@ -149,5 +151,6 @@ class Case:
             test.name
             for test in ordered
             if not {TRAINING, TIMING, GPU} & {*test.tags}
+            and not test.reads_lab
             and self.reach.may_notice(test.name, mutant.file, mutant.function)
         )

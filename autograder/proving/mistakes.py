@@ -9,7 +9,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from common.assignment import ROOT, Assignment, ExerciseNumber, Name, Record
+from autograder.labs.master import MASTER, read_master, solved_notebook
+from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 
 
@@ -59,9 +60,13 @@ def load_mistakes(assignment: Assignment) -> list[Mistake]:
 
 
 def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
-    """The reference's files with the mistake made."""
+    """The reference's files with the mistake made, and the lab if that is where it is made."""
     files = reference(assignment)
     here = f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
+    if mistake.file == MASTER and assignment.lab:
+        master = read_master(assignment)
+        wrong = patch(master, mistake.function, mistake.find, mistake.replace, here, MASTER)
+        return files | {LAB_FILE: solved_notebook(wrong)}
     name = mistake.file or assignment.files[0]
     if name not in files or (not mistake.file and len(files) > 1):
         raise CourseError(f"{here}: `file` must name one of {', '.join(files)}.")
@@ -123,8 +128,10 @@ def reference(assignment: Assignment) -> dict[str, bytes]:
 
 
 def stub(assignment: Assignment) -> dict[str, bytes]:
-    """The untouched stub's files."""
-    return read_files(assignment, f"assignments/{assignment.name}")
+    """The untouched stub's files, and the lab as it is handed out."""
+    folder = f"assignments/{assignment.name}"
+    lab = {LAB_FILE: (ROOT / folder / LAB_FILE).read_bytes()} if assignment.lab else {}
+    return read_files(assignment, folder) | lab
 
 
 def alternatives(assignment: Assignment) -> dict[str, dict[str, bytes]]:
