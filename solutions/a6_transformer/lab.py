@@ -296,7 +296,7 @@ assert np.cos(q4_back) > 0.9998, "near, but there is a place that comes nearer"
 # follow a random gradient downwards, from the top: how large is it when it comes to each layer?
 #
 # (The first weights are PyTorch's times $\sqrt 3$, so that a dense layer neither shrinks nor
-# enlarges what it gets. With smaller ones the same shows, in more layers.)
+# enlarges what it gets.)
 
 # %%
 answered(q4_back=q4_back)
