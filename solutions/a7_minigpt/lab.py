@@ -496,6 +496,12 @@ assert 1.64e9 < q8_best < 2.01e9
 # # END QUESTION
 
 # %% [markdown]
+# The formula is one of three ways in which that paper answers the question. The other two say:
+# about 20 tokens for each weight. Their Chinchilla has 70 billion weights and saw 1.4 trillion
+# tokens. The formula asks for fewer weights and more tokens than that rule, the more so the larger
+# the budget. Others who fitted it again (Besiroglu and others, 2024) came closer to the rule. So
+# even more than 400 models leave room for doubt.
+#
 # ## Timing
 #
 # Now the clock. Each call of a function is timed by itself, from the very first on. On most
