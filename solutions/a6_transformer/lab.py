@@ -296,7 +296,7 @@ assert np.cos(q4_back) > 0.9998, "near, but there is a place that comes nearer"
 # follow a random gradient downwards, from the top: how large is it when it comes to each layer?
 #
 # (The first weights are PyTorch's times $\sqrt 3$, so that a dense layer neither shrinks nor
-# enlarges what it gets. With smaller ones the same shows, in more layers.)
+# enlarges what it gets.)
 
 # %%
 answered(q4_back=q4_back)
@@ -321,7 +321,7 @@ def follow(norm, layers=24, d_model=64):
 
 
 followed = {norm: follow(norm) for norm in ("pre", "post")}
-figure, (left, right) = plt.subplots(1, 2, figsize=(12, 3.6))
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
 for norm, (squares, gradients) in followed.items():
     left.plot(squares, ".-", label=f"{norm}-norm")
     right.plot(gradients, ".-", label=f"{norm}-norm")
@@ -633,11 +633,12 @@ def draw_maps(written_by, digits):
     weights = attention_maps(written_by, source, target)
     read = list(map(str, digits))
     reads = ["<begin>", *read[::-1]]
-    _, axes = plt.subplots(1, 3, figsize=(12, 3.8))
+    _, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
     sides = {"encoder": (read, read), "decoder": (reads, reads), "cross": (reads, read)}
     for axis, (kind, (queries, keys)) in zip(axes, sides.items(), strict=True):
         axis.imshow(weights[kind][0, 0, 0], cmap="Blues", vmin=0, vmax=1)
         axis.set_xticks(range(len(keys)), keys)
+        axis.get_xticklabels()[0].set_rotation(90 if keys is reads else 0)  # <begin> is long
         axis.set_yticks(range(len(queries)), queries)
         axis.set(title=KINDS[kind], xlabel="at whom")
     axes[0].set_ylabel("who looks")
@@ -672,7 +673,7 @@ q10_places = (5, 4, 3, 2, 1, 0)  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert q10_zeros == (maps["decoder"][0, 0, 0] == 0).sum(), "count the white squares"
+assert q10_zeros == (maps["decoder"][0, 0, 0] == 0).sum(), "what belongs to later tokens"
 
 # %%
 assert len(q10_places) == 6, "six numbers"

@@ -17,10 +17,10 @@ def next_probabilities(
     """How likely each token is, in float64. Of top_k and top_p at most one is set."""
     p = np.exp(np.asarray(logits, float) / temperature)
     p /= p.sum()
-    ranks = (p[None, :] > p[:, None]).sum(axis=1)  # how many are likelier
-    likelier = np.where(p[None, :] > p[:, None], p[None, :], 0).sum(axis=1)  # and their sum
+    alike = np.tri(len(p), k=-1, dtype=bool) & (p[None, :] == p[:, None])  # the first one wins
+    ahead = alike | (p[None, :] > p[:, None])
     if top_k:
-        p = p * (ranks < top_k)
+        p = p * (ahead.sum(axis=1) < top_k)
     elif top_p:
-        p = p * (likelier < top_p)
+        p = p * (ahead @ p < top_p)
     return torch.from_numpy(p / p.sum())
