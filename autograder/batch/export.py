@@ -12,7 +12,14 @@ from zipfile import ZipInfo
 
 from autograder.batch.metadata import METADATA, Facts, read_metadata
 from autograder.batch.records import Student, Submitted
-from autograder.grading.intake import Submission, ZipSource, collect, in_words, take
+from autograder.grading.intake import (
+    Submission,
+    ZipSource,
+    collect,
+    in_words,
+    take,
+    unreadable_zip,
+)
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -126,8 +133,7 @@ class ZipShelf:
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
         except Exception:  # as for any zip
-            name = in_words(PurePosixPath(member.filename).name)
-            return Submission(notes=[f"{name} is not a readable zip file."])
+            return unreadable_zip(PurePosixPath(member.filename).name, assignment)
 
 
 def is_sound(name: str) -> bool:

@@ -138,8 +138,9 @@ class Work:
             self.tally.kept += 1
             self.changed.notify_all()
             return None
-        unreadable = "" if submission.files else why_empty(submission, self.assignment)
-        question = msgspec.msgpack.encode(HandedIn(submission.files, submission.notes))
+        unreadable = "" if submission.files else " ".join(submission.notes)
+        handed_in = HandedIn(submission.files, submission.notes, submission.reasons)
+        question = msgspec.msgpack.encode(handed_in)
         return Attempt(submitted, number, key, unreadable, question, time.monotonic())
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
@@ -216,10 +217,3 @@ def is_done(folder: Path, identifier: str, key: str) -> bool:
     if state is None or state.key != key or state.status == "failed":
         return False
     return result_file(folder, identifier).is_file()
-
-
-def why_empty(submission: Submission, assignment: Assignment) -> str:
-    """Why nothing was found in a submission."""
-    if submission.notes:
-        return submission.notes[0]
-    return f"It holds no {' and no '.join(assignment.files)}."

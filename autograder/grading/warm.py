@@ -45,6 +45,7 @@ class HandedIn(Record, frozen=True):
 
     files: dict[str, bytes]
     notes: list[str]
+    reasons: dict[str, str]
 
 
 class Graded(Record, frozen=True):
@@ -155,7 +156,7 @@ class WarmJudge:
 
     def grade(self, session: pytest.Session, handed_in: HandedIn) -> Graded:
         """Grade one submission. A fault of the machinery is told, never taken for a failed test."""
-        submission = Submission(dict(handed_in.files), list(handed_in.notes))
+        submission = Submission(handed_in.files, handed_in.notes, handed_in.reasons)
         try:
             result = new_result(self.sandbox.assignment, submission, self.settings)
             result = grade_in(

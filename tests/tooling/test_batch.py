@@ -156,7 +156,7 @@ def test_a_judge_holds_no_more_after_many_submissions_than_after_one(tmp_path):
     unpack(build(A1).autograder, tmp_path / "source")
     judge = ClassJudge(tmp_path / "source", "a1")
     try:
-        nothing = msgspec.msgpack.encode(HandedIn({}, []))
+        nothing = msgspec.msgpack.encode(HandedIn({}, [], {}))
         held = []
         for _ in range(6):
             answer = msgspec.msgpack.decode(judge.exchange(nothing), type=Graded)

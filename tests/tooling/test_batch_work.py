@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -18,8 +19,9 @@ from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
 from autograder.commands.following import following, picture
 from autograder.grading.channel import ChannelClosed
+from autograder.grading.intake import take
 from autograder.grading.processes import ClassJudge
-from autograder.grading.warm import Graded
+from autograder.grading.warm import Graded, HandedIn
 from common.assignment import load_assignment
 from common.errors import CourseError
 
@@ -50,10 +52,12 @@ class Pretender:
         self.answers = answers or {}
         self.after = after
         self.asked: list[str] = []
+        self.questions: dict[str, bytes] = {}
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         while (attempt := work.take(1)) is not None:
             self.asked.append(attempt.id)
+            self.questions[attempt.id] = attempt.question
             answers = self.answers.get(attempt.id) or [graded()]
             work.finish(1, attempt, answers.pop(0) if len(answers) > 1 else answers[0])
             self.after()
@@ -165,7 +169,18 @@ def test_nothing_that_can_be_read_is_graded_as_such_and_says_so(order):
     (order.export / "ada" / "convolution.py").rename(order.export / "ada" / "conv.py")
     batch, _ = carry_out(order, Pretender({"ada": [graded(0.0)]}))
     assert (batch.entries[0].status, batch.entries[0].score) == ("unreadable", 0.0)
-    assert batch.entries[0].why == "It holds no convolution.py."
+    assert batch.entries[0].why == "convolution.py is missing. Found: conv.py."
+
+
+def test_why_a_file_was_not_taken_travels_with_the_submission(order):
+    """Tests tell it in place of "it is missing": a batch must say what grading alone says."""
+    (order.export / "ada" / "convolution.py").rename(order.export / "ada" / "conv.py")
+    engine = Pretender()
+    carry_out(order, engine)
+    sent = msgspec.msgpack.decode(engine.questions["ada"], type=HandedIn)
+    alone = take(order.export / "ada", A1)
+    assert alone.reasons == {"convolution.py": "convolution.py is missing. Found: conv.py."}
+    assert (sent.files, sent.notes, sent.reasons) == (alone.files, alone.notes, alone.reasons)
 
 
 def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
