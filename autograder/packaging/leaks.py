@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 from types import CodeType
 
@@ -92,16 +93,12 @@ class Secrets:
 
     def add(self, file: Path, shortest: int) -> None:
         """Learn one solution file, and of its lines those that are long enough."""
-        source = file.read_text("utf-8")
         place = file.relative_to(ROOT).as_posix()
-        for line in solution_lines(source, place):
+        lines, compiled = read_solution(file.read_text("utf-8"), place)
+        for line in lines:
             if len(line) >= shortest and line not in COMMONPLACE:
                 self.lines[line] = place
-        functions = {block.function for block in find_blocks(source, place)}
-        for optimise in (0, 1, 2):
-            for code in code_objects(compile(source, place, "exec", optimize=optimise)):
-                if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
-                    self.compiled[code.co_code] = place
+        self.compiled |= dict.fromkeys(compiled, place)
 
     def add_alternative(self, file: Path, stub: Path) -> None:
         """Learn a solution without markers: its functions' lines that the stub doesn't have."""
@@ -144,6 +141,19 @@ class Secrets:
             if line in whole or (line[:TELLING_LINE] in begun and line in text):
                 raise CourseError(f"{where} holds a line of {place}: {line}")
         check_kind(where, content)
+
+
+@cache  # every zip is searched for the solutions of all assignments
+def read_solution(source: str, place: str) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """The lines of a solution, and the code to which its functions are compiled."""
+    functions = {block.function for block in find_blocks(source, place)}
+    compiled = [
+        code.co_code
+        for optimise in (0, 1, 2)
+        for code in code_objects(compile(source, place, "exec", optimize=optimise))
+        if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE
+    ]
+    return tuple(solution_lines(source, place)), tuple(compiled)
 
 
 def check_kind(where: str, content: bytes) -> None:
