@@ -57,7 +57,7 @@ def take(path: Path, assignment: Assignment) -> Submission:
         return take_zip(path, assignment)
     if path.is_file():
         return take_file(path, assignment)
-    raise CourseError(f"There is nothing at {path}: give a folder, a zip or a Python file.")
+    raise CourseError(f"There is nothing at {path}: give a folder, a zip or a file.")
 
 
 def take_zip(path: Path, assignment: Assignment) -> Submission:
@@ -72,13 +72,18 @@ def take_zip(path: Path, assignment: Assignment) -> Submission:
 
 
 def take_file(path: Path, assignment: Assignment) -> Submission:
-    """A single file, which stands for the file of that name."""
-    if path.name not in assignment.files:
-        wanted = " and ".join(assignment.files)
-        raise CourseError(f"{path.name} is not a file of {assignment.short}: it takes {wanted}.")
-    submission = Submission()
+    """A single file, which stands for the file of that name: code, the lab or another artifact."""
+    limits = limits_of(assignment)
+    if path.name not in limits:
+        wanted = ", ".join(limits)
+        raise CourseError(
+            f"{in_words(path.name)} is not a file of {assignment.short}. "
+            f"Give one of these, or a folder or a zip with them: {wanted}."
+        )
+    submission, limit = Submission(), limits[path.name]
     with path.open("rb") as stream:
-        add(submission, path.name, stream.read(MAX_FILE_BYTES + 1), MAX_FILE_BYTES)
+        add(submission, path.name, stream.read(limit + 1), limit)
+    note_missing(submission, assignment, [])
     return submission
 
 

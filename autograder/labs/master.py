@@ -90,7 +90,8 @@ def question_points(text: str) -> dict[str, float]:
     return {cell.question: cell.points for cell in cells}
 
 
-def secret_lines(text: str) -> set[str]:
+@cache
+def secret_lines(text: str) -> frozenset[str]:
     """The lines of a master that no student may see: solutions, and hidden tests."""
     secret, open_lines = set[str](), set[str]()
     for cell in master_cells(text):
@@ -105,7 +106,7 @@ def secret_lines(text: str) -> set[str]:
             open_lines |= lines - marked
         else:
             open_lines |= lines
-    return {line for line in secret - open_lines if len(line) > len("q1_x = 0")}
+    return frozenset(line for line in secret - open_lines if len(line) > len("q1_x = 0"))
 
 
 @cache

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 from types import CodeType
 
@@ -88,19 +89,16 @@ class Secrets:
             if assignment.lab:
                 place = master_file(assignment).relative_to(ROOT).as_posix()
                 self.lines |= dict.fromkeys(secret_lines(read_master(assignment)), place)
+        self.heads = {line[:TELLING_LINE] for line in self.lines if len(line) >= TELLING_LINE}
 
     def add(self, file: Path, shortest: int) -> None:
         """Learn one solution file, and of its lines those that are long enough."""
-        source = file.read_text("utf-8")
         place = file.relative_to(ROOT).as_posix()
-        for line in solution_lines(source, place):
+        lines, compiled = read_solution(file.read_text("utf-8"), place)
+        for line in lines:
             if len(line) >= shortest and line not in COMMONPLACE:
                 self.lines[line] = place
-        functions = {block.function for block in find_blocks(source, place)}
-        for optimise in (0, 1, 2):
-            for code in code_objects(compile(source, place, "exec", optimize=optimise)):
-                if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
-                    self.compiled[code.co_code] = place
+        self.compiled |= dict.fromkeys(compiled, place)
 
     def add_alternative(self, file: Path, stub: Path) -> None:
         """Learn a solution without markers: its functions' lines that the stub doesn't have."""
@@ -133,12 +131,29 @@ class Secrets:
                 cells = json.loads(content)["cells"]
                 text += "\n".join(["", *("".join(cell["source"]) for cell in cells)])
         whole = {line.strip() for line in text.splitlines()}
+        # One way through the text for the beginnings of all lines: there are thousands of them.
+        begun = self.heads.intersection(
+            text[place : place + TELLING_LINE] for place in range(len(text))
+        )
         for line, place in self.lines.items():
             if over and place.startswith(f"solutions/{over}/"):
                 continue
-            if line in whole or (len(line) >= TELLING_LINE and line in text):
+            if line in whole or (line[:TELLING_LINE] in begun and line in text):
                 raise CourseError(f"{where} holds a line of {place}: {line}")
         check_kind(where, content)
+
+
+@cache  # every zip is searched for the solutions of all assignments
+def read_solution(source: str, place: str) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """The lines of a solution, and the code to which its functions are compiled."""
+    functions = {block.function for block in find_blocks(source, place)}
+    compiled = [
+        code.co_code
+        for optimise in (0, 1, 2)
+        for code in code_objects(compile(source, place, "exec", optimize=optimise))
+        if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE
+    ]
+    return tuple(solution_lines(source, place)), tuple(compiled)
 
 
 def check_kind(where: str, content: bytes) -> None:

@@ -54,11 +54,20 @@ class Spoiler:
             self.words[item.name] = text
 
 import common.direct
-original = common.direct.DirectFace.call
-found = {}
+from common.labs.run import Lab
+original, answer, run_lab = common.direct.DirectFace.call, Lab.answer, common.direct.run_directly
+labs, found = {}, {}
+
+def run_once(content, assignment):  # its answers are spoiled on their way to the tests
+    if content not in labs:
+        labs[content] = run_lab(content, assignment)
+    return labs[content]
+
+common.direct.run_directly = run_once
 for how in ("value", "shape", "none"):
     # Calls only: what the protocol's own operations return is never a student's.
     common.direct.DirectFace.call = lambda *args, how=how: wrong(original(*args), how)
+    Lab.answer = lambda lab, name, how=how: wrong(answer(lab, name), how)
     for salt in ("first", "second"):
         spoiler = Spoiler(how)
         file = ROOT / "tests" / name / hidden_file
