@@ -32,6 +32,11 @@ class GradedTest:
     reads_lab: bool = False  # whether it takes the fixture `lab`
 
     @property
+    def question(self) -> str:
+        """The question of the lab that it is about: q2 for test_q2_the_number_is_right."""
+        return self.name.split("_")[1] if self.reads_lab else ""
+
+    @property
     def needs_gpu(self) -> bool:
         """Whether it can be run on a machine with a GPU only."""
         return GPU in self.tags

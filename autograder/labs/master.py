@@ -56,8 +56,14 @@ def converted(text: str) -> Any:
     return jupytext.reads(text, fmt="py:percent")
 
 
-def master_cells(text: str, file: str = MASTER) -> Iterator[MasterCell]:
+@cache
+def master_cells(text: str, file: str = MASTER) -> tuple[MasterCell, ...]:
     """The cells of a master without the markers; an error names the file and what is odd there."""
+    return tuple(read_cells(text, file))
+
+
+def read_cells(text: str, file: str) -> Iterator[MasterCell]:
+    """The cells, one after the other."""
     question, part, manual, points = "", "", False, 0.0
     for cell in converted(text).cells:
         if cell.cell_type != "raw":
@@ -110,11 +116,14 @@ def secret_lines(text: str) -> frozenset[str]:
 
 
 @cache
-def solved_notebook(text: str) -> bytes:
-    """The notebook of a student who has answered all as the master does."""
+def solved_notebook(text: str, last: str = "") -> bytes:
+    """The notebook of a student who has answered all as the master does, to that question's end."""
     cells: list[dict[str, Any]] = []
-    asked = ""
+    asked, before = "", ""
     for cell in master_cells(text):
+        if last and before == last != cell.question:
+            break
+        before = cell.question
         if asked and cell.question != asked:
             cells.append(notebook_cell("markdown", END))
         manual = cell.question if cell.manual else ""
