@@ -7,7 +7,6 @@ from typing import Any
 
 from autograder.batch.digest import Digest
 from autograder.batch.records import Batch, read_batch, write_atomically, writing
-from autograder.batch.texts import write_texts
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
 
@@ -18,15 +17,10 @@ SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
 def write_report(folder: Path, anonymous: bool = False) -> None:
-    """Write report.html for the batch in a folder, and the pages of what was written in the lab.
-
-    Without names if the batch says so, too.
-    """
-    batch = read_batch(folder)
-    page = report_page(batch, anonymous)
+    """Write report.html for the batch in a folder; without names if the batch says so, too."""
+    page = report_page(read_batch(folder), anonymous)
     with writing(folder):
         write_atomically(folder / REPORT, page.encode())
-        write_texts(batch, anonymous or batch.anonymous)
 
 
 def report_page(batch: Batch, anonymous: bool = False) -> str:

@@ -23,7 +23,6 @@ from common.assignment import ROOT
 from common.failures import explain
 from common.plugin import decorated, run_graded_tests
 from common.roster import GPU, TIMING, TRAINING
-from common.turns import CHANGED, RETURNED
 
 name, hidden_file = sys.argv[1:3]
 
@@ -56,35 +55,17 @@ class Spoiler:
             self.words[item.name] = text
 
 import common.direct
-from common.labs.run import Lab
 call, operate = common.direct.DirectFace.call, common.direct.DirectFace.operate
-answer, run_lab = Lab.answer, common.direct.run_directly
-labs, found = {}, {}
 
 def operate_wrong(face, operation, *details, how):
     # What other operations of the protocol return is never a student's.
     results = operate(face, operation, *details)
-    if operation == "call_each":
-        return [wrong(result, how) for result in results]
-    if operation == "call_in_turn":
-        asked = [turn[0] for turn in details[1][0]]
-        spoiled = [end == RETURNED and what != CHANGED for what, (end, _) in zip(asked, results)]
-        return [
-            (end, wrong(value, how) if spoil else value)
-            for spoil, (end, value) in zip(spoiled, results)
-        ]
-    return results
+    return [wrong(result, how) for result in results] if operation == "call_each" else results
 
-def run_once(content, assignment):  # its answers are spoiled on their way to the tests
-    if content not in labs:
-        labs[content] = run_lab(content, assignment)
-    return labs[content]
-
-common.direct.run_directly = run_once
+found = {}
 for how in ("value", "shape", "none"):
     common.direct.DirectFace.call = lambda *args, how=how: wrong(call(*args), how)
     common.direct.DirectFace.operate = partialmethod(operate_wrong, how=how)
-    Lab.answer = lambda lab, name, how=how: wrong(answer(lab, name), how)
     for salt in ("first", "second"):
         spoiler = Spoiler(how)
         file = ROOT / "tests" / name / hidden_file
