@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from autograder.batch import node
-from autograder.batch.local import JUDGE_MB, silence_of
+from autograder.batch.local import JUDGE_MB, arguments_of, silence_of
 from autograder.batch.work import Attempt, Work
 from autograder.grading.warm import Graded
 from common.assignment import ROOT, Assignment
@@ -81,7 +81,7 @@ class RayEngine:
         self.archive = self.ray.put(content)  # which Ray brings to each node once
         self.fixed = (
             hashlib.sha256(content).hexdigest(),
-            (assignment.short, *(("gpu",) if gpus else ())),
+            arguments_of(assignment, gpus),
             silence_of(assignment),
         )
         self.ray.cloudpickle.register_pickle_by_value(node)

@@ -12,7 +12,15 @@ from zipfile import ZipInfo
 
 from autograder.batch.metadata import METADATA, Facts, read_metadata
 from autograder.batch.records import Student, Submitted
-from autograder.grading.intake import Submission, ZipSource, blame, collect, in_words, take
+from autograder.grading.intake import (
+    Submission,
+    ZipSource,
+    blame,
+    collect,
+    in_words,
+    take,
+    unreadable_zip,
+)
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -131,8 +139,7 @@ class ZipShelf:
                 return collect(assignment, ZipSource(inner))
         except Exception as error:  # as for any zip
             blame(error, member.filename)
-            reason = f"{in_words(PurePosixPath(member.filename).name)} is not a readable zip file."
-            return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
+            return unreadable_zip(PurePosixPath(member.filename).name, assignment)
 
 
 def is_sound(name: str) -> bool:

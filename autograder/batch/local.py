@@ -36,6 +36,11 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     return max(1, min(count, memory))
 
 
+def arguments_of(assignment: Assignment, gpus: float) -> tuple[str, ...]:
+    """What a warm judge is started with."""
+    return (assignment.short, *(("gpu",) if gpus else ()))
+
+
 def silence_of(assignment: Assignment) -> float:
     """The seconds after which a judge that has not answered counts as dead."""
     return 2 * assignment.limits.total_seconds + SPARE_SECONDS
@@ -84,7 +89,7 @@ class LocalEngine:
     ) -> None:
         self.slots = slots
         self.gpus = gpus
-        self.arguments = (assignment.short, *(("gpu",) if gpus else ()))
+        self.arguments = arguments_of(assignment, gpus)
         self.silence = silence_of(assignment)
         self.scratch = TemporaryDirectory(prefix="conv2gpt-batch-")
         self.source = Path(self.scratch.name) / "source"

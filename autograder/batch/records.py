@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from autograder.packaging.archive import write_atomically
 from common.assignment import Record
 from common.errors import CourseError
 
@@ -172,14 +173,12 @@ def has_its_result(folder: Path, identifier: str, state: State) -> bool:
         return False
 
 
-def is_graded(folder: Path, identifier: str) -> bool:
-    """Whether a submission has a result."""
+def graded_state(folder: Path, identifier: str) -> State | None:
+    """How a submission's grading ended, if that has given a result."""
     state = read_state(folder, identifier)
-    return (
-        state is not None
-        and state.status in WITH_RESULT
-        and has_its_result(folder, identifier, state)
-    )
+    if state is None or state.status not in WITH_RESULT:
+        return None
+    return state if has_its_result(folder, identifier, state) else None
 
 
 def result_file(folder: Path, identifier: str) -> Path:
@@ -235,11 +234,3 @@ def writing(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CourseError(f"{place} can't be written: {error.strerror or error}.") from None
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Replace a file in one step, so that a reader never sees half of it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.part")
-    beside.write_bytes(content)
-    os.replace(beside, file)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.digest import Digest
-from autograder.batch.records import Batch, read_batch, write_atomically, writing
+from autograder.batch.records import Batch, read_batch, writing
+from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
 
@@ -18,9 +19,14 @@ SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 def write_report(folder: Path, anonymous: bool = False) -> None:
     """Write report.html for the batch in a folder; without names if the batch says so, too."""
-    page = report_page(read_batch(folder), anonymous)
-    with writing(folder):
-        write_atomically(folder / REPORT, page.encode())
+    write_page(read_batch(folder), anonymous)
+
+
+def write_page(batch: Batch, anonymous: bool = False) -> None:
+    """Write the report of a batch that has been read."""
+    page = report_page(batch, anonymous)
+    with writing(batch.folder):
+        write_atomically(batch.folder / REPORT, page.encode())
 
 
 def report_page(batch: Batch, anonymous: bool = False) -> str:

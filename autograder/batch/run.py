@@ -19,12 +19,12 @@ from autograder.batch.records import (
     Index,
     Submitted,
     forget_others,
-    is_graded,
+    graded_state,
     read_batch,
     write_index,
     writing,
 )
-from autograder.batch.report import write_report
+from autograder.batch.report import write_page
 from autograder.batch.tables import write_tables
 from autograder.batch.work import Work
 from autograder.packaging.build import build
@@ -137,7 +137,7 @@ def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
-    return [one for one in picked if not is_graded(order.out, one.id)]
+    return [one for one in picked if graded_state(order.out, one.id) is None]
 
 
 def run_batch(
@@ -177,5 +177,5 @@ def run_batch(
                 log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
                 batch = read_batch(order.out)
                 write_tables(batch)
-                write_report(order.out)
+                write_page(batch)
     return batch, work

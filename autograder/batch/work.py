@@ -16,8 +16,7 @@ from autograder.batch.log import Log
 from autograder.batch.records import (
     State,
     Submitted,
-    has_its_result,
-    read_state,
+    graded_state,
     write_state,
     writing,
 )
@@ -234,10 +233,8 @@ def key_of(submission: Submission, grader: str) -> str:
 
 def is_done(folder: Path, identifier: str, key: str) -> bool:
     """Whether a submission has the result that grading it again would give."""
-    state = read_state(folder, identifier)
-    if state is None or state.key != key or state.status == "failed":
-        return False
-    return has_its_result(folder, identifier, state)
+    state = graded_state(folder, identifier)
+    return state is not None and state.key == key
 
 
 def why_empty(submission: Submission, assignment: Assignment) -> str:

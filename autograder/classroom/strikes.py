@@ -17,7 +17,7 @@ from typing import Any
 
 from autograder.batch.cluster import load_ray
 from autograder.batch.log import LOG
-from autograder.batch.records import RESULTS, STATES, read_batch, read_state
+from autograder.batch.records import RESULTS, STATES, read_batch
 from common.assignment import ROOT
 from common.errors import CourseError
 
@@ -193,7 +193,7 @@ def complaints(calm: Path, struck: Path) -> list[str]:
             found.append(f"{one.id}: {one.status} {one.score}, struck {other.status} {other.score}")
         elif without_times(first.result(one)) != without_times(second.result(other)):
             found.append(f"{one.id}: another result with the same score")
-        elif key(calm, one.id) != key(struck, one.id):
+        elif first.key(one) != second.key(other):
             found.append(f"{one.id}: another key")
     return found
 
@@ -202,12 +202,6 @@ def without_times(result: dict[str, Any] | None) -> str:
     """A result but for its times, as text."""
     kept = {name: part for name, part in (result or {}).items() if name not in TIMES}
     return MEASURED.sub("took some times as long", json.dumps(kept, sort_keys=True))
-
-
-def key(folder: Path, identifier: str) -> str:
-    """The hash of all that decided a result."""
-    state = read_state(folder, identifier)
-    return state.key if state else ""
 
 
 def strike_batch(

@@ -67,8 +67,13 @@ def take_zip(path: Path, assignment: Assignment) -> Submission:
             return collect(assignment, ZipSource(archive))
     except Exception as error:  # a damaged, encrypted or exotic zip may raise nearly anything
         blame(error, path.name)
-        reason = f"{in_words(path.name)} is not a readable zip file."
-        return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
+        return unreadable_zip(path.name, assignment)
+
+
+def unreadable_zip(name: str, assignment: Assignment) -> Submission:
+    """What is left of a zip that can't be read: the reason, for each file."""
+    reason = f"{in_words(name)} is not a readable zip file."
+    return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
 def take_file(path: Path, assignment: Assignment) -> Submission:

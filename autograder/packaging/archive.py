@@ -28,11 +28,16 @@ def write_if_changed(file: Path, content: bytes) -> bool:
     """Put content into a file in one step; whether that changed anything."""
     if file.is_file() and file.read_bytes() == content:
         return False
+    write_atomically(file, content)
+    return True
+
+
+def write_atomically(file: Path, content: bytes) -> None:
+    """Replace a file in one step, so that a reader never sees half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(file.name + ".part")
+    beside = file.with_name(f".{file.name}.part")
     beside.write_bytes(content)
     os.replace(beside, file)
-    return True
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -435,7 +435,7 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
         raise KeyboardInterrupt
 
     before = read_batch(order.out).entries[0]
-    state = work.read_state(order.out, "ada")
+    state = records.read_state(order.out, "ada")
     monkeypatch.setattr("os.replace", killed)
     with pytest.raises(KeyboardInterrupt):
         write_state(order.out, "ada", state, b"{}")
