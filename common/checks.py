@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from common.values import Handle
 STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison
 
 
-def check_refused(situation: str, function: Handle, *args: Any, **kwargs: Any) -> str:
+def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """The call raises ValueError; what it says comes back."""
     try:
         function(*args, **kwargs)
@@ -33,7 +34,11 @@ def check_refused(situation: str, function: Handle, *args: Any, **kwargs: Any) -
 
 def check_unchanged(name: str, function: Handle, *args: Any) -> None:
     """The call leaves its array arguments as they were."""
-    changed = changed_inputs(function, *args)
+    check_all_unchanged(name, changed_inputs(function, *args))
+
+
+def check_all_unchanged(name: str, changed: list[str]) -> None:
+    """No input of the function was changed. changed: the names of those that were."""
     check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
 
 

@@ -18,9 +18,11 @@ from common.memory import cpu_peak_memory
 from common.modules import MODULE_OPERATIONS
 from common.scratch import SCRATCH_OPERATIONS
 from common.torch_objects import TORCH_OBJECT_OPERATIONS
+from common.turns import call_in_turn, changed_by, raise_held
 from common.values import (
     MAX_DEPTH,
     Handle,
+    Held,
     as_numpy,
     is_container,
     is_numeric,
@@ -54,6 +56,11 @@ def write_into(owner: Handle, attribute: str, values: dict[str, np.ndarray]) -> 
 def hold(student: Handle, value: Any) -> Handle:
     """Put a value beside the student's code once, to be handed in many times."""
     return student._face.operate("hold", "hold", (value,), {})
+
+
+def hold_each(student: Handle, values: Sequence[Any]) -> list[Handle]:
+    """Put values beside the student's code once, each to be handed in on its own."""
+    return student._face.operate("hold_each", "hold_each", (list(values),), {})
 
 
 def hold_on(student: Handle, value: Any, device: str) -> Handle:
@@ -115,43 +122,6 @@ class Sealed:
     outputs: int | None
 
 
-@dataclass(frozen=True)
-class Held:
-    """A value that stays beside the student's code, even if it could cross."""
-
-    value: Any
-
-
-def _changed_inputs(function: Callable, args: tuple, kwargs: dict) -> list[str]:
-    arrays = {
-        key: value
-        for key, value in [*enumerate(args), *kwargs.items()]
-        if isinstance(value, np.ndarray) or is_tensor(value)
-    }
-    before = {key: content(value) for key, value in arrays.items()}
-    function(*args, **kwargs)
-    names = positional_names(function)
-    return [
-        names[key] if isinstance(key, int) and key < len(names) else str(key)
-        for key, value in arrays.items()
-        if content(value) != before[key]
-    ]
-
-
-def content(array: Any) -> tuple:
-    """All that a call could change about an array. Bytes, since NaN isn't equal to itself."""
-    array = as_numpy(array) if is_tensor(array) else array
-    return array.dtype, array.shape, array.tobytes()
-
-
-def positional_names(function: Callable) -> list[str]:
-    """The names of the function's parameters, where they can be told."""
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return []
-
-
 def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
     return [function(*args) for args in calls]
 
@@ -163,6 +133,10 @@ def _call_each_held(
     results = [function(*args, **kwargs) for args in values]
     cuda.synchronise()
     return Held(results), seal_of(results, outputs)
+
+
+def _hold_each(values: list[Any]) -> list[Held]:
+    return [Held(value) for value in values]
 
 
 def _hold_on(value: Any, device: str) -> Held:
@@ -274,10 +248,13 @@ class PacedFunction:
 
 
 OPERATIONS: dict[str, Callable] = {
-    "changed_inputs": _changed_inputs,
+    "changed_inputs": changed_by,
     "call_each": _call_each,
+    "call_in_turn": call_in_turn,
+    "raise_held": raise_held,
     "write_into": _write_into,
     "hold": Held,
+    "hold_each": _hold_each,
     "hold_on": _hold_on,
     "peak_memory_held": _peak_memory_held,
     "call_each_held": _call_each_held,

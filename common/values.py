@@ -8,6 +8,7 @@ that a cache which two calls share by mistake is shared in both faces.
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,6 +51,13 @@ class Handle:
 
     def __repr__(self) -> str:
         return f"<{self._label} of the student's code>"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value that stays beside the student's code, even if it could cross."""
+
+    value: Any
 
 
 class KeptTuple(tuple):

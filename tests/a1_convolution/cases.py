@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from common.calls import Item
 from common.comparison import assert_close, assert_equal, unpack
-from common.operations import call_each, call_each_held, fetch, hold
+from common.operations import call_each_held, fetch, hold_each
 from common.timing import check_speed
 
 IMAGE_AXES = ("image", "channel", "row", "column")
@@ -66,32 +67,63 @@ def in_words(sizes):
     return ", ".join(f"{name} {size}" for name, size in sizes.items()) or "no stride or padding"
 
 
-def check_counts(student, name, cases, what):
-    """The function counts right. cases: its arguments, and what it must return for them."""
-    results = call_each(getattr(student, name), [arguments for arguments, _ in cases])
-    for result, (_, expected) in zip(results, cases, strict=True):
-        assert_equal(result, expected, what=what)
+def check_count(calls, name, arguments, expected, what, **named):
+    """The function counts right."""
+    calls.add(name, arguments, named, then=lambda result: assert_equal(result, expected, what=what))
 
 
-def check_convolution(student, oracle, case, situation, fast=False):
+def check_array(calls, name, arguments, sizes, expected, what, axes, final=False):
+    """The function returns the expected array."""
+
+    def compare(result):
+        assert_close(result, expected, what=what, axes=axes)
+
+    calls.add(name, arguments, sizes, then=compare, final=final)
+
+
+def check_convolution(calls, oracle, case, situation, fast=False):
     """The output of one convolution is PyTorch's."""
-    name = "conv2d_forward_fast" if fast else "conv2d_forward"
+    forward, _ = convolution_names(fast)
     expected = oracle.conv2d(*case.inputs, **case.sizes)
-    out, _ = unpack(getattr(student, name)(*case.inputs, **case.sizes), 2, name)
-    assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+    check_output(calls, forward, case.inputs, case.sizes, expected, f"out ({situation})")
+
+
+def check_output(calls, forward, arguments, sizes, expected, what, final=False):
+    """The output of one forward pass is the expected one. Its turn comes back."""
+
+    def compare(result):
+        out, _ = result
+        assert_close(out, expected, what=what, axes=IMAGE_AXES)
+
+    return calls.add(forward, arguments, sizes, then=compare, count=2, sent=1, final=final)
+
+
+def cache_of(calls, forward, arguments, sizes=None):
+    """The cache of one forward pass, to be handed to a backward pass among the same calls."""
+    return Item(calls.add(forward, arguments, sizes, count=2, sent=0), 1)
 
 
 def check_convolution_gradients(
-    student, oracle, rng, case, situation, fast=False, only=("dx", "dw", "db"), view=None
+    calls, oracle, rng, case, situation, fast=False, only=("dx", "dw", "db"), view=None
 ):
     """The gradients of one convolution, or some of them, are PyTorch's under a random dout."""
     forward, backward = convolution_names(fast)
     dout = draw_gradient(rng, oracle.conv2d(*case.inputs, **case.sizes))
     expected = oracle.conv2d_gradients(*case.inputs, dout, **case.sizes)
-    _, cache = unpack(getattr(student, forward)(*case.inputs, **case.sizes), 2, forward)
+    cache = cache_of(calls, forward, case.inputs, case.sizes)
     dout = dout if view is None else view(dout)
-    gradients = unpack(getattr(student, backward)(dout, cache), 3, backward)
-    compare_gradients(gradients, expected, situation, only)
+    check_gradients(calls, backward, (dout, cache), expected, situation, only)
+
+
+def check_gradients(
+    calls, backward, arguments, expected, situation, only=("dx", "dw", "db"), final=False
+):
+    """The gradients of one backward pass, or some of them, are the expected ones."""
+
+    def compare(gradients):
+        compare_gradients(gradients, expected, situation, only)
+
+    calls.add(backward, arguments, then=compare, count=3, final=final)
 
 
 def compare_gradients(gradients, expected, situation, only=("dx", "dw", "db")):
@@ -110,80 +142,81 @@ def draw_gradient(rng, out, dtype=None):
     return rng.normal(size=out.shape).astype(dtype or out.dtype)
 
 
-def check_pooling(student, oracle, kind, case, situation):
+def check_pooling(calls, oracle, kind, case, situation):
     """The output of one pooling ("max" or "avg") is PyTorch's."""
-    name = f"{kind}_pool2d_forward"
     expected = getattr(oracle, f"{kind}_pool2d")(case.x, case.kernel, **case.sizes)
-    out, _ = unpack(getattr(student, name)(case.x, case.kernel, **case.sizes), 2, name)
-    assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+    arguments = (case.x, case.kernel)
+    check_output(
+        calls, f"{kind}_pool2d_forward", arguments, case.sizes, expected, f"out ({situation})"
+    )
 
 
-def check_pooling_gradient(student, oracle, rng, kind, case, situation, dtype=None, view=None):
+def check_pooling_gradient(calls, oracle, rng, kind, case, situation, dtype=None, view=None):
     """dx of one pooling ("max" or "avg") is PyTorch's under a random dout."""
     out = getattr(oracle, f"{kind}_pool2d")(case.x, case.kernel, **case.sizes)
     dout = draw_gradient(rng, out, dtype)
     expected = getattr(oracle, f"{kind}_pool2d_gradient")(case.x, dout, case.kernel, **case.sizes)
     dout = dout if view is None else view(dout)
-    dx = pooling_gradient(student, kind, case, dout)
-    assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
+    check_pooling_backward(calls, kind, case, dout, expected, f"dx ({situation})")
 
 
-def pooling_gradient(student, kind, case, dout):
-    """The student's dx, after the student's own forward pass."""
-    name = f"{kind}_pool2d_forward"
-    _, cache = unpack(getattr(student, name)(case.x, case.kernel, **case.sizes), 2, name)
-    return getattr(student, f"{kind}_pool2d_backward")(dout, cache)
+def check_pooling_backward(calls, kind, case, dout, expected, what):
+    """dx is the expected one, after the student's own forward pass."""
+    arguments = (case.x, case.kernel)
+    cache = cache_of(calls, f"{kind}_pool2d_forward", arguments, case.sizes)
+    check_array(
+        calls, f"{kind}_pool2d_backward", (dout, cache), {}, expected, what, axes=IMAGE_AXES
+    )
 
 
-def check_convolutions_stay_apart(student, oracle, first, second, sizes, fast=False):
+def check_convolutions_stay_apart(calls, oracle, first, second, sizes, fast=False):
     """Three forward calls in a row don't disturb each other's outputs."""
     forward, _ = convolution_names(fast)
-    calls = [(*case.inputs, *sizes) for case in (first, second, first)]
-    expected = [oracle.conv2d(*call) for call in calls]
-    for result, wanted in zip(call_each(getattr(student, forward), calls), expected, strict=True):
-        out, _ = unpack(result, 2, forward)
-        assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
+    for case in (first, second, first):
+        arguments = (*case.inputs, *sizes)
+        expected = oracle.conv2d(*arguments)
+        what = "out (several calls in a row)"
+        check_output(calls, forward, arguments, {}, expected, what, final=True)
 
 
-def check_convolution_caches_stay_apart(student, oracle, rng, first, second, sizes, fast=False):
+def check_convolution_caches_stay_apart(calls, oracle, rng, first, second, sizes, fast=False):
     """Two forward calls, then three backward calls that use the first cache twice."""
     forward, backward = convolution_names(fast)
-    calls = [(*case.inputs, *sizes) for case in (first, second)]
-    douts = [draw_gradient(rng, oracle.conv2d(*call)) for call in calls]
-    expected = [
-        oracle.conv2d_gradients(*call[:3], dout, *sizes)
-        for call, dout in zip(calls, douts, strict=True)
-    ]
-    results = call_each(getattr(student, forward), calls)
-    caches = [unpack(result, 2, forward)[1] for result in results]
-    backward_calls = [(douts[i], caches[i]) for i in (0, 1, 0)]
-    results = call_each(getattr(student, backward), backward_calls)
-    for i, result in zip((0, 1, 0), results, strict=True):
-        compare_gradients(unpack(result, 3, backward), expected[i], "several calls in a row")
+    inputs = [(*case.inputs, *sizes) for case in (first, second)]
+    douts = [draw_gradient(rng, oracle.conv2d(*arguments)) for arguments in inputs]
+    caches = [cache_of(calls, forward, arguments) for arguments in inputs]
+    for i in (0, 1, 0):
+        expected = oracle.conv2d_gradients(*inputs[i][:3], douts[i], *sizes)
+        arguments, situation = (douts[i], caches[i]), "several calls in a row"
+        check_gradients(calls, backward, arguments, expected, situation, final=True)
 
 
-def check_poolings_stay_apart(student, oracle, rng, kind, xs, sizes):
+def check_poolings_stay_apart(calls, oracle, rng, kind, xs, sizes):
     """All forward calls, then all backward calls, the first of them once more at the end."""
     forward, backward = f"{kind}_pool2d_forward", f"{kind}_pool2d_backward"
     outs = [getattr(oracle, f"{kind}_pool2d")(x, *sizes) for x in xs]
     douts = [draw_gradient(rng, out) for out in outs]
-    expected = [
-        getattr(oracle, f"{kind}_pool2d_gradient")(x, dout, *sizes)
-        for x, dout in zip(xs, douts, strict=True)
+    results = []
+
+    def compare_outputs(result):
+        results.append(result)  # all are there, and pairs, before any is compared
+        if len(results) == len(xs):
+            for (out, _), wanted in zip(results, outs, strict=True):
+                assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
+
+    turns = [
+        calls.add(forward, (x, *sizes), then=compare_outputs, count=2, sent=1, final=True)
+        for x in xs
     ]
-    results = call_each(getattr(student, forward), [(x, *sizes) for x in xs])
-    results = [unpack(result, 2, forward) for result in results]
-    for (out, _), wanted in zip(results, outs, strict=True):
-        assert_close(out, wanted, what="out (several calls in a row)", axes=IMAGE_AXES)
-    order = (*range(len(xs)), 0)
-    backward_calls = [(douts[i], results[i][1]) for i in order]
-    gradients = call_each(getattr(student, backward), backward_calls)
-    for i, dx in zip(order, gradients, strict=True):
-        assert_close(dx, expected[i], what="dx (several calls in a row)", axes=IMAGE_AXES)
+    for i in (*range(len(xs)), 0):
+        expected = getattr(oracle, f"{kind}_pool2d_gradient")(xs[i], douts[i], *sizes)
+        arguments, what = (douts[i], Item(turns[i], 1)), "dx (several calls in a row)"
+        check_array(calls, backward, arguments, {}, expected, what, IMAGE_AXES, final=True)
 
 
 CALLS = 8  # timed together, so that one slow message between two processes counts little
 BAR = 10
+PARTS = 24  # of the loop, whose time grows in proportion to its rounds: one part tells its pace
 TRIES = 6
 PATIENCE = 4  # seconds for each of two passes: slow code should hear so before its time is up
 
@@ -204,9 +237,9 @@ def check_fast(student, oracle, rng, x_shape, w_shape, **sizes):
     expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
     bias = b[:, None, None]
     factors = np.arange(2, 2 + CALLS) / 8  # exact in binary
-    loop = multiply_and_sum(out.size, w.shape[1:])
+    loop = [multiply_and_sum(count, w.shape[1:]) for count in (out.size, out.size // PARTS)]
 
-    calls = [(hold(student, factor * x), w, b) for factor in factors]
+    calls = [(held, w, b) for held in hold_each(student, [factor * x for factor in factors])]
     results = timed_results(student, "conv2d_forward_fast", 1, calls, loop, sizes)
     for factor, result in zip(factors, results, strict=True):
         actual, _ = unpack(result, 2, "conv2d_forward_fast")
@@ -214,7 +247,8 @@ def check_fast(student, oracle, rng, x_shape, w_shape, **sizes):
         assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
 
     _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
-    calls = [(hold(student, factor * dout), cache) for factor in factors]
+    douts = hold_each(student, [factor * dout for factor in factors])
+    calls = [(held, cache) for held in douts]
     results = timed_results(student, "conv2d_backward_fast", 3, calls, loop, {})
     for factor, result in zip(factors, results, strict=True):
         wanted = [factor * gradient for gradient in expected]
@@ -224,14 +258,17 @@ def check_fast(student, oracle, rng, x_shape, w_shape, **sizes):
 def timed_results(student, name, outputs, calls, loop, sizes):
     """Time the calls against as many loops; what they returned, if they were fast enough.
 
+    loop: the whole of it, and a part.
     outputs: how many items of a result are to be there when the clock stops.
     """
     function = getattr(student, name)
+    whole, part = loop
     held, _ = check_speed(
-        lambda: (lambda: call_each_held(function, calls, outputs, **sizes), loop),
+        lambda: (lambda: call_each_held(function, calls, outputs, **sizes), whole),
         bar=1 / BAR,
         runs=len(calls),
         cold=False,
+        part=(part, PARTS),
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"{name} should be at least {BAR} times as fast as a Python loop over the "

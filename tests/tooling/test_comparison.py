@@ -7,8 +7,8 @@ import pytest
 
 from common.comparison import assert_close, assert_equal, check, unpack
 from common.failures import ChildFailure, Failure, ForbiddenCall, explain
-from common.operations import content
 from common.timing import compare
+from common.turns import content
 from common.values import keep
 
 AXES = ("image", "row")

@@ -23,6 +23,7 @@ from common.assignment import ROOT
 from common.failures import explain
 from common.plugin import decorated, run_graded_tests
 from common.roster import GPU, TIMING, TRAINING
+from common.turns import CHANGED, RETURNED
 
 name, hidden_file = sys.argv[1:3]
 
@@ -60,7 +61,16 @@ call, operate = common.direct.DirectFace.call, common.direct.DirectFace.operate
 def operate_wrong(face, operation, *details, how):
     # What other operations of the protocol return is never a student's.
     results = operate(face, operation, *details)
-    return [wrong(result, how) for result in results] if operation == "call_each" else results
+    if operation == "call_each":
+        return [wrong(result, how) for result in results]
+    if operation == "call_in_turn":
+        asked = [turn[0] for turn in details[1][0]]
+        spoiled = [end == RETURNED and what != CHANGED for what, (end, _) in zip(asked, results)]
+        return [
+            (end, wrong(value, how) if spoil else value)
+            for spoil, (end, value) in zip(spoiled, results)
+        ]
+    return results
 
 found = {}
 for how in ("value", "shape", "none"):

@@ -101,6 +101,33 @@ def test_a_yardstick_that_is_never_cold_is_not_warmed_up(clock):
     assert hopeless.order == ["prepare", "candidate", "yardstick"]
 
 
+def part_of_ten(clock, seconds):
+    """A tenth of a yardstick, which takes so long at its first run, its second, and so on."""
+    left = iter(seconds)
+
+    def run():
+        clock.now += next(left)
+
+    return run, 10
+
+
+def test_a_part_of_the_yardstick_is_enough_for_what_keeps_up_with_its_best_pace(clock):
+    runner, part = Runner(clock, candidate=[9, 2]), part_of_ten(clock, [0.3, 0.125, 0.4])
+    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", None)
+    assert runner.order == ["prepare", "candidate"] * 2
+
+
+def test_where_a_part_of_the_yardstick_is_not_enough_the_whole_decides(clock):
+    paces = [0.3, 0.075, 0.4] * 3  # the best is what counts
+    runner = Runner(clock, candidate=[9, 2])
+    part = part_of_ten(clock, paces)
+    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", "yardstick 1")
+    slow = Runner(clock, candidate=[9, 2, 2, 2], yardstick=[0.5] * 4)
+    error = told(slow, part=part_of_ten(clock, paces))
+    assert "took 4 times as long" in error.explanation.details
+    assert slow.order == ["prepare", "candidate", *["prepare", "candidate", "yardstick"] * 3]
+
+
 def test_a_candidate_may_be_worth_several_runs_of_the_yardstick(clock):
     assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
     error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
