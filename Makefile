@@ -14,7 +14,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -53,6 +53,12 @@ artifacts: $(VENV)/.installed  ## train what the references submit beside their 
 
 figures: $(VENV)/.installed  ## draw the figures of the handouts
 	@$(RUN) -m autograder figures $(A)
+
+labs: $(VENV)/.installed  ## make the labs' notebooks from their masters
+	@$(RUN) -m autograder labs $(A)
+
+otter: $(VENV)/.installed  ## build and prove the zips with which plain Otter grades the labs
+	@$(RUN) -m autograder otter $(A)
 
 build: $(VENV)/.installed  ## build handout and autograder zips into dist/
 	@$(RUN) -m autograder build $(A)

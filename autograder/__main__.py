@@ -18,6 +18,8 @@ COMMANDS = {
     "answers": "autograder.commands.authoring:answers",
     "artifacts": "autograder.commands.authoring:artifacts",
     "figures": "autograder.commands.authoring:figures",
+    "labs": "autograder.commands.labs:labs",
+    "otter": "autograder.commands.labs:otter",
     "build": "autograder.commands.packaging:build",
     "semester": "autograder.commands.packaging:semester",
     "grade": "autograder.commands.grading:grade",

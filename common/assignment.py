@@ -11,12 +11,14 @@ from common.errors import CourseError
 
 ROOT = Path(__file__).resolve().parents[1]
 STANDINS = Path(__file__).resolve().parent / "standins"
+LAB_STANDINS = Path(__file__).resolve().parent / "labs" / "standins"
 
 Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
 # A plain name without a path, and no Python: that is what `files` is for.
 ArtifactName = Annotated[str, Meta(pattern=r"^(?!.*\.py$)[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 ExerciseNumber = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
+QuestionName = Annotated[str, Meta(pattern=r"^q[1-9][0-9]?$")]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +50,13 @@ class Exercise(Record, frozen=True):
     functions: list[Name]
     minutes: Annotated[int, Meta(gt=0)]
     prerequisites: list[ExerciseNumber] = []
+    questions: list[QuestionName] = []  # of the lab
+
+    @property
+    def about(self) -> str:
+        """What is to be done: functions to write, or questions of the lab to answer."""
+        asked = f"lab: {', '.join(self.questions)}" if self.questions else ""
+        return ", ".join(self.functions) or asked
 
 
 class Artifact(Record, frozen=True):
@@ -63,6 +72,17 @@ class Artifact(Record, frozen=True):
         return int(self.megabytes * 1024 * 1024)
 
 
+class LabLimits(Record, frozen=True):
+    """What the cells of the lab's notebook may use: each of them, and all together."""
+
+    cell_seconds: Annotated[float, Meta(gt=0)]
+    total_seconds: Annotated[float, Meta(gt=0)]
+
+
+LAB_FILE = "lab.ipynb"
+LAB = Artifact(LAB_FILE, megabytes=10)
+
+
 class AssignmentFile(Record, frozen=True):
     """The whole of `assignment.toml`."""
 
@@ -76,6 +96,7 @@ class AssignmentFile(Record, frozen=True):
     data: bool = False  # whether its tests or experiments read what common/data offers
     artifacts: list[Artifact] = []
     given: list[FileName] = []  # modules that go along in the handout, and are not handed in
+    lab: LabLimits | None = None  # whether there is a lab: a notebook with questions
 
 
 class Assignment(Record, frozen=True):
@@ -92,6 +113,7 @@ class Assignment(Record, frozen=True):
     data: bool
     artifacts: tuple[Artifact, ...] = ()
     given: tuple[str, ...] = ()
+    lab: LabLimits | None = None
 
     @property
     def short(self) -> str:
@@ -109,6 +131,15 @@ class Assignment(Record, frozen=True):
             for name in self.prerequisites
             for file in sorted((STANDINS / name).glob("*.py"))
         )
+
+    @property
+    def lab_standins(self) -> tuple[str, ...]:
+        """The modules on which the lab is graded, in place of the student's own code.
+
+        A wrong answer to an exercise must cost nothing in the lab.
+        """
+        own = sorted((LAB_STANDINS / self.name).glob("*.py"))
+        return (*self.standins, *(f"common.labs.standins.{self.name}.{file.stem}" for file in own))
 
     @property
     def preloaded(self) -> tuple[str, ...]:
@@ -172,8 +203,9 @@ def read_assignment(file: Path) -> Assignment:
         prerequisites=tuple(content.prerequisites),
         forbidden=tuple(content.forbidden),
         data=content.data,
-        artifacts=tuple(content.artifacts),
+        artifacts=(*content.artifacts, *((LAB,) if content.lab else ())),
         given=tuple(content.given),
+        lab=content.lab,
     )
 
 

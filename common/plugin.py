@@ -14,11 +14,12 @@ import pytest
 from common import cuda
 from common.answers import RecordingOracle, StoredOracle
 from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifacts
-from common.assignment import ROOT, Assignment, load_assignment
+from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
-from common.failures import explain
+from common.failures import Failure, explain
 from common.hints import add_hint, hints_beside
+from common.labs.run import Lab
 from common.leaderboard import Leaderboard
 from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, format_points
 from common.tally import Tally, write_points
@@ -145,6 +146,18 @@ def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable
         return content
 
     return read
+
+
+@pytest.fixture
+def lab(
+    request: pytest.FixtureRequest, assignment: Assignment, artifact: Callable[[str], bytes]
+) -> Lab:
+    """The submitted lab, run: lab.answer("q1_kernel") is what it answers."""
+    face = request.config.stash[FACE](assignment)
+    try:
+        return face.lab(artifact(LAB_FILE))
+    except Failure as failure:
+        return Lab(failure=failure)  # so that the test fails in its own time
 
 
 @pytest.fixture

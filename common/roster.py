@@ -28,7 +28,13 @@ class GradedTest:
     title: str  # the first line of its docstring
     visibility: str
     tags: tuple[str, ...] = ()
-    reads_artifacts: bool = False  # whether it takes the fixture `artifact`
+    reads_artifacts: bool = False  # whether it takes the fixture `artifact` or `lab`
+    reads_lab: bool = False  # whether it takes the fixture `lab`
+
+    @property
+    def question(self) -> str:
+        """The question of the lab that it is about: q2 for test_q2_the_number_is_right."""
+        return self.name.split("_")[1] if self.reads_lab else ""
 
     @property
     def needs_gpu(self) -> bool:
@@ -98,6 +104,7 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
     if not title:
         raise CourseError(f"{where}: a docstring that says what is right is missing.")
     hidden = file.name == HIDDEN_FILE
+    fixtures = {argument.arg for argument in function.args.args}
     return GradedTest(
         name=function.name,
         exercise=given["number"],
@@ -106,7 +113,8 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
         title=title,
         visibility=given.get("visibility", "after_published" if hidden else "visible"),
         tags=tuple(given.get("tags", ())),
-        reads_artifacts="artifact" in [argument.arg for argument in function.args.args],
+        reads_artifacts=not fixtures.isdisjoint(("artifact", "lab")),
+        reads_lab="lab" in fixtures,
     )
 
 

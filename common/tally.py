@@ -43,7 +43,7 @@ def write_points(terminal: Any, assignment: Assignment, tally: Tally) -> None:
         earned, shown = tally.earned[exercise.number], tally.shown[exercise.number]
         points = f"{format_points(earned)} of {format_points(shown)}"
         terminal.write_line(
-            f"  {exercise.number:5} {points:>10}   {', '.join(exercise.functions)}",
+            f"  {exercise.number:5} {points:>10}   {exercise.about}",
             green=earned == shown,
             red=earned == 0,
             yellow=0 < earned < shown,

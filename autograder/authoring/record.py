@@ -24,8 +24,13 @@ class Recorder:
         config.stash[RECORDING] = self.oracles
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Training asks no oracle, and takes long."""
-        items[:] = [item for item in items if TRAINING not in decorated(item, "__tags__", ())]
+        """Training asks no oracle, and takes long; what a lab answers can't be foreseen."""
+        items[:] = [
+            item
+            for item in items
+            if TRAINING not in decorated(item, "__tags__", ())
+            and "lab" not in getattr(item, "fixturenames", ())
+        ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -7,6 +7,7 @@ from typing import Any
 
 from autograder.batch.digest import Digest
 from autograder.batch.records import Batch, read_batch, writing
+from autograder.batch.texts import write_texts
 from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
@@ -18,15 +19,16 @@ SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
 def write_report(folder: Path, anonymous: bool = False) -> None:
-    """Write report.html for the batch in a folder; without names if the batch says so, too."""
+    """Write what people read of the batch in a folder; without names if the batch says so, too."""
     write_page(read_batch(folder), anonymous)
 
 
 def write_page(batch: Batch, anonymous: bool = False) -> None:
-    """Write the report of a batch that has been read."""
+    """Write report.html of a batch that has been read, and the pages of the lab's texts."""
     page = report_page(batch, anonymous)
     with writing(batch.folder):
         write_atomically(batch.folder / REPORT, page.encode())
+        write_texts(batch, anonymous or batch.anonymous)
 
 
 def report_page(batch: Batch, anonymous: bool = False) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.markers import find_blocks, indent_of, split_lines
 from autograder.classroom.truth import Scale, Truth
+from autograder.labs.master import MASTER
 from autograder.proving.mistakes import (
     Mistake,
     alternatives,
@@ -39,7 +40,8 @@ class Workshop:
     def __init__(self, assignment: Assignment, gpu: bool = False) -> None:
         self.assignment = assignment
         self.scale = Scale.of(assignment, gpu)
-        self.mistakes = load_mistakes(assignment)
+        # Mistakes in code: a lab is handed in whole or not at all.
+        self.mistakes = [entry for entry in load_mistakes(assignment) if entry.file != MASTER]
         # Nothing to write for an exercise without functions: what was trained is judged.
         self.written = [entry for entry in assignment.exercises if entry.functions]
 
@@ -94,7 +96,7 @@ class Workshop:
         return self.scale.exercises({entry.number for entry in self.written})
 
     def with_artifacts(self, work: Work) -> Work:
-        """The same work, with what the reference has trained: judged whatever the code is."""
+        """The same work, with the reference's artifacts: judged whatever the code is."""
         if not self.artifacts:
             return work
         numbers = {test.exercise for test in self.scale.tests if test.reads_artifacts}
@@ -103,7 +105,7 @@ class Workshop:
             {n: low + earned.lowest[n] for n, low in work.truth.lowest.items()},
             {n: high + earned.highest[n] for n, high in work.truth.highest.items()},
         )
-        made_of = (*work.made_of, "trained weights")
+        made_of = (*work.made_of, "artifacts")
         return replace(work, made_of=made_of, files=work.files | self.artifacts, truth=truth)
 
     def with_mistakes(self, kind: str, rng: random.Random, count: int) -> Work:

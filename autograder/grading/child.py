@@ -16,6 +16,7 @@ from autograder.grading.confinement.plan import Attempts, Plan
 from autograder.grading.confinement.probe import probe
 from common.failures import Failure, ForbiddenCall, format_frames
 from common.forbidden import Guard
+from common.labs.cells import Cells
 from common.operations import OPERATIONS
 from common.submitted import builtin_name, ended, load_standins, mount, read, read_top, unreadable
 
@@ -59,6 +60,7 @@ class Child:
         self.plan = plan
         self.objects = Objects()
         self.guard = guard
+        self.cells: Cells | None = None
 
     def serve(self) -> None:
         """Prepare the submission's place, then answer until the judge is gone."""
@@ -110,6 +112,12 @@ class Child:
     def do_operate(self, operation: str, args: tuple, kwargs: dict) -> Any:
         """Run a named operation."""
         return OPERATIONS[operation](*args, **kwargs)
+
+    def do_cell(self, number: int, source: str) -> list[Any]:
+        """Run a cell of the submitted lab, after those before it."""
+        if self.cells is None:
+            self.cells = Cells().__enter__()  # and never left
+        return self.cells.run(number, source)
 
     def do_probe(self, attempts: dict[str, Any]) -> dict[str, bool]:
         """Try what must not be possible here."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from common.assignment import Assignment
+from common.assignment import LAB_FILE, Assignment
 from common.errors import CourseError, GraderFault
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -57,7 +57,7 @@ def take(path: Path, assignment: Assignment) -> Submission:
         return take_zip(path, assignment)
     if path.is_file():
         return take_file(path, assignment)
-    raise CourseError(f"There is nothing at {path}: give a folder, a zip or a Python file.")
+    raise CourseError(f"There is nothing at {path}: give a folder, a zip or a file.")
 
 
 def take_zip(path: Path, assignment: Assignment) -> Submission:
@@ -77,13 +77,18 @@ def unreadable_zip(name: str, assignment: Assignment) -> Submission:
 
 
 def take_file(path: Path, assignment: Assignment) -> Submission:
-    """A single file, which stands for the file of that name."""
-    if path.name not in assignment.files:
-        wanted = " and ".join(assignment.files)
-        raise CourseError(f"{path.name} is not a file of {assignment.short}: it takes {wanted}.")
-    submission = Submission()
+    """A single file, which stands for the file of that name: code, the lab or another artifact."""
+    limits = limits_of(assignment)
+    if path.name not in limits:
+        wanted = ", ".join(limits)
+        raise CourseError(
+            f"{in_words(path.name)} is not a file of {assignment.short}. "
+            f"Give one of these, or a folder or a zip with them: {wanted}."
+        )
+    submission, limit = Submission(), limits[path.name]
     with path.open("rb") as stream:
-        add(submission, path.name, stream.read(MAX_FILE_BYTES + 1), MAX_FILE_BYTES)
+        add(submission, path.name, stream.read(limit + 1), limit)
+    note_missing(submission, assignment, [])
     return submission
 
 
@@ -159,6 +164,7 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
     """Find each file of the assignment by its name, the one nearest to the top."""
     limits = limits_of(assignment)
     found: dict[str, list[str]] = {name: [] for name in limits}
+    other_notebook = ""
     submission, others = Submission(), []
     for count, (name, plain) in enumerate(source.names()):
         if count >= MAX_ENTRIES:
@@ -171,6 +177,12 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
             submission.refuse(last, f"{in_words(name)} is no ordinary file: not taken.")
         elif not last.startswith("."):
             others.append(name)
+            if last.endswith(".ipynb"):
+                other_notebook = other_notebook or name
+    if other_notebook and found.get(LAB_FILE) == []:
+        submission.notes.append(
+            f"{in_words(other_notebook)} is not taken: the lab must be named {LAB_FILE}."
+        )
     for file, places in found.items():
         nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]
         if len(nearest) == 2 and nearest[0].count("/") == nearest[1].count("/"):
@@ -227,7 +239,8 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     """Take a file's content, unless it is larger than such a file may be."""
     if len(content) > limit:
         size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
-        submission.refuse(file, f"{file} is larger than {size}: not taken.")
+        clear = " Clear its outputs, and save it." if file == LAB_FILE else ""
+        submission.refuse(file, f"{file} is larger than {size}: not taken.{clear}")
         return
     submission.files[file] = content
 

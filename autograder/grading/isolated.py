@@ -6,8 +6,10 @@ from contextlib import contextmanager
 
 import msgspec
 
+from autograder.grading.lab import cells_in_a_child
 from autograder.grading.sandbox import Sandbox
 from common.failures import ChildFailure
+from common.labs.run import Lab, run_lab
 from common.values import Handle
 
 TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
@@ -24,6 +26,7 @@ class IsolatedFace:
         self.printed = ""
         self.fault = ""
         self.timeouts: dict[str, int] = {}  # by exercise
+        self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
     def open(self, exercise: str) -> Iterator[Handle]:
@@ -47,6 +50,13 @@ class IsolatedFace:
                 self.printed = self.repeatable(child.printed_text)
                 if child.timed_out:
                     self.timeouts[exercise] = self.timeouts.get(exercise, 0) + 1
+
+    def lab(self, content: bytes) -> Lab:
+        """A submitted lab, run once for all its tests, in a child of its own."""
+        if content not in self.labs:
+            with cells_in_a_child(self.sandbox) as run_cell:
+                self.labs[content] = run_lab(content, self.sandbox.assignment, run_cell)
+        return self.labs[content]
 
     def repeatable(self, text: str) -> str:
         """Text without what is another in every grading: the sandbox's place, and addresses.

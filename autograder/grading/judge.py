@@ -126,7 +126,7 @@ def grade_in(
         left = run(Judge(result, submission, face, settings, busy, left))
     if left:
         raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
-    return finish(result, settings, time.monotonic() - start)
+    return finish(result, face, settings, time.monotonic() - start)
 
 
 def grade_directly(result: Result, submission: Submission, settings: Settings) -> Result:
@@ -139,7 +139,7 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
         if left:
             reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
             raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
-    return finish(result, settings, time.monotonic() - start)
+    return finish(result, face, settings, time.monotonic() - start)
 
 
 def secret_places() -> list[Path]:
@@ -148,8 +148,13 @@ def secret_places() -> list[Path]:
     return [place for place in places if place.exists()]
 
 
-def finish(result: Result, settings: Settings, seconds: float) -> Result:
+def finish(
+    result: Result, face: DirectFace | IsolatedFace, settings: Settings, seconds: float
+) -> Result:
     """The result after everything has run."""
+    for lab in face.labs.values():
+        result.notes += lab.notes()
+        result.texts |= lab.texts
     result.seconds = seconds
     result.finished = True
     save(result, settings)

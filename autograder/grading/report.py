@@ -46,7 +46,7 @@ def exercise_table(result: Result) -> Table:
         outcomes = [o for o in result.all_outcomes if o.test.exercise == exercise.number]
         table.add_row(
             exercise.number,
-            ", ".join(exercise.functions),
+            exercise.about,
             fraction([o for o in outcomes if not o.test.hidden]),
             fraction([o for o in outcomes if o.test.hidden]),
             fraction(outcomes),

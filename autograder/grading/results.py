@@ -78,6 +78,7 @@ class Result:
     seconds: float = 0.0
     finished: bool = False
     leaderboard: Leaderboard = field(default_factory=Leaderboard)
+    texts: dict[str, str] = field(default_factory=dict)  # of the lab, for people to read
 
     def outcome(self, test: GradedTest) -> Outcome:
         """How that test ended; not having run is a failure."""
@@ -115,6 +116,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     lines += result.notes
     if result.defences:
         lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    texts = {question: clean(text) for question, text in result.texts.items()}
     entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
         # Of public tests alone: code that sleeps could carry something out of a hidden one.
@@ -130,6 +132,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
             "salt": result.salt,
             "defences": result.defences,
             "finished": result.finished,
+            **({"texts": texts} if texts else {}),
         },
         "tests": [test_to_gradescope(outcome) for outcome in result.all_outcomes],
         **({"leaderboard": entries} if entries else {}),

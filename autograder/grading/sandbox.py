@@ -1,12 +1,13 @@
 """The sandbox: a fork server, and children of it that run student code out of harm's way."""
 
 import os
+import pkgutil
 import secrets
 import socket
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -23,12 +24,18 @@ from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.placing import compile_files, copy_common, place_packages
 from autograder.grading.slots import Slot, free_slot
+from common import labs
 from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
 GONE_SECONDS = 1.0
 PROBE_SECONDS = 60.0
+# All that notebooks may import from here: a child may not be able to read our files.
+LAB_MODULES = (
+    "matplotlib.pyplot",
+    *(module.name for module in pkgutil.iter_modules(labs.__path__, "common.labs.")),
+)
 
 
 class Sandbox:
@@ -92,6 +99,11 @@ class Sandbox:
         self.lean: ForkServer | None = None
         if self.allowed != self.assignment.preloaded and not self.assignment.standins:
             self.lean = ForkServer(self.server_module, self.folder)
+        self.lab_server: ForkServer | None = (
+            None  # with what notebooks draw with, which is slow to load
+        )
+        if self.assignment.lab:
+            self.lab_server = ForkServer(self.server_module, self.folder)
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -104,9 +116,12 @@ class Sandbox:
         """Tell the servers what to load and to whom children belong; they then get ready."""
         self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
         if self.lean:
-            self.lean.begin(self.server_plan(self.allowed, first=False))
+            self.lean.begin(self.server_plan(self.allowed))
+        if self.lab_server:
+            lab = (*LAB_MODULES, *self.assignment.lab_standins)
+            self.lab_server.begin(self.server_plan((*self.assignment.preloaded, *lab)))
 
-    def server_plan(self, libraries: Iterable[str], first: bool) -> ServerPlan:
+    def server_plan(self, libraries: Iterable[str], first: bool = False) -> ServerPlan:
         """The plan of a fork server with these libraries."""
         return ServerPlan(
             libraries=[*libraries, *self.assignment.standins],
@@ -121,7 +136,7 @@ class Sandbox:
     @property
     def servers(self) -> list[ForkServer]:
         """All that run."""
-        return [self.server, self.lean] if self.lean else [self.server]
+        return [server for server in (self.server, self.lean, self.lab_server) if server]
 
     def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServer:
         """The one whose children may have in memory what it has."""
@@ -137,30 +152,44 @@ class Sandbox:
         stop_servers(old, keep_folder=True)
         self.brief_servers()
 
-    @contextmanager
     def child(
         self, forbidden: Iterable[Forbidden] = (), limits: Limits | None = None
-    ) -> Iterator[Conversation]:
-        """A fresh child. When the block is left, it and all that it started are dead.
+    ) -> AbstractContextManager[Conversation]:
+        """A fresh child that holds the submission.
 
         limits: other ones than the assignment's.
         """
-        home = self.folder / "homes" / "home"
-        forbidden = list(forbidden)
-        plan = Plan(
+        plan = self.plan(list(forbidden), limits or self.assignment.limits)
+        return self.started(self.server_for(plan.forbidden), plan)
+
+    def lab_child(self, limits: Limits) -> AbstractContextManager[Conversation]:
+        """A fresh child for the cells of a lab: nothing is forbidden, and all code is stand-ins."""
+        if self.lab_server is None:
+            raise GraderFault(f"{self.assignment.short} has no lab")
+        standins = list(self.assignment.lab_standins)
+        plan = msgspec.structs.replace(self.plan([], limits), packages={}, standins=standins)
+        return self.started(self.lab_server, plan)
+
+    def plan(self, forbidden: list[Forbidden], limits: Limits) -> Plan:
+        """The plan of a child that holds the submission."""
+        return Plan(
             package=self.assignment.name,
             modules=list(self.assignment.modules),
             packages=self.packages,
             standins=list(self.assignment.standins),
-            home=str(home),
-            limits=limits or self.assignment.limits,
+            home=str(self.folder / "homes" / "home"),
+            limits=limits,
             forbidden=forbidden,
             uid=self.slot.uid if self.slot else None,
         )
+
+    @contextmanager
+    def started(self, server: ForkServer, plan: Plan) -> Iterator[Conversation]:
+        """A child of that server. When the block is left, it and all that it started are dead."""
+        home = Path(plan.home)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         request = {"do": "start", "plan": msgspec.to_builtins(plan)}
-        server = self.server_for(forbidden)
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
             watched = None if server.mechanisms.homes_in_memory else home
@@ -172,7 +201,7 @@ class Sandbox:
         finally:
             theirs.close()
             os.close(writing)
-        conversation = Conversation(ours, reading, limits or self.assignment.limits, forbidden)
+        conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
         conversation.watched = watched
         try:
             yield conversation

@@ -5,11 +5,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.packaging.requirements import grader_requirements, student_requirements
-from common.assignment import ROOT, STANDINS, Assignment, load_all
+from common.assignment import (
+    LAB_FILE,
+    LAB_STANDINS,
+    ROOT,
+    STANDINS,
+    Assignment,
+    load_all,
+)
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
 DATA_REQUIREMENTS = "common/data/requirements.txt"
+LAB_REQUIREMENTS = "common/labs/requirements.txt"
 ORACLE_FILE = "oracle.py"
 
 
@@ -24,6 +32,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
     members |= read([*common_files(assignment), "tests/conftest.py"])
+    if assignment.lab:
+        members |= read([f"{folder}/{LAB_FILE}", LAB_REQUIREMENTS])
     if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow
         members |= read([DATA_REQUIREMENTS])
     members |= templates("handout")
@@ -48,12 +58,16 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
 
 
 def common_files(assignment: Assignment) -> list[str]:
-    """What both sides import. A stand-in goes along only when its own assignment is over."""
+    """What both sides import. A stand-in goes along only when its own assignment is over.
+
+    One for the lab goes along with its own: it is written on what the exercises don't allow.
+    """
     every = {*files("common", "**/*.py")}
-    shared = every - {*files(STANDINS.relative_to(ROOT).as_posix(), "**/*.py")}
-    standins = {f"{module.replace('.', '/')}.py" for module in assignment.standins}
+    for folder in (STANDINS, LAB_STANDINS):
+        every -= {*files(folder.relative_to(ROOT).as_posix(), "**/*.py")}
+    standins = {f"{module.replace('.', '/')}.py" for module in assignment.lab_standins}
     data = {DATA_REQUIREMENTS} if assignment.data else set()
-    return sorted(shared | standins | data)
+    return sorted(every | standins | data)
 
 
 def test_files(assignment: Assignment) -> list[str]:

@@ -1,15 +1,18 @@
 """Opens a built zip and fails if anything of a solution is in it."""
 
 import io
+import json
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 from types import CodeType
 
 from autograder.authoring.markers import find_blocks, solution_lines
-from common.assignment import ROOT, STANDINS, Assignment, load_all
+from autograder.labs.master import master_file, read_master, secret_lines
+from common.assignment import LAB_FILE, ROOT, STANDINS, Assignment, load_all
 from common.errors import CourseError
 
 # Shorter lines, such as `return out`, are nobody's secret.
@@ -83,19 +86,19 @@ class Secrets:
                 stub = ROOT / "assignments" / assignment.name / name
                 for alternative in sorted(folder.glob(f"alternatives/*/{name}")):
                     self.add_alternative(alternative, stub)
+            if assignment.lab:
+                place = master_file(assignment).relative_to(ROOT).as_posix()
+                self.lines |= dict.fromkeys(secret_lines(read_master(assignment)), place)
+        self.heads = {line[:TELLING_LINE] for line in self.lines if len(line) >= TELLING_LINE}
 
     def add(self, file: Path, shortest: int) -> None:
         """Learn one solution file, and of its lines those that are long enough."""
-        source = file.read_text("utf-8")
         place = file.relative_to(ROOT).as_posix()
-        for line in solution_lines(source, place):
+        lines, compiled = read_solution(file.read_text("utf-8"), place)
+        for line in lines:
             if len(line) >= shortest and line not in COMMONPLACE:
                 self.lines[line] = place
-        functions = {block.function for block in find_blocks(source, place)}
-        for optimise in (0, 1, 2):
-            for code in code_objects(compile(source, place, "exec", optimize=optimise)):
-                if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE:
-                    self.compiled[code.co_code] = place
+        self.compiled |= dict.fromkeys(compiled, place)
 
     def add_alternative(self, file: Path, stub: Path) -> None:
         """Learn a solution without markers: its functions' lines that the stub doesn't have."""
@@ -123,13 +126,34 @@ class Secrets:
                     self.check(f"{where}: {member.filename}", inner.read(member))
         # Arrays of text hold it in four bytes for each character, three of them 0.
         text = content.replace(b"\0", b"").decode("utf-8", errors="replace")
+        if where.endswith(LAB_FILE):  # where each line is a string of its own
+            with suppress(ValueError, KeyError, TypeError):
+                cells = json.loads(content)["cells"]
+                text += "\n".join(["", *("".join(cell["source"]) for cell in cells)])
         whole = {line.strip() for line in text.splitlines()}
+        # One way through the text for the beginnings of all lines: there are thousands of them.
+        begun = self.heads.intersection(
+            text[place : place + TELLING_LINE] for place in range(len(text))
+        )
         for line, place in self.lines.items():
             if over and place.startswith(f"solutions/{over}/"):
                 continue
-            if line in whole or (len(line) >= TELLING_LINE and line in text):
+            if line in whole or (line[:TELLING_LINE] in begun and line in text):
                 raise CourseError(f"{where} holds a line of {place}: {line}")
         check_kind(where, content)
+
+
+@cache  # every zip is searched for the solutions of all assignments
+def read_solution(source: str, place: str) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """The lines of a solution, and the code to which its functions are compiled."""
+    functions = {block.function for block in find_blocks(source, place)}
+    compiled = [
+        code.co_code
+        for optimise in (0, 1, 2)
+        for code in code_objects(compile(source, place, "exec", optimize=optimise))
+        if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE
+    ]
+    return tuple(solution_lines(source, place)), tuple(compiled)
 
 
 def check_kind(where: str, content: bytes) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from autograder.authoring.artifacts import made_artifacts
 from autograder.grading.worker import Job
+from autograder.labs.master import MASTER
 from autograder.proving.equivalents import read_equivalents
 from autograder.proving.mistakes import (
     Mistake,
@@ -13,6 +14,7 @@ from autograder.proving.mistakes import (
     apply,
     load_mistakes,
     reference,
+    spoiled_questions,
     stub,
 )
 from autograder.proving.mutants import Mutant, mutants
@@ -91,7 +93,7 @@ class Case:
         Other tests don't need megabytes sent, hashed and remembered.
         """
         if any(test.reads_artifacts for test in self.tests if test.name in tests):
-            files = files | self.artifacts
+            files = self.artifacts | files  # where there is a wrong lab, it stays
         return Job(files, salt, tests, *rest, **more)
 
     @cached_property
@@ -100,15 +102,26 @@ class Case:
         return made_artifacts(self.assignment)
 
     def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
-        """Each mistake, on the public or on the hidden tests."""
+        """Each mistake, on the public or on the hidden tests.
+
+        A lab takes seconds to run, so its mistakes go through both at once, as hidden ones.
+        """
         side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
         return {
             f"mistake {mistake.name}: {side}": self.job(
                 apply(mistake, self.assignment), salt, tests, patient=True
             )
             for mistake in self.mistakes
-            if (tests := self.tests_for(mistake, hidden))
+            if (tests := self.tests_together(mistake, hidden))
         }
+
+    def tests_together(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
+        """The tests that a mistake goes through in one grading."""
+        if mistake.file != MASTER:
+            return self.tests_for(mistake, hidden)
+        if not hidden:
+            return ()
+        return self.tests_for(mistake, False) + self.tests_for(mistake, True)
 
     @property
     def timed(self) -> tuple[str, ...]:
@@ -125,10 +138,15 @@ class Case:
         A busy machine could fail a timed test for no reason.
         """
         file = mistake.file or self.assignment.files[0]
+        if file == MASTER:  # graded on stand-ins, so that no code matters
+            spoiled = {*spoiled_questions(mistake, self.assignment)}
+            labs = [t for t in self.tests if t.reads_lab and t.hidden == hidden]
+            return tuple(test.name for test in labs if test.question in spoiled)
         return tuple(
             test.name
             for test in self.tests
             if test.hidden == hidden
+            and not test.reads_lab
             and not test.needs_gpu
             and (TIMING not in test.tags or test.exercise in mistake.exercises)
             and (TRAINING not in test.tags or self.trains(mistake, test))
@@ -149,5 +167,6 @@ class Case:
             test.name
             for test in ordered
             if not {TRAINING, TIMING, GPU} & {*test.tags}
+            and not test.reads_lab
             and self.reach.may_notice(test.name, mutant.file, mutant.function)
         )

@@ -9,7 +9,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from common.assignment import ROOT, Assignment, ExerciseNumber, Name, Record
+from autograder.labs.influence import questions_that_may_change
+from autograder.labs.master import MASTER, read_master, solved_notebook
+from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 
 
@@ -59,9 +61,12 @@ def load_mistakes(assignment: Assignment) -> list[Mistake]:
 
 
 def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
-    """The reference's files with the mistake made."""
+    """The reference's files with the mistake made, and the lab if that is where it is made."""
     files = reference(assignment)
     here = f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
+    if mistake.file == MASTER and assignment.lab:
+        *_, last = spoiled_questions(mistake, assignment)
+        return files | {LAB_FILE: solved_notebook(wrong_master(mistake, assignment), last)}
     name = mistake.file or assignment.files[0]
     if name not in files or (not mistake.file and len(files) > 1):
         raise CourseError(f"{here}: `file` must name one of {', '.join(files)}.")
@@ -69,6 +74,25 @@ def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
     source = files[name].decode("utf-8")
     patched = patch(source, mistake.function, mistake.find, mistake.replace, here, place)
     return files | {name: patched.encode()}
+
+
+def wrong_master(mistake: Mistake, assignment: Assignment) -> str:
+    """The master of the lab with the mistake made."""
+    here = f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
+    master = read_master(assignment)
+    return patch(master, mistake.function, mistake.find, mistake.replace, here, MASTER)
+
+
+def spoiled_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ...]:
+    """The questions of the lab whose answers a mistake may change."""
+    wrong = wrong_master(mistake, assignment)
+    found = questions_that_may_change(read_master(assignment), wrong)
+    if not found:
+        raise CourseError(
+            f"solutions/{assignment.name}/mistakes.toml, {mistake.name}: no answer of the lab "
+            "depends on it."
+        )
+    return found
 
 
 @cache
@@ -123,8 +147,10 @@ def reference(assignment: Assignment) -> dict[str, bytes]:
 
 
 def stub(assignment: Assignment) -> dict[str, bytes]:
-    """The untouched stub's files."""
-    return read_files(assignment, f"assignments/{assignment.name}")
+    """The untouched stub's files, and the lab as it is handed out."""
+    folder = f"assignments/{assignment.name}"
+    lab = {LAB_FILE: (ROOT / folder / LAB_FILE).read_bytes()} if assignment.lab else {}
+    return read_files(assignment, folder) | lab
 
 
 def alternatives(assignment: Assignment) -> dict[str, dict[str, bytes]]:

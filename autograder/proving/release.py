@@ -14,11 +14,12 @@ import msgspec
 
 from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.generate import generate
+from autograder.labs.assign import is_stale, write_labs
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, Built, build
 from autograder.packaging.rehearsal import rehearse
 from autograder.proving.recording import record_hidden
-from common.assignment import ROOT, Assignment, Record
+from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
 from common.roster import GradedTest, read_roster
 
@@ -49,6 +50,9 @@ def release(assignment: Assignment, say: Callable[[str], None], dist: Path = DIS
     """Bring one assignment up to date. What hasn't changed isn't done again."""
     for file in generate([assignment]):
         say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
+    if assignment.lab and is_stale(assignment):
+        for file in write_labs([assignment]):
+            say(f"{assignment.short}: wrote {file.relative_to(ROOT)}")
     made_artifacts(assignment)
     build(assignment, dist)
     record_hidden(assignment, partial(tell, assignment, say), dist)
@@ -76,6 +80,8 @@ def fingerprint(assignment: Assignment, built: Built) -> str:
     for side in ("solutions", "assignments"):
         for name in assignment.files:
             digest.update((ROOT / side / assignment.name / name).read_bytes())
+    if assignment.lab:
+        digest.update((ROOT / "assignments" / assignment.name / LAB_FILE).read_bytes())
     for content in made_artifacts(assignment).values():
         digest.update(content)
     return digest.hexdigest()
@@ -93,6 +99,8 @@ def read_memory(file: Path) -> Checked | None:
 def laid_out(assignment: Assignment, side: str) -> Iterator[Path]:
     """What a student would hand in who has written the reference, or nothing."""
     files = {name: ROOT / side / assignment.name / name for name in assignment.files}
+    if side == "assignments" and assignment.lab:
+        files[LAB_FILE] = ROOT / side / assignment.name / LAB_FILE
     with TemporaryDirectory(prefix="conv2gpt-release-") as scratch:
         folder = Path(scratch) / side / assignment.name
         folder.mkdir(parents=True)

@@ -5,6 +5,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.calls import Calls
 from common.checks import sliced, transposed
+from common.labs.checks import array_answer, check_choice, check_number
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,
@@ -26,6 +27,12 @@ from tests.a1_convolution.cases import (
     draw_convolution,
     draw_distinct,
     draw_whole,
+)
+from tests.a1_convolution.lab_cases import (
+    check_flat,
+    check_rows,
+    check_step,
+    most_upright_digit,
 )
 
 
@@ -80,7 +87,7 @@ def test_conv2d_forward_is_right_for_other_images_and_kernels(student, rng, orac
             check_convolution(calls, oracle, case, "no stride, no padding")
 
 
-@weight(3)
+@weight(2)
 @number("1.2")
 def test_conv2d_forward_is_right_for_other_strides_and_paddings(student, rng, oracle):
     """With strides and paddings, as pairs and as single numbers, the output is PyTorch's."""
@@ -154,7 +161,7 @@ def test_conv2d_backward_is_right_for_other_images(student, rng, oracle):
             )
 
 
-@weight(3)
+@weight(2)
 @number("1.3")
 def test_conv2d_backward_is_right_for_other_strides_and_paddings(student, rng, oracle):
     """dx, dw and db with strides and paddings are PyTorch's on other shapes."""
@@ -199,7 +206,7 @@ def test_conv2d_backward_has_no_side_effects(student, rng, oracle):
         calls.unchanged("conv2d_backward", dout, cache)
 
 
-@weight(2)
+@weight(1)
 @number("1.4")
 def test_max_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, negative numbers and views, on other shapes."""
@@ -288,7 +295,7 @@ def test_max_pool2d_keeps_other_types_and_has_no_side_effects(student, rng, orac
         calls.unchanged("max_pool2d_backward", dout, cache)
 
 
-@weight(2)
+@weight(1)
 @number("1.5")
 def test_avg_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, views, float32 and integers, on other shapes."""
@@ -333,7 +340,7 @@ def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
         calls.unchanged("avg_pool2d_backward", dout, cache)
 
 
-@weight(2)
+@weight(1)
 @number("1.6")
 def test_im2col_and_col2im_are_right_for_other_shapes(student, rng, oracle):
     """Columns and images are PyTorch's, whatever stride, padding and type, leftovers included."""
@@ -375,7 +382,7 @@ def test_conv2d_forward_fast_is_right_for_other_shapes(student, rng, oracle):
         calls.unchanged("conv2d_forward_fast", *first.inputs)
 
 
-@weight(2)
+@weight(1)
 @number("1.6")
 def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
     """Strides, paddings, float32, integers and views; each pass uses its own cache."""
@@ -408,7 +415,7 @@ def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student
     check_fast(student, oracle, rng, (1, 1, 71, 102), (1, 1, 3, 2))
 
 
-@weight(2)
+@weight(1)
 @number("1.7")
 def test_parameters_are_counted_right_for_any_layer(student, rng):
     """Weights and biases of convolutions and dense layers of any size."""
@@ -428,3 +435,43 @@ def test_parameters_are_counted_right_for_any_layer(student, rng):
         what = "the number of a dense layer's parameters"
         for arguments, expected in layers:
             check_count(calls, "linear_parameters", arguments, expected, what)
+
+
+@weight(2)
+@number("1.8")
+def test_q1_the_kernel_ignores_changes_from_top_to_bottom(lab, rng):
+    """Lab, question 1: 0 where rows differ and columns don't; opposite signs at opposite edges."""
+    kernel = array_answer(lab, "q1_kernel", (3, 3))
+    check_flat(kernel, rng.uniform(0.1, 1))
+    for _ in range(3):
+        check_rows(kernel, rng.uniform(0, 1, size=3))
+        low = rng.uniform(0, 0.4)
+        check_step(kernel, low, low + rng.uniform(0.1, 0.5))
+
+
+@weight(1)
+@number("1.8")
+def test_q3_the_most_upright_digit_is_found(lab, oracle):
+    """Lab, question 3: the digit with the largest ratio of upright to level edges."""
+    check_number(lab, "q3_digit", most_upright_digit(oracle))
+
+
+@weight(1)
+@number("1.8")
+def test_q5_three_kernels_make_one_of_the_right_size(lab):
+    """Lab, question 5: the width of one kernel that does the work of three."""
+    check_number(lab, "q5_size", 1 + 3 * (3 - 1))
+
+
+@weight(1)
+@number("1.9")
+def test_q9_what_a_shift_does_with_stride_two(lab):
+    """Lab, question 9: what becomes of a map with stride 2 when the picture is shifted by one."""
+    check_choice(lab, "q9_shift", "c", ("a", "b", "c", "d"))
+
+
+@weight(2)
+@number("1.9")
+def test_q10_the_second_map_sees_the_right_number_of_pixels(lab):
+    """Lab, question 10: the pixels that a place of the second map sees."""
+    check_number(lab, "q10_field", 3 + 3 * (3 - 1))

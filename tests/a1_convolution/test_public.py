@@ -1,11 +1,14 @@
 """The public tests of assignment 1: convolution and pooling in NumPy."""
 
+import math
+
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.calls import Calls
 from common.checks import sliced, transposed
 from common.comparison import assert_close, check
+from common.labs.checks import array_answer, check_number, check_sizes
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,
@@ -30,6 +33,7 @@ from tests.a1_convolution.cases import (
     draw_whole,
     in_words,
 )
+from tests.a1_convolution.lab_cases import check_flat, check_step
 
 
 @weight(1)
@@ -68,7 +72,7 @@ def test_conv_output_size_ignores_what_is_left_over_at_the_far_edge(student):
             check_count(calls, "conv_output_size", sizes, expected, f"the size for {sizes}")
 
 
-@weight(2)
+@weight(1)
 @number("1.1")
 def test_conv_output_size_refuses_sizes_that_make_no_sense(student):
     """Sizes, kernels and strides below 1, negative padding and too long kernels: ValueError."""
@@ -104,7 +108,7 @@ def test_conv2d_forward_shifts_the_image_when_the_kernel_holds_a_single_one(stud
         check_output(calls, "conv2d_forward", (x, w, b), {}, expected, "out")
 
 
-@weight(3)
+@weight(2)
 @number("1.2")
 def test_conv2d_forward_sums_over_channels_and_adds_one_bias_for_each_kernel(student, rng, oracle):
     """Several images, channels and kernels, without stride or padding, give PyTorch's output."""
@@ -240,7 +244,7 @@ def test_conv2d_backward_gives_the_gradient_of_the_images(student, rng, oracle):
         check_convolution_gradients(calls, oracle, rng, case, "no stride, no padding", only=("dx",))
 
 
-@weight(2)
+@weight(1)
 @number("1.3")
 def test_conv2d_backward_follows_the_stride(student, rng, oracle):
     """dx, dw and db with unequal strides are PyTorch's, also where pixels are jumped over."""
@@ -289,7 +293,7 @@ def test_conv2d_backward_keeps_float32_and_does_not_round_for_integer_inputs(stu
         check_convolution_gradients(calls, oracle, rng, Convolution(*inputs), "integers")
 
 
-@weight(2)
+@weight(1)
 @number("1.3")
 def test_conv2d_backward_uses_its_own_cache_and_leaves_dout_alone(student, rng, oracle):
     """Each backward pass belongs to the forward pass whose cache it gets, however often it runs."""
@@ -342,7 +346,7 @@ def test_max_pool2d_forward_never_lets_padding_win(student, rng, oracle):
             calls.refused(situation, "max_pool2d_forward", negative, kernel, 1, padding, sent=1)
 
 
-@weight(2)
+@weight(1)
 @number("1.4")
 def test_max_pool2d_backward_sends_the_gradient_to_the_largest_value(student, rng, oracle):
     """With windows side by side, the largest value of each gets its gradient, the others 0."""
@@ -631,7 +635,7 @@ def test_fast_convolution_is_right_for_leftover_pixels_float32_and_integers(stud
             check_convolution_gradients(calls, oracle, rng, case, situation, fast=True)
 
 
-@weight(2)
+@weight(1)
 @number("1.6")
 def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
     student, rng, oracle
@@ -658,7 +662,7 @@ def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
     check_fast(student, oracle, rng, (1, 1, 81, 91), (1, 1, 2, 3))
 
 
-@weight(2)
+@weight(1)
 @number("1.7")
 def test_conv_parameters_counts_weights_and_biases(student):
     """c_out kernels of c_in * kh * kw weights, and one bias each unless bias is False."""
@@ -678,7 +682,7 @@ def test_conv_parameters_counts_weights_and_biases(student):
         check_count(calls, "conv_parameters", (), 216, what, c_in=4, c_out=6, kernel=3, bias=False)
 
 
-@weight(2)
+@weight(1)
 @number("1.7")
 def test_linear_parameters_counts_weights_and_biases(student):
     """n_in * n_out weights, and one bias for each output unless bias is False."""
@@ -695,3 +699,45 @@ def test_linear_parameters_counts_weights_and_biases(student):
             )
         what = "linear_parameters(n_in=7, n_out=3, bias=False)"
         check_count(calls, "linear_parameters", (), 21, what, n_in=7, n_out=3, bias=False)
+
+
+@weight(2)
+@number("1.8")
+def test_q1_the_kernel_answers_to_upright_edges_and_not_to_flat_areas(lab):
+    """Lab, question 1: 0 on flat areas, positive where it gets brighter from left to right."""
+    kernel = array_answer(lab, "q1_kernel", (3, 3))
+    for brightness in (0.25, 1.0):
+        check_flat(kernel, brightness)
+    check_step(kernel, 0.25, 0.75)
+
+
+@weight(1)
+@number("1.8")
+def test_q2_the_weights_of_a_kernel_that_ignores_brightness_add_up_to_the_right_number(lab):
+    """Lab, question 2: the answers to a brighter picture change by the sum of the weights."""
+    check_number(lab, "q2_sum", 0)
+
+
+@weight(1)
+@number("1.8")
+def test_q4_a_mean_takes_grain_away(lab):
+    """Lab, question 4: the grain after a mean over 5 x 5 pixels, divided by that before it."""
+    check_number(lab, "q4_factor", 1 / math.sqrt(5 * 5), tolerance=0.02)
+
+
+@weight(2)
+@number("1.9")
+def test_q7_the_map_of_the_photograph_has_the_right_size(lab):
+    """Lab, question 7: rows and columns of a map with stride (2, 3) and padding (2, 0)."""
+    places = [
+        len(range(0, size + 2 * padding - kernel + 1, stride))
+        for size, kernel, stride, padding in ((96, 5, 2, 2), (128, 3, 3, 0))
+    ]
+    check_sizes(lab, "q7_shape", places)
+
+
+@weight(2)
+@number("1.9")
+def test_q8_padding_darkens_the_corner(lab):
+    """Lab, question 8: the mean of a white picture in its corner, with padding 1."""
+    check_number(lab, "q8_corner", 4 / 9, tolerance=1e-3)

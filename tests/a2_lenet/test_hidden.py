@@ -5,6 +5,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, check
+from common.labs.checks import array_answer, check_choice, check_number, check_sizes
 from tests.a2_lenet.cases import (
     LOGIT_AXES,
     Sizes,
@@ -83,7 +84,7 @@ def test_relu_is_right_for_other_arrays(student, rng):
             check_relu_backward(student, rng, transposed(x), f"{np.dtype(dtype)}", sliced)
 
 
-@weight(2)
+@weight(1)
 @number("2.1")
 def test_linear_is_right_for_other_sizes(student, rng, oracle):
     """Output and gradients are PyTorch's on other sizes and types; what doesn't fit is refused."""
@@ -189,7 +190,7 @@ def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, orac
             check_network(student, oracle, rng, "LeNet", sizes, n, "other sizes", view)
 
 
-@weight(3)
+@weight(2)
 @number("2.3")
 def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, oracle):
     """With the same weights, the loss and all gradients are PyTorch's, in the model's dtype."""
@@ -206,7 +207,7 @@ def test_lenet_has_no_side_effects_and_refuses_what_does_not_fit(student, rng, o
     check_network_refuses(student, rng, "LeNet", OTHER, 4)
 
 
-@weight(2)
+@weight(1)
 @number("2.4")
 def test_sgd_momentum_is_right_for_other_steps(student, rng, oracle):
     """Other shapes, rates and momenta give PyTorch's parameters after each step."""
@@ -283,7 +284,7 @@ def test_train_shuffles_other_images_anew_and_uses_each_once(student, rng, oracl
     check_orders(student, oracle, rng, n=14)
 
 
-@weight(2)
+@weight(1)
 @number("2.5")
 def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
     """Exactly the same weights and history, with momentum and with Adam, for early best weights."""
@@ -304,7 +305,7 @@ def test_train_stops_other_runs_that_diverge(student, rng):
     check_strange_state(student, rng)
 
 
-@weight(3)
+@weight(2)
 @number("2.5")
 @tags("training")
 def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
@@ -312,7 +313,7 @@ def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
     check_digits(student, rng, seed=draw_seed(rng))
 
 
-@weight(2)
+@weight(1)
 @number("2.6")
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """First weights, logits, gradients, dtype and ValueErrors, on other sizes."""
@@ -366,7 +367,7 @@ def test_receptive_field_is_right_for_other_layers(student, rng, oracle):
             check_refused("a kernel or a stride below 1", student.receptive_field, wrong)
 
 
-@weight(2)
+@weight(1)
 @number("2.7")
 def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
     """conv1 and conv2 after their relu, in the dtype of the model; wrong shapes: ValueError."""
@@ -385,3 +386,79 @@ def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
         ("an image that is too large", draw_images(rng, 1, OTHER.image_size + 2)[0]),
     ):
         check_refused(situation, student.feature_maps, model, image)
+
+
+@weight(1)
+@number("2.8")
+def test_q2_larger_images_need_a_larger_dense_layer(lab):
+    """Lab, question 2: the parameters of a LeNet for images of 56 x 56 pixels."""
+    side = ((56 - 4) // 2 - 4) // 2
+    dense1 = (32 * side * side + 1) * 64
+    check_number(lab, "q2_parameters", (25 + 1) * 16 + (400 + 1) * 32 + dense1 + (64 + 1) * 10)
+
+
+# The signs of the lab's first kernel after training, where it is more than 0.02 away from 0.
+SIGNS = "+?++-+++---?------++-+-++"
+
+
+@weight(1)
+@number("2.8")
+def test_q5_the_patch_that_a_kernel_answers_to_most_is_found(lab):
+    """Lab, question 5: ink below each positive weight, paper below each negative one."""
+    patch = array_answer(lab, "q5_patch", (5, 5))
+    check(
+        patch.min() >= 0 and patch.max() <= 1, "q5_patch holds no pixels from 0 to 1.", value=patch
+    )
+    wrong = [
+        place
+        for place, (sign, pixel) in enumerate(zip(SIGNS, patch.flat, strict=True))
+        if sign != "?" and abs(pixel - (sign == "+")) > 1e-6
+    ]
+    check(
+        not wrong,
+        "Another patch than q5_patch gives a larger answer.",
+        f"{len(wrong)} pixels are not as the kernel would like them best",
+        value=patch,
+    )
+
+
+@weight(1)
+@number("2.8")
+def test_q6_the_shift_that_is_too_much_is_found(lab):
+    """Lab, question 6: from which shift on fewer than half of the digits are right."""
+    check_number(lab, "q6_pixels", 4)  # measured: 63 % at 3 pixels, 45 % at 4
+
+
+@weight(1)
+@number("2.8")
+def test_q6_why_a_shift_hurts(lab):
+    """Lab, question 6: what in a LeNet depends on the place."""
+    check_choice(lab, "q6_why", "c", ("a", "b", "c", "d"))
+
+
+@weight(1)
+@number("2.9")
+def test_q7_the_most_frequent_mistake_is_found(lab):
+    """Lab, question 7: what it is, and what the LeNet says."""
+    check_sizes(lab, "q7_pair", (4, 9))  # measured: 7 times; no other mistake more than 5 times
+
+
+@weight(1)
+@number("2.9")
+def test_q8_few_mistakes_are_left(lab):
+    """Lab, question 8: the mistakes among images with a largest probability of 0.9 or more."""
+    check_number(lab, "q8_left", 4, tolerance=1)
+
+
+@weight(1)
+@number("2.9")
+def test_q9_a_linear_network_does_not_notice_the_shuffle(lab):
+    """Lab, question 9: the images for which it says another digit than with ordinary pixels."""
+    check_number(lab, "q9_changed", 0)
+
+
+@weight(1)
+@number("2.9")
+def test_q10_the_permutation_that_does_no_harm_is_found(lab):
+    """Lab, question 10: what leaves neighbours neighbours, in the same way at each place."""
+    check_choice(lab, "q10_harmless", "b", ("a", "b", "c", "d"))

@@ -5,6 +5,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_equal, check
+from common.labs.checks import array_answer, check_number, check_sizes
 from tests.a2_lenet.cases import (
     Sizes,
     build,
@@ -25,6 +26,7 @@ from tests.a2_lenet.cases import (
     generator,
     unlikely_labels,
 )
+from tests.a2_lenet.lab_cases import check_confusion, check_picture
 from tests.a2_lenet.network_cases import (
     MLPSizes,
     check_feature_maps,
@@ -101,7 +103,7 @@ def test_linear_multiplies_by_the_weights_and_adds_one_bias_for_each_output(stud
     check_linear(student, oracle, (sliced(x), transposed(w), sliced(b)), "views")
 
 
-@weight(2)
+@weight(1)
 @number("2.1")
 def test_linear_gives_the_gradients_of_input_weights_and_bias(student, rng, oracle):
     """dx, dw and db are PyTorch's; dw and db are sums over the batch, not means."""
@@ -210,7 +212,7 @@ def test_cross_entropy_refuses_labels_that_do_not_fit(student, rng):
     check_bad_labels(student, rng, 5, 3)
 
 
-@weight(2)
+@weight(1)
 @number("2.3")
 def test_he_normal_draws_with_the_right_spread(student, rng):
     """Normal draws of mean 0 and standard deviation sqrt(2 / fan_in), from the given generator."""
@@ -225,7 +227,7 @@ def test_he_normal_draws_with_the_right_spread(student, rng):
     check(right, "he_normal must give float32 when no dtype is named.")
 
 
-@weight(2)
+@weight(1)
 @number("2.3")
 def test_lenet_has_the_parameters_that_the_handout_names(student, rng):
     """Names, shapes and dtype of the weights; biases of 0; 46,730 numbers with the usual sizes."""
@@ -263,7 +265,7 @@ def test_lenet_gives_the_logits_of_its_layers(student, rng, oracle):
         check_network(student, oracle, rng, "LeNet", SMALL, 3, "views", view)
 
 
-@weight(3)
+@weight(2)
 @number("2.3")
 def test_lenet_gives_the_gradient_of_every_weight(student, rng, oracle):
     """With the same weights, the loss and all eight gradients are PyTorch's."""
@@ -328,7 +330,7 @@ def test_adam_adds_epsilon_to_the_root(student, rng, oracle):
     check_steps(student, oracle, rng, "adam", (0.1, 0.05, 0.2), asked, (0.8, 0.9, 0.5))
 
 
-@weight(2)
+@weight(1)
 @number("2.4")
 def test_optimizers_change_nothing_and_return_plain_new_data(student, rng):
     """A step that is repeated from the same state, or from a copy of it, ends at the same place."""
@@ -346,7 +348,7 @@ def test_optimizers_keep_float32_and_refuse_gradients_that_do_not_fit(student, r
         check_steps_refuse(student, rng, name)
 
 
-@weight(2)
+@weight(1)
 @number("2.5")
 def test_minibatches_hold_every_number_once(student, rng):
     """Integer arrays of batch_size numbers, the last one smaller where they don't come out even."""
@@ -418,7 +420,7 @@ def test_train_shuffles_anew_in_each_epoch_by_the_seed(student, rng, oracle):
     check_orders(student, oracle, rng)
 
 
-@weight(3)
+@weight(2)
 @number("2.5")
 def test_a_run_that_goes_on_ends_as_one_that_never_stopped(student, rng):
     """Exactly the same weights and history, wherever it was stopped and however often."""
@@ -437,7 +439,7 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(stu
     check_strange_state(student, rng)
 
 
-@weight(3)
+@weight(2)
 @number("2.5")
 @tags("training")
 def test_lenet_reads_93_percent_of_held_out_digits_after_three_epochs(student, rng):
@@ -547,3 +549,41 @@ def test_feature_maps_are_what_the_filters_find(student, rng, oracle):
         ("an image that is too small", images[0, :, 1:, 1:]),
     ):
         check_refused(situation, student.feature_maps, model, image)
+
+
+@weight(2)
+@number("2.8")
+def test_q1_the_products_of_each_layer_are_counted(lab):
+    """Lab, question 1: places of a map, times kernels, times weights of a kernel."""
+    products = [24 * 24 * 16 * 25, 8 * 8 * 32 * (16 * 25), 512 * 64, 64 * 10]
+    check_sizes(lab, "q1_products", products)
+
+
+@weight(1)
+@number("2.8")
+def test_q3_the_way_that_each_layer_moved_is_measured(lab):
+    """Lab, question 3: the length of what training added, divided by the first length."""
+    moved = array_answer(lab, "q3_moved", (4,))
+    right = np.array([0.125, 0.396, 0.327, 0.147])  # measured, for conv1, conv2, dense1, dense2
+    check(bool((abs(moved - right) <= 0.01).all()), "q3_moved is wrong.", value=moved)
+
+
+@weight(2)
+@number("2.9")
+def test_q7_the_confusion_matrix_has_a_row_for_each_digit(lab):
+    """Lab, question 7: 100 images in each row, and as many mistakes as the LeNet makes."""
+    check_confusion(lab, errors=78, spread=5)
+
+
+@weight(1)
+@number("2.9")
+def test_q8_what_is_unsure_is_handed_over(lab):
+    """Lab, question 8: how many of the 1,000 images have a largest probability below 0.9."""
+    check_number(lab, "q8_handed", 250, tolerance=5)
+
+
+@weight(1)
+@number("2.9")
+def test_q9_the_weights_lie_where_their_pixels_were(lab):
+    """Lab, question 9: the picture of digit 0, with the shuffle undone."""
+    check_picture(lab)

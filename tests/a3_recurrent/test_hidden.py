@@ -1,10 +1,13 @@
 """The hidden tests of assignment 3: what the public tests check, on other shapes and inputs."""
 
+import math
+
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, assert_equal, check, unpack
+from common.labs.checks import check_choice, check_number
 from common.operations import call_each
 from tests.a3_recurrent.cases import (
     GRU_STEP,
@@ -79,7 +82,7 @@ def test_rnn_forward_is_right_for_other_sizes(student, rng, oracle):
     check_outputs(student, oracle, case, "padding anywhere")
 
 
-@weight(2)
+@weight(1)
 @number("3.1")
 def test_rnn_backward_is_right_for_other_sizes(student, rng, oracle):
     """All gradients are PyTorch's on other shapes."""
@@ -152,7 +155,7 @@ def test_lstm_forward_is_right_for_other_sizes(student, rng, oracle):
     check_outputs(student, oracle, case, "padding anywhere")
 
 
-@weight(2)
+@weight(1)
 @number("3.2")
 def test_lstm_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
@@ -207,7 +210,7 @@ def test_gru_step_forward_is_right_for_other_sizes(student, rng, oracle):
         check_outputs(student, oracle, draw_case(rng, GRU_STEP, n, d, m), "a step")
 
 
-@weight(2)
+@weight(1)
 @number("3.3")
 def test_gru_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
@@ -344,7 +347,7 @@ def test_make_windows_is_right_for_other_texts(student, rng, oracle):
         check_refused("a text that is too short", student.make_windows, short, batch, window)
 
 
-@weight(2)
+@weight(1)
 @number("3.5")
 def test_truncated_bptt_is_right_for_other_windows(student, rng, oracle):
     """The state goes on and the gradient doesn't, whatever the window; float32 and views."""
@@ -373,7 +376,7 @@ def test_gradient_norms_of_other_rnns_are_right(student, rng, oracle):
         assert_close(norms, expected, what="norms (a scaled rotation)", axes=("step",))
 
 
-@weight(2)
+@weight(1)
 @number("3.6")
 def test_gradient_norms_of_other_lstms_are_right(student, rng, oracle):
     """Norms are PyTorch's with c_s held fixed; an LSTM that never reads h forgets it at once."""
@@ -428,7 +431,7 @@ def test_char_lm_gradients_are_right_for_other_sizes(student, rng, oracle):
             check_loss_and_gradients(student, oracle, parameters, ids, targets, start, situation)
 
 
-@weight(2)
+@weight(1)
 @number("3.7")
 def test_train_takes_the_right_steps_on_other_texts(student, rng, oracle):
     """Losses, bits, norms, rates and parameters are those of PyTorch's Adam, clipped or not."""
@@ -497,9 +500,40 @@ def test_sample_draws_right_from_other_models(student, rng):
     check_even_draws(student, parameters, prime, 1000, new_generator(rng))
 
 
-@weight(2)
+@weight(1)
 @number("3.7")
 @tags("training")
 def test_a_model_trained_on_another_part_knows_more_than_pairs_of_characters(student, rng):
     """A model trained on another part of Shakespeare, asked for other places of unread plays."""
     check_trained_model(student, rng, int(rng.integers(0, 3_900_000)), 40)
+
+
+@weight(2)
+@number("3.8")
+def test_q2_the_peak_of_a_sheared_gradient_is_found(lab):
+    """Lab, question 2: the power of the sheared matrix whose largest singular value is highest."""
+    shear = np.array([[0.85, 3.0], [0.0, 0.85]])
+    norms = [np.linalg.svd(np.linalg.matrix_power(shear, k))[1].max() for k in range(61)]
+    check_number(lab, "q2_peak", int(np.argmax(norms)))
+
+
+@weight(2)
+@number("3.9")
+def test_q6_the_forget_bias_for_a_long_way_is_found(lab):
+    """Lab, question 6: sigmoid(bias) ** 1000 is a half."""
+    keep = 0.5 ** (1 / 1000)
+    check_number(lab, "q6_bias", math.log(keep) - math.log1p(-keep), tolerance=0.01)
+
+
+@weight(1)
+@number("3.9")
+def test_q7_why_the_first_step_back_costs_most(lab):
+    """Lab, question 7: what is carried, and what isn't."""
+    check_choice(lab, "q7_why", "b", ("a", "b", "c", "d"))
+
+
+@weight(2)
+@number("3.9")
+def test_q10_the_period_of_the_cold_text_is_found(lab):
+    """Lab, question 10: after how many characters the text at temperature 0 repeats itself."""
+    check_number(lab, "q10_period", len("the spart "))  # measured: it goes on so

@@ -1,10 +1,13 @@
 """The public tests of assignment 3: recurrent networks in NumPy."""
 
+import math
+
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, assert_equal, check, unpack
+from common.labs.checks import check_number
 from common.operations import call_each, write_into
 from tests.a3_recurrent.cases import (
     GRU_STEP,
@@ -32,6 +35,7 @@ from tests.a3_recurrent.cases import (
     draw_mask,
     orthogonal,
 )
+from tests.a3_recurrent.lab_cases import bits_of_pairs, settled
 from tests.a3_recurrent.model_cases import (
     check_draws,
     check_even_draws,
@@ -88,7 +92,7 @@ def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
         check_outputs(student, oracle, case, f"n {n}, t {t}, d {d}, m {m}")
 
 
-@weight(2)
+@weight(1)
 @number("3.1")
 def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracle):
     """dx, dh0 and the weights' gradients are PyTorch's: each state also acts through later ones."""
@@ -176,7 +180,7 @@ def test_lstm_step_forward_takes_one_step(student, rng, oracle):
         check_outputs(student, oracle, case, f"n {n}, d {d}, m {m}")
 
 
-@weight(2)
+@weight(1)
 @number("3.2")
 def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, oracle):
     """dx, dh, dc, dw_x, dw_h and db are PyTorch's, under random dh_next and dc_next."""
@@ -194,7 +198,7 @@ def test_lstm_forward_carries_both_states_from_step_to_step(student, rng, oracle
         check_outputs(student, oracle, case, f"n {n}, t {t}, d {d}, m {m}")
 
 
-@weight(2)
+@weight(1)
 @number("3.2")
 def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, oracle):
     """All six gradients are PyTorch's: both h and c carry them back, and dc_last is where c's
@@ -272,7 +276,7 @@ def test_lstm_is_not_much_slower_than_its_matrix_products(student, rng, oracle):
 # Exercise 3.3
 
 
-@weight(2)
+@weight(1)
 @number("3.3")
 def test_gru_step_forward_takes_one_step(student, rng, oracle):
     """h_next is PyTorch's: reset after the product, and an update gate of 1 keeps the state."""
@@ -293,7 +297,7 @@ def test_gru_step_backward_gives_the_gradients_on_the_side_of_x(student, rng, or
     check_gradients(student, oracle, rng, case, "n 3, d 2, m 4", ("dx", "dw_x", "db_x"))
 
 
-@weight(2)
+@weight(1)
 @number("3.3")
 def test_gru_step_backward_gives_the_gradients_on_the_side_of_h(student, rng, oracle):
     """dh, dw_h and db_h are PyTorch's: the candidate's part goes through the reset gate."""
@@ -531,7 +535,7 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
         check_refused(situation, student.make_windows, *arguments)
 
 
-@weight(2)
+@weight(1)
 @number("3.5")
 def test_truncated_bptt_carries_the_state_but_no_gradient_across_windows(student, rng, oracle):
     """h is that of the whole sequence; gradients stay within their window, the last one shorter."""
@@ -569,7 +573,7 @@ def test_gradient_norms_of_an_rnn_are_those_of_its_jacobians(student, rng, oracl
         check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m), f"t {t}, m {m}")
 
 
-@weight(2)
+@weight(1)
 @number("3.6")
 def test_gradient_norms_of_an_lstm_move_h_alone(student, rng, oracle):
     """The Jacobians are PyTorch's with c_s held fixed; what h_s does to later cells counts."""
@@ -692,7 +696,7 @@ def test_char_lm_uses_its_parameters_as_they_are_and_keeps_nothing_else(student,
     )
 
 
-@weight(2)
+@weight(1)
 @number("3.7")
 def test_train_takes_the_steps_of_its_docstring(student, rng, oracle):
     """Losses, bits, norms, rates and parameters are those of PyTorch's Adam, clipped or not."""
@@ -811,3 +815,40 @@ def test_sample_takes_any_length_and_refuses_what_makes_no_sense(student, rng):
 def test_a_trained_model_knows_more_than_pairs_of_characters(student, rng):
     """300 steps on a part of Shakespeare, then bits per character on plays it has not read."""
     check_trained_model(student, rng, 0, 40)
+
+
+@weight(2)
+@number("3.8")
+def test_q1_the_distance_at_which_a_gradient_has_vanished_is_found(lab):
+    """Lab, question 1: the smallest distance with less than a thousandth left, at radius 0.9."""
+    steps = next(k for k in range(1000) if 0.9**k < 1e-3)
+    check_number(lab, "q1_steps", steps)
+
+
+@weight(2)
+@number("3.8")
+def test_q3_a_settled_state_makes_the_gradient_shrink(lab):
+    """Lab, question 3: the weight times the slope of tanh where h = tanh(2 h)."""
+    check_number(lab, "q3_factor", 2 * (1 - settled(2.0) ** 2), tolerance=1e-3)
+
+
+@weight(1)
+@number("3.8")
+def test_q4_clipping_each_entry_turns_the_gradient(lab):
+    """Lab, question 4: the angle between (4, 1) and (1, 1), in degrees."""
+    cosine = (4 * 1 + 1 * 1) / (math.hypot(4, 1) * math.hypot(1, 1))
+    check_number(lab, "q4_degrees", math.degrees(math.acos(cosine)), tolerance=0.1)
+
+
+@weight(2)
+@number("3.9")
+def test_q8_the_table_of_pairs_needs_the_right_number_of_bits(lab):
+    """Lab, question 8: the mean surprise over all pairs of neighbours in the text."""
+    check_number(lab, "q8_bits", bits_of_pairs(), tolerance=0.01)
+
+
+@weight(1)
+@number("3.9")
+def test_q9_the_temperature_gives_the_right_ratio(lab):
+    """Lab, question 9: logits 3 and 1, and the first is 10 times as likely as the second."""
+    check_number(lab, "q9_temperature", (3 - 1) / math.log(10), tolerance=0.01)

@@ -8,6 +8,7 @@ from gradescope_utils.autograder_utils.decorators import number, weight
 from common.checks import check_refused
 from common.comparison import check
 from common.data.numbers import END, PADDING
+from common.labs.checks import check_choice, check_number
 from tests.a4_bahdanau.attention_cases import (
     blinded,
     check_attention,
@@ -147,7 +148,7 @@ def test_additive_attention_is_right_for_other_sizes(student, rng, oracle):
         check_attention(student, oracle, drawn, inputs, "other sizes")
 
 
-@weight(2)
+@weight(1)
 @number("4.2")
 def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
     """Hidden keys play no part, whatever they hold; where all are hidden, zeros."""
@@ -202,7 +203,7 @@ def test_encoder_is_right_for_other_sizes(student, rng, oracle):
         check_module(student, oracle, drawn, (draw_source(rng, [t] * n, v),), "other sizes")
 
 
-@weight(2)
+@weight(1)
 @number("4.3")
 def test_encoder_gives_the_same_numbers_with_other_padding(student, rng, oracle):
     """Sentences of other lengths, in any order, and with columns of padding alone."""
@@ -240,7 +241,7 @@ def test_encoder_keeps_other_types_and_refuses_what_is_no_source(student, rng, o
 # Exercise 4.4
 
 
-@weight(2)
+@weight(1)
 @number("4.4")
 def test_fixed_context_decoder_takes_other_first_steps(student, rng, oracle):
     """state_0, and the logits and state after a step, with gradients, for other sizes."""
@@ -291,7 +292,7 @@ def test_fixed_context_decoder_keeps_other_types_and_has_no_side_effects(student
 # Exercise 4.5
 
 
-@weight(2)
+@weight(1)
 @number("4.5")
 def test_attention_decoder_takes_other_first_steps(student, rng, oracle):
     """state_0, and logits, state and weights after a step, with masks and gradients."""
@@ -463,7 +464,7 @@ def draw_tricky(rng, oracle, attention, width, other, alpha, max_length):
             return drawn, source, expected
 
 
-@weight(2)
+@weight(1)
 @number("4.6")
 def test_beam_decode_follows_as_many_beginnings_as_it_is_wide_elsewhere(student, rng, oracle):
     """Models for which one beginning more, or one fewer, gives something else."""
@@ -527,7 +528,7 @@ def test_decoding_has_no_side_effects_and_refuses_what_makes_no_sense(student, r
 # Exercise 4.7
 
 
-@weight(2)
+@weight(1)
 @number("4.7")
 def test_train_takes_the_steps_of_adam_on_other_pairs(student, rng, oracle):
     """Loss, norm and learning rate of each step, and the weights at the end."""
@@ -572,7 +573,7 @@ def test_exact_match_counts_other_translations(student, rng):
     check_exact_match(student, cases, letters, FIRST_WORD + len(alphabet), "many words")
 
 
-@weight(2)
+@weight(1)
 @number("4.7")
 def test_alignment_is_right_for_other_models(student, rng, oracle):
     """Tokens with their END, the weights of every step, no gradient; padding has no weight."""
@@ -588,3 +589,34 @@ def test_alignment_is_right_for_other_models(student, rng, oracle):
     plain = draw_translator(rng, False, sizes).on(student)
     check_refused("a model without attention", student.alignment, plain, ids)
     check_refused("a max_length of 0", student.alignment, drawn.on(student), ids, 0)
+
+
+# The lab
+
+
+@weight(2)
+@number("4.8")
+def test_q3_what_counting_lacks_is_found(lab):
+    """Lab, question 3: what attention has that counting pairs of words lacks."""
+    check_choice(lab, "q3_lack", "c", ("a", "b", "c", "d"))
+
+
+@weight(2)
+@number("4.8")
+def test_q5_the_vector_grows_with_the_sentence(lab):
+    """Lab, question 5: the noise has the variance length / size."""
+    check_number(lab, "q5_size", 64 * 24 / 8)
+
+
+@weight(1)
+@number("4.8")
+def test_q7_the_bits_of_a_number_are_counted(lab):
+    """Lab, question 7: the smallest power of two that has room for 999,999 numbers."""
+    check_number(lab, "q7_bits", (999_999 - 1).bit_length())
+
+
+@weight(2)
+@number("4.9")
+def test_q10_the_smallest_safe_width_is_found(lab):
+    """Lab, question 10: the best sentence begins with the third likeliest word."""
+    check_number(lab, "q10_width", 3)

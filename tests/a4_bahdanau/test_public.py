@@ -8,6 +8,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 from common.checks import check_refused, check_unchanged
 from common.comparison import check
 from common.data.numbers import PADDING
+from common.labs.checks import check_number
 from tests.a4_bahdanau.attention_cases import (
     blinded,
     check_attention,
@@ -41,6 +42,7 @@ from tests.a4_bahdanau.cases import (
     draw_source,
     draw_target,
 )
+from tests.a4_bahdanau.lab_cases import share_of_longer_french, share_of_padding
 from tests.a4_bahdanau.search_cases import (
     check_beam_stories,
     check_greedy,
@@ -84,7 +86,7 @@ def test_masked_softmax_without_a_mask_is_softmax(student, rng, oracle):
     check_softmax(student, oracle, scores, torch.ones(3, 4, dtype=torch.bool), "all True")
 
 
-@weight(2)
+@weight(1)
 @number("4.1")
 def test_masked_softmax_shares_out_one_among_the_allowed_places(student, rng, oracle):
     """Masks of the scores' shape and those that broadcast; exactly 0 where the mask is False."""
@@ -159,7 +161,7 @@ def test_additive_attention_has_the_parameters_of_the_docstring(student):
     check_first_parameters(student, "AdditiveAttention", 4, 2, 1)
 
 
-@weight(2)
+@weight(1)
 @number("4.2")
 def test_additive_attention_weighs_all_keys_without_a_mask(student, rng, oracle):
     """context and weights for queries and keys of different sizes, and for a single key."""
@@ -225,7 +227,7 @@ def test_encoder_has_the_parameters_of_the_docstring(student):
     check_first_parameters(student, "Encoder", 4, 1, 2)
 
 
-@weight(2)
+@weight(1)
 @number("4.3")
 def test_encoder_reads_a_sentence_in_both_directions(student, rng, oracle):
     """states and final are those of an nn.GRU for each direction, also for a single id."""
@@ -292,7 +294,7 @@ def test_fixed_context_decoder_starts_from_the_context(student, rng, oracle):
         check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences", "start")
 
 
-@weight(2)
+@weight(1)
 @number("4.4")
 def test_fixed_context_decoder_takes_one_step(student, rng, oracle):
     """Logits and the new state, from any state, with gradients; special ids are like others."""
@@ -369,7 +371,7 @@ def test_attention_decoder_starts_from_the_final_state(student, rng, oracle):
         check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences", "start")
 
 
-@weight(2)
+@weight(1)
 @number("4.5")
 def test_attention_decoder_looks_from_the_state_before_the_step(student, rng, oracle):
     """Logits, the new state and the weights of one step, with a mask and without."""
@@ -450,7 +452,7 @@ def test_attention_decoder_keeps_float32_and_leaves_inputs_alone(student, rng, o
 # Exercise 4.6
 
 
-@weight(2)
+@weight(1)
 @number("4.6")
 def test_loss_is_the_mean_over_all_ids_that_are_to_be_predicted(student, rng, oracle):
     """END counts, BEGIN and padding don't; more padding changes nothing; with both decoders."""
@@ -543,7 +545,7 @@ def test_beam_decode_of_width_1_is_greedy(student, rng, oracle):
     check_beam_stories(student, drawn, stories, expected, (1, 1.0, 8))
 
 
-@weight(2)
+@weight(1)
 @number("4.6")
 def test_beam_decode_finds_the_best_of_all_if_nothing_is_dropped(student, rng, oracle):
     """A width above the number of all rows of ids: the best of these, whatever alpha is."""
@@ -635,7 +637,7 @@ def test_decoding_refuses_what_makes_no_sense(student, rng):
 # Exercise 4.7
 
 
-@weight(2)
+@weight(1)
 @number("4.7")
 def test_train_takes_the_steps_of_adam_with_clipped_gradients(student, rng, oracle):
     """Loss, norm and learning rate of each step, and the weights at the end, with all pairs."""
@@ -738,3 +740,49 @@ def test_alignment_shows_the_weights_of_every_step(student, rng, oracle):
 def test_a_model_translates_90_percent_of_held_out_numbers_after_one_epoch(student, rng):
     """8,000 pairs and the usual sizes and settings; 1,000 other numbers decide."""
     check_number_words(student, rng)
+
+
+# The lab
+
+
+@weight(2)
+@number("4.8")
+def test_q1_the_pairs_with_a_longer_french_side_are_counted(lab):
+    """Lab, question 1: a part of the 8,000 training pairs."""
+    check_number(lab, "q1_share", share_of_longer_french(), tolerance=0.002)
+
+
+@weight(1)
+@number("4.8")
+def test_q2_counting_can_not_tell_two_equal_words_apart(lab):
+    """Lab, question 2: equal words have equal chances, and so equal weights."""
+    check_number(lab, "q2_ratio", 1)
+
+
+@weight(1)
+@number("4.8")
+def test_q4_the_noise_in_one_vector_is_right(lab):
+    """Lab, question 4: the root of 16 variances of 1/64."""
+    check_number(lab, "q4_noise", math.sqrt(16 * (1 / 64)), tolerance=0.03)
+
+
+@weight(2)
+@number("4.9")
+def test_q8_the_padding_of_a_batch_is_counted(lab):
+    """Lab, question 8: the part of the rectangle that no word fills."""
+    check_number(lab, "q8_padding", share_of_padding(), tolerance=0.002)
+
+
+@weight(1)
+@number("4.9")
+def test_q9_padding_takes_weight_where_no_mask_keeps_it_out(lab):
+    """Lab, question 9: nine of twelve terms of the softmax are exp(0)."""
+    weights = torch.softmax(torch.tensor([2.0, 1.0] + [0.0] * 10).double(), dim=0)
+    check_number(lab, "q9_lost", weights[3:].sum().item(), tolerance=0.001)
+
+
+@weight(1)
+@number("4.9")
+def test_q10_the_greedy_sentence_has_the_right_probability(lab):
+    """Lab, question 10: the likeliest word at each of three steps."""
+    check_number(lab, "q10_greedy", 0.5 * 0.4 * 0.5)

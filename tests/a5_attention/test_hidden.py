@@ -8,12 +8,19 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, check
+from common.labs.checks import array_answer, check_number
 from tests.a5_attention.cases import (
     Case,
     as_view,
     check_attention_refuses,
     draw_case,
     draw_mask,
+)
+from tests.a5_attention.lab_cases import (
+    check_evenly,
+    check_same_numbers,
+    check_time,
+    check_two_further,
 )
 from tests.a5_attention.module_cases import (
     check_first_parameters,
@@ -138,7 +145,7 @@ def test_attention_loops_is_right_for_other_sizes(student, rng, oracle):
     check_refused("arrays of three axes", loops, *draw_case(rng, (3,), 2, 4, 3, 5).inputs)
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_forward_is_right_for_other_sizes(student, rng, oracle):
     """out and weights without a mask, with up to three axes in front, also for large scores."""
@@ -153,7 +160,7 @@ def test_attention_forward_is_right_for_other_sizes(student, rng, oracle):
     check_forward(student, oracle, Case(900 * case.q, case.k, case.v), "large scores")
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_forward_is_right_for_other_masks(student, rng, oracle):
     """Masks that broadcast, queries that may look at nothing, and keys that nobody sees."""
@@ -173,7 +180,7 @@ def test_attention_forward_is_right_for_other_masks(student, rng, oracle):
     check_forward(student, oracle, case, "queries that may look at nothing")
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
     """dq, dk and dv without a mask, with up to three axes in front."""
@@ -186,7 +193,7 @@ def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
         check_backward(student, oracle, rng, draw_case(rng, front, *sizes), "other sizes")
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_backward_is_right_for_other_masks(student, rng, oracle):
     """dq, dk and dv with masks that broadcast, blind queries, and keys that nobody sees."""
@@ -358,7 +365,7 @@ def test_heads_are_split_and_merged_right_for_other_sizes(student, rng):
     check_refused("an x of three axes", code.merge_heads, merged)
 
 
-@weight(2)
+@weight(1)
 @number("5.5")
 def test_multi_head_attention_is_pytorchs_for_other_sizes(student, rng, oracle):
     """Self- and cross-attention with other numbers of heads, with and without biases."""
@@ -376,7 +383,7 @@ def test_multi_head_attention_is_pytorchs_for_other_sizes(student, rng, oracle):
     check_first_parameters(student, 44, 4, False)
 
 
-@weight(2)
+@weight(1)
 @number("5.5")
 def test_multi_head_attention_has_pytorchs_gradients_for_other_sizes(student, rng, oracle):
     """The gradients of the three inputs and of all parameters, with and without biases."""
@@ -498,7 +505,7 @@ def test_permutation_gap_is_right_for_other_sequences(student, rng, oracle):
     )
 
 
-@weight(2)
+@weight(1)
 @number("5.7")
 def test_influence_is_right_for_other_sequences(student, rng, oracle):
     """The norms of the Jacobians are PyTorch's, with and without masks, in float32 too."""
@@ -558,3 +565,51 @@ def test_soft_lookup_becomes_hard_for_other_keys(student, rng):
     keys[3] -= doubles([0, 0, 1e-9])
     check_hard_lookup(student, query, keys[order], values, [places[0]], (0.0, 1e-12))
     check_hard_lookup(student, query, -keys[order] * 50, values, [places[4]], (0, 1e-6))
+
+
+# The lab
+
+
+@weight(1)
+@number("5.8")
+def test_q1_the_query_asks_for_the_very_time(lab):
+    """Lab, question 1: the score is largest at 14.3, and falls off on both sides."""
+    check_time(array_answer(lab, "q1_query", (2,)), 14.3)
+
+
+@weight(1)
+@number("5.8")
+def test_q3_only_the_ends_of_a_line_can_be_found(lab):
+    """Lab, question 3: a score that is linear in the hour is largest at an end."""
+    check_same_numbers(lab, "q3_hours", {0, 23})
+
+
+@weight(1)
+@number("5.8")
+def test_q5_the_score_of_a_query_with_itself_is_right(lab):
+    """Lab, question 5: 256 squares with the mean 1, divided by the root of 256."""
+    check_number(lab, "q5_score", math.sqrt(256), tolerance=0.5)
+
+
+@weight(1)
+@number("5.9")
+def test_q7_the_last_two_positions_look_at_all_alike(lab):
+    """Lab, question 7: equal scores where there is no position i + 2."""
+    scores = array_answer(lab, "q7_scores", (6, 6))
+    check_two_further(scores, range(4))
+    check_evenly(scores, (4, 5))
+
+
+@weight(1)
+@number("5.9")
+def test_q9_the_heads_that_do_not_care_for_the_order_are_found(lab):
+    """Lab, question 9: those whose queries and keys hold no position."""
+    check_same_numbers(lab, "q9_heads", {0, 2})
+
+
+@weight(2)
+@number("5.9")
+def test_q10_the_means_of_pairs_are_counted(lab):
+    """Lab, question 10: a mean doesn't tell which of the two words stood first."""
+    means = {tuple(np.eye(12)[a] + np.eye(12)[b]) for a in range(12) for b in range(12)}
+    check_number(lab, "q10_outputs", len(means))

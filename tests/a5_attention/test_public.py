@@ -8,6 +8,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused, check_unchanged, sliced, transposed
 from common.comparison import assert_close, check, unpack
+from common.labs.checks import array_answer, check_number
 from tests.a5_attention.cases import (
     CAT_EATS_FISH,
     CAT_EATS_FISH_OUT,
@@ -24,6 +25,7 @@ from tests.a5_attention.cases import (
     draw_case,
     draw_mask,
 )
+from tests.a5_attention.lab_cases import check_nearest_hour, check_two_further
 from tests.a5_attention.module_cases import (
     check_first_parameters,
     check_heads,
@@ -116,7 +118,7 @@ def test_softmax_gives_nothing_to_entries_of_minus_infinity(student, rng, oracle
     check_softmax_of_nothing(student, oracle, x.T.astype(np.float32), 0, np.s_[:, 1])
 
 
-@weight(2)
+@weight(1)
 @number("5.1")
 def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, oracle):
     """dx is PyTorch's under a random dout, along any axis; zeros where out is all zeros."""
@@ -158,7 +160,7 @@ def test_attention_loops_works_out_cat_eats_fish(student):
     compare_outputs(unpack(result, 2, "attention_loops"), expected, "cat eats fish", WORKED)
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_loops_looks_from_every_query_at_every_key(student, rng, oracle):
     """out and weights are PyTorch's for one sequence: any sizes, large scores, float32, views."""
@@ -188,7 +190,7 @@ def test_attention_forward_works_out_the_six_words(student):
         compare_outputs(results, expected, situation, WORKED)
 
 
-@weight(2)
+@weight(1)
 @number("5.2")
 def test_attention_forward_takes_many_sequences_at_once(student, rng, oracle):
     """out and weights are PyTorch's with up to three axes in front, also for large scores."""
@@ -391,7 +393,7 @@ def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(stud
 # Exercise 5.4
 
 
-@weight(2)
+@weight(1)
 @number("5.4")
 def test_causal_mask_lets_a_position_look_at_itself_and_back(student, oracle):
     """mask[i, j] is True where j <= i, of bool; a sequence without positions is refused."""
@@ -404,7 +406,7 @@ def test_causal_mask_lets_a_position_look_at_itself_and_back(student, oracle):
         check_refused("a sequence of no positions", student.attention.causal_mask, n)
 
 
-@weight(2)
+@weight(1)
 @number("5.4")
 def test_padding_mask_hides_what_lies_beyond_the_length(student):
     """(batch, 1, n) of bool, True below the length; lengths of 0 and of n; bad ones are refused."""
@@ -427,7 +429,7 @@ def test_padding_mask_hides_what_lies_beyond_the_length(student):
         check_refused(situation, function, *args)
 
 
-@weight(2)
+@weight(1)
 @number("5.4")
 def test_combine_masks_allows_what_all_masks_allow(student, rng):
     """True where each is True, with broadcasting; None is skipped, and nothing but None is None."""
@@ -492,7 +494,7 @@ def test_multi_head_attention_has_the_parameters_of_the_docstring(student):
         check_refused("heads that can't share the features out", new, *sizes)
 
 
-@weight(2)
+@weight(1)
 @number("5.5")
 def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
     """Self-attention: out and each head's weights are those of nn.MultiheadAttention."""
@@ -584,7 +586,7 @@ def test_multi_head_attention_is_about_as_fast_as_pytorchs(student, rng, oracle)
 # Exercise 5.6
 
 
-@weight(2)
+@weight(1)
 @number("5.6")
 def test_score_variance_grows_with_d_k_unless_scores_are_scaled(student, rng):
     """About d_k without the scale and about 1 with it; the docstring tells how far off it may be.
@@ -762,3 +764,42 @@ def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(studen
         ("no keys", (query, keys[:0], values[:0], 1.0)),
     ):
         check_refused(situation, lookup, *args)
+
+
+# The lab
+
+
+@weight(1)
+@number("5.8")
+def test_q1_the_query_finds_the_nearest_hour(lab):
+    """Lab, question 1: the hour 14 has the largest score."""
+    check_nearest_hour(array_answer(lab, "q1_query", (2,)), 14)
+
+
+@weight(2)
+@number("5.8")
+def test_q2_the_temperature_halves_the_weight_of_the_neighbours(lab):
+    """Lab, question 2: exp(-1 / (2 T)) is 1/2."""
+    check_number(lab, "q2_temperature", 0.5 / math.log(2), tolerance=0.01)
+
+
+@weight(2)
+@number("5.8")
+def test_q4_the_variance_of_scores_of_uniform_numbers_is_right(lab):
+    """Lab, question 4: 64 products, each with the variance of a uniform number squared."""
+    check_number(lab, "q4_variance", 64 * ((1 - -1) ** 2 / 12) ** 2, tolerance=0.4)
+
+
+@weight(1)
+@number("5.9")
+def test_q7_the_first_four_positions_look_two_further(lab):
+    """Lab, question 7: position i looks at position i + 2."""
+    check_two_further(array_answer(lab, "q7_scores", (6, 6)), range(4))
+
+
+@weight(2)
+@number("5.9")
+def test_q8_an_even_head_under_a_causal_mask_looks_much_at_the_first_word(lab):
+    """Lab, question 8: the first column of equal weights over 1, 2, ..., 6 keys."""
+    column = (np.tri(6) / np.tri(6).sum(axis=1, keepdims=True))[:, 0]
+    check_number(lab, "q8_total", column.sum(), tolerance=0.01)

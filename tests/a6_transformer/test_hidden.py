@@ -7,6 +7,7 @@ from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.checks import check_refused, check_unchanged, transposed
 from common.comparison import check
+from common.labs.checks import check_choice, check_number, check_sizes
 from tests.a6_transformer.block_cases import (
     check_alike,
     check_evaluation,
@@ -94,7 +95,7 @@ from tests.a6_transformer.training_cases import (
 # Exercise 6.1
 
 
-@weight(2)
+@weight(1)
 @number("6.1")
 def test_sinusoidal_encoding_is_right_for_other_sizes(student, rng, oracle):
     """Sines and cosines of other lengths and sizes, far places too, in float64."""
@@ -188,7 +189,7 @@ def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rn
 # Exercise 6.3
 
 
-@weight(2)
+@weight(1)
 @number("6.3")
 def test_encoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
@@ -232,7 +233,7 @@ def test_encoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
 # Exercise 6.4
 
 
-@weight(2)
+@weight(1)
 @number("6.4")
 def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
@@ -310,7 +311,7 @@ def test_transformer_has_the_right_parameters_for_other_settings(student, rng, o
     check_gradients(student, oracle, rng, model, ids, "shared")
 
 
-@weight(2)
+@weight(1)
 @number("6.5")
 def test_transformer_is_right_for_other_settings(student, rng, oracle):
     """Logits and all gradients of other sizes; encode and decode with masks and without."""
@@ -359,7 +360,7 @@ def test_transformer_drops_keeps_types_and_refuses_with_other_sizes(student, rng
 # Exercise 6.6
 
 
-@weight(2)
+@weight(1)
 @number("6.6")
 def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
     """Loss and gradient with padding, large logits, float32 and views, for other smoothings."""
@@ -452,7 +453,7 @@ def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
     check_learned_places_end(student, student.greedy_decode, "greedy_decode")
 
 
-@weight(2)
+@weight(1)
 @number("6.7")
 def test_beam_decode_is_right_for_other_models(student, rng, oracle):
     """The best of all if it is wide, greedy_decode if it is narrow, and what lies between."""
@@ -526,7 +527,7 @@ def test_attention_maps_are_right_for_other_models(student, rng, oracle):
 # Exercise 6.8
 
 
-@weight(2)
+@weight(1)
 @number("6.8")
 def test_complexity_is_right_for_other_sizes(student, rng):
     """Counts for other sizes, around powers of the kernel's size, and for very large ones."""
@@ -572,3 +573,61 @@ def test_measure_is_right_for_other_sizes(student):
         ("dilated", (1, 3, 2), (18, 1, 1)),
     ):
         check_measure(student, kind, sizes, expected)
+
+
+# Exercises 6.9 and 6.10: the lab
+
+
+@weight(1)
+@number("6.9")
+def test_q1_the_slowest_pair_needs_the_right_number_of_places_for_a_turn(lab):
+    """Lab, question 1: its frequency is that of the last of 32 pairs, within 1 %."""
+    turn = 2 * math.pi * 10000 ** (62 / 64)
+    check_number(lab, "q1_slow", turn, tolerance=turn / 100)
+
+
+@weight(1)
+@number("6.9")
+def test_q2_two_places_have_the_dot_product_of_their_distance(lab):
+    """Lab, question 2: the sum of the cosines of three turns of each pair."""
+    product = sum(math.cos(3 * 10000 ** (-2 * pair / 64)) for pair in range(32))
+    check_number(lab, "q2_apart", product, tolerance=0.01)
+
+
+@weight(1)
+@number("6.9")
+def test_q3_the_distance_at_which_the_dot_product_first_rises_is_found(lab):
+    """Lab, question 3: dot products don't fall with every step."""
+    turns = [10000 ** (-2 * pair / 64) for pair in range(32)]
+    products = [sum(math.cos(distance * turn) for turn in turns) for distance in range(60)]
+    rises = [place for place in range(1, 60) if products[place] > products[place - 1]]
+    check_number(lab, "q3_rise", rises[0])
+
+
+@weight(1)
+@number("6.9")
+def test_q5_the_growth_of_vectors_with_pre_norm_is_seen(lab):
+    """Lab, question 5: every layer adds about the same mean square."""
+    check_choice(lab, "q5_growth", "b", ("a", "b", "c", "d"))
+
+
+@weight(1)
+@number("6.9")
+def test_q6_what_comes_along_the_shortcut_with_post_norm_is_right(lab):
+    """Lab, question 6: 48 norms, each of which divides by the root of 1.5; within 2 %."""
+    left = math.sqrt(1.5) ** -48
+    check_number(lab, "q6_left", left, tolerance=left / 50)
+
+
+@weight(1)
+@number("6.10")
+def test_q9_two_causal_layers_change_at_the_right_number_of_places(lab):
+    """Lab, question 9: the second layer sees what the first made of each place."""
+    check_number(lab, "q9_two", 5)
+
+
+@weight(1)
+@number("6.10")
+def test_q10_the_rows_across_look_at_the_mirrored_places(lab):
+    """Lab, question 10: the row that writes digit p of the answer looks at source place 5 - p."""
+    check_sizes(lab, "q10_places", [5 - row for row in range(6)])

@@ -7,6 +7,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused, check_unchanged, transposed
 from common.comparison import assert_close, check
+from common.labs.checks import check_number
 from tests.a6_transformer.block_cases import (
     check_alike,
     check_evaluation,
@@ -117,7 +118,7 @@ def test_sinusoidal_encoding_has_a_sine_and_a_cosine_for_each_frequency(student,
         )
 
 
-@weight(2)
+@weight(1)
 @number("6.1")
 def test_shift_matrix_moves_every_place_by_k(student, oracle):
     """One matrix for all places, from the left; backwards too, and 0 moves nothing."""
@@ -143,7 +144,7 @@ def test_learned_positions_are_the_first_rows_of_a_weight_that_learns(student, r
 # Exercise 6.2
 
 
-@weight(2)
+@weight(1)
 @number("6.2")
 def test_layer_norm_brings_every_vector_to_mean_0_and_variance_1(student, rng, oracle):
     """out is that of F.layer_norm, over the last axis of any number of axes, also for small x."""
@@ -224,7 +225,7 @@ def test_from_linear_gives_the_same_as_convolutions_with_weights_of_its_own(stud
 # Exercise 6.3
 
 
-@weight(2)
+@weight(1)
 @number("6.3")
 def test_encoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, oracle):
     """Names, outputs and all gradients are those of nn.TransformerEncoderLayer; "pre" is usual."""
@@ -299,7 +300,7 @@ def test_encoder_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
 # Exercise 6.4
 
 
-@weight(2)
+@weight(1)
 @number("6.4")
 def test_decoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, oracle):
     """Names, outputs and all gradients, memory's too, are those of nn.TransformerDecoderLayer."""
@@ -417,7 +418,7 @@ def test_transformer_shares_one_matrix_if_told_to(student, rng, oracle):
     check_gradients(student, oracle, rng, model, (source, target), "shared")
 
 
-@weight(2)
+@weight(1)
 @number("6.5")
 def test_transformer_is_pytorchs_with_copied_weights(student, rng, oracle):
     """Logits and all gradients are those of PyTorch's layers: both norms, both kinds of places."""
@@ -530,7 +531,7 @@ def test_label_smoothing_loss_takes_large_logits_and_float32(student, rng, oracl
     check_loss_refuses(student, logits, targets)
 
 
-@weight(2)
+@weight(1)
 @number("6.6")
 def test_noam_rate_goes_up_for_warmup_steps_and_then_down(student):
     """With d_model 64 and warmup 100: 1/80 at its peak, half of it at steps 50 and 400."""
@@ -552,7 +553,7 @@ def test_noam_rate_goes_up_for_warmup_steps_and_then_down(student):
 # Exercise 6.7
 
 
-@weight(2)
+@weight(1)
 @number("6.7")
 def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle):
     """Losses, learning rates and weights, step by step: teacher forcing, clipping, and Adam."""
@@ -706,7 +707,7 @@ def test_attention_maps_are_the_weights_of_all_layers_and_heads(student, rng, or
 # Exercise 6.8
 
 
-@weight(2)
+@weight(1)
 @number("6.8")
 def test_complexity_counts_products_steps_and_the_longest_path(student):
     """n vectors of d features: counts that can be checked with pen and paper."""
@@ -787,3 +788,56 @@ def test_measure_finds_what_the_formulas_say(student):
     ):
         check_measure(student, kind, sizes, expected)
     check_costs_refuse(student, student.measure)
+
+
+# Exercises 6.9 and 6.10: the lab
+
+
+@weight(1)
+@number("6.9")
+def test_q1_the_fastest_pair_needs_the_right_number_of_places_for_a_turn(lab):
+    """Lab, question 1: it turns by 1 from a place to the next, and a turn is 2 pi."""
+    check_number(lab, "q1_fast", 2 * math.pi, tolerance=0.07)
+
+
+@weight(1)
+@number("6.9")
+def test_q2_a_place_has_the_right_dot_product_with_itself(lab):
+    """Lab, question 2: sin^2 + cos^2 for each of the pairs."""
+    check_number(lab, "q2_same", 64 / 2, tolerance=0.01)
+
+
+@weight(1)
+@number("6.9")
+def test_q4_the_place_that_the_fastest_pair_takes_for_place_0_is_found(lab):
+    """Lab, question 4: the whole number up to 50 that is nearest to a multiple of 2 pi."""
+    nearest = min(range(1, 51), key=lambda place: abs(math.remainder(place, 2 * math.pi)))
+    check_number(lab, "q4_back", nearest)
+
+
+@weight(1)
+@number("6.9")
+def test_q6_a_late_layer_of_a_pre_norm_stack_changes_its_input_by_the_right_part(lab):
+    """Lab, question 6: what layer 100 adds, compared with what is there, as roots."""
+    check_number(lab, "q6_change", math.sqrt(1.2 / (1 + 99 * 1.2)), tolerance=0.002)
+
+
+@weight(2)
+@number("6.10")
+def test_q8_an_encoder_without_places_gives_the_right_number_of_different_vectors(lab):
+    """Lab, question 8: one for each digit that occurs in 3, 1, 4, 1, 5, 9, 2, 6, 5."""
+    check_number(lab, "q8_different", len(set("314159265")))
+
+
+@weight(1)
+@number("6.10")
+def test_q9_one_causal_layer_changes_at_the_right_number_of_places(lab):
+    """Lab, question 9: the two swapped places; to the others their keys are a set."""
+    check_number(lab, "q9_one", 2)
+
+
+@weight(1)
+@number("6.10")
+def test_q10_the_decoders_own_map_has_the_right_number_of_zeros(lab):
+    """Lab, question 10: all weights above the diagonal of a 7 x 7 map."""
+    check_number(lab, "q10_zeros", 7 * 6 // 2)

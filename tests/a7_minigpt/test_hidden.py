@@ -4,6 +4,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.checks import check_refused
+from common.labs.checks import check_number
 from tests.a7_minigpt.artifact_cases import check_trained
 from tests.a7_minigpt.block_cases import (
     check_attend,
@@ -147,7 +148,7 @@ def test_other_vocabularies_are_saved_and_loaded(student, rng):
 # Exercise 7.2
 
 
-@weight(2)
+@weight(1)
 @number("7.2")
 def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
     """Other lengths and sizes, one window, and texts without any; from the generator alone."""
@@ -171,7 +172,7 @@ def test_windows_of_other_texts_come_equally_often(student, rng):
 # Exercise 7.3
 
 
-@weight(2)
+@weight(1)
 @number("7.3")
 def test_attention_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; large numbers; other vectors are refused."""
@@ -254,7 +255,7 @@ def test_gpts_of_other_sizes_have_the_right_parameters(student, rng):
     check_first_loss(student, rng, 120)
 
 
-@weight(2)
+@weight(1)
 @number("7.4")
 def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
     """Logits and gradients of other models, and the gradients of their losses."""
@@ -552,8 +553,44 @@ def test_the_trained_model_knows_which_characters_follow_in_other_windows(
     check_trained(oracle, artifact, rng, "first", leaderboard)
 
 
-@weight(2)
+@weight(1)
 @number("7.10")
 def test_the_trained_model_knows_words_in_other_windows(artifact, rng, oracle):
     """Its loss on other windows of the plays for validation is below the second band."""
     check_trained(oracle, artifact, rng, "second")
+
+
+# Exercises 7.11 and 7.12: the lab
+
+
+@weight(1)
+@number("7.11")
+def test_q4_a_temperature_before_top_p_keeps_the_right_number_of_tokens(lab):
+    """Lab, question 4: at temperature 1.5, the likeliest that reach 0.88 together."""
+    chances = [chance ** (1 / 1.5) for chance in (0.60, 0.15, 0.09, 0.06, 0.04, 0.03, 0.02, 0.01)]
+    sums = [sum(chances[: kept + 1]) / sum(chances) for kept in range(len(chances))]
+    check_number(lab, "q4_hot", 1 + sum(total < 0.88 for total in sums))
+
+
+@weight(1)
+@number("7.12")
+def test_q7_the_context_at_which_attention_costs_as_much_as_the_dense_layers_is_right(lab):
+    """Lab, question 7: 2 * 12 * width^2 FLOPs are as many as 2 * 2 * context * width."""
+    check_number(lab, "q7_context", 6 * 128)
+
+
+@weight(1)
+@number("7.12")
+def test_q8_the_number_of_weights_for_a_budget_is_right(lab):
+    """Lab, question 8: where the two falling parts of the loss balance; within 10 %."""
+    # With D = C / (6 N), the derivative of the loss by N is 0 there.
+    balance = (0.34 * 406.4 / (0.28 * 410.7)) ** (1 / (0.34 + 0.28))
+    best = balance * (1e21 / 6) ** (0.28 / (0.34 + 0.28))
+    check_number(lab, "q8_best", best, tolerance=best / 10)
+
+
+@weight(1)
+@number("7.12")
+def test_q10_attention_grows_with_the_square_of_the_length(lab):
+    """Lab, question 10: three times the length."""
+    check_number(lab, "q10_times", (3000 / 1000) ** 2)

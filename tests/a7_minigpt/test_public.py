@@ -1,10 +1,14 @@
 """The public tests of assignment 7: a mini-GPT, from characters to a trained model."""
 
+import math
+import statistics
+
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.checks import check_refused
 from common.comparison import assert_close, assert_equal
+from common.labs.checks import check_number, check_sizes
 from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
 from tests.a7_minigpt.block_cases import (
     check_attend,
@@ -179,7 +183,7 @@ def test_save_writes_json_that_load_reads(student):
 # Exercise 7.2
 
 
-@weight(2)
+@weight(1)
 @number("7.2")
 def test_get_batch_gives_windows_of_the_text_and_what_comes_next(student, rng):
     """Rows of int64 that are windows of the text; y is x, one place further."""
@@ -218,7 +222,7 @@ def test_get_batch_on_a_gpu_gives_what_it_gives_on_a_cpu(student, rng):
 # Exercise 7.3
 
 
-@weight(2)
+@weight(1)
 @number("7.3")
 def test_attention_is_pytorchs_with_copied_weights(student, rng, oracle):
     """Names, outputs and all gradients are nn.MultiheadAttention's with a causal mask."""
@@ -239,7 +243,7 @@ def test_project_gives_queries_keys_and_values_by_head(student, rng):
     check_project(student, rng, 2, 3, torch.float32, width=6, heads=3)
 
 
-@weight(2)
+@weight(1)
 @number("7.3")
 def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
     """As many queries as keys, fewer, and a single one; outputs and gradients, views, float32."""
@@ -309,7 +313,7 @@ def test_gpt_has_the_parameters_that_the_docstring_names(student):
     assert_equal(student.model.GPT(config).num_parameters(), 810_496, what="num_parameters()")
 
 
-@weight(2)
+@weight(1)
 @number("7.4")
 def test_gpt_is_pytorchs_with_copied_weights(student, rng, oracle):
     """Logits and all gradients are those of PyTorch's layers; fewer tokens than the context too."""
@@ -383,7 +387,7 @@ def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student,
 # Exercise 7.5
 
 
-@weight(2)
+@weight(1)
 @number("7.5")
 def test_learning_rate_goes_up_in_a_line_and_down_along_a_cosine(student, oracle):
     """With peak 1, warmup 4 and total 12: 0.25 at step 1, 1 at 4, 0.5 at 8, and 0 from 12 on."""
@@ -426,7 +430,7 @@ def test_train_step_follows_the_gradient_that_is_clipped_if_it_is_too_long(stude
     check_usual_clip(student, oracle, rng, model, draw_batches(rng, model, 1, 2, 2))
 
 
-@weight(2)
+@weight(1)
 @number("7.5")
 def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, rng, oracle):
     """The update and the loss are those of one large batch, clipped together; views too."""
@@ -531,7 +535,7 @@ def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle
 # Exercise 7.7
 
 
-@weight(2)
+@weight(1)
 @number("7.7")
 def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
     """Temperature first, then the likeliest, then as many as reach top_p; scaled to a sum of 1."""
@@ -732,3 +736,62 @@ def test_the_trained_model_knows_which_characters_follow(artifact, rng, oracle):
 def test_the_trained_model_knows_words(artifact, rng, oracle):
     """Its loss on plays that are kept for validation is below the second band."""
     check_trained(oracle, artifact, rng, "second")
+
+
+# Exercises 7.11 and 7.12: the lab
+
+
+@weight(1)
+@number("7.11")
+def test_q1_the_temperature_that_halves_a_ratio_of_4_is_right(lab):
+    """Lab, question 1: 4 to the power of 1 / temperature is 2."""
+    check_number(lab, "q1_temperature", math.log(4) / math.log(2), tolerance=0.01)
+
+
+@weight(1)
+@number("7.11")
+def test_q2_the_number_of_choices_is_right(lab):
+    """Lab, question 2: e to the power of the entropy."""
+    chances = (0.60, 0.15, 0.09, 0.06, 0.04, 0.03, 0.02, 0.01)
+    entropy = -sum(chance * math.log(chance) for chance in chances)
+    check_number(lab, "q2_choices", math.exp(entropy), tolerance=0.015)
+
+
+@weight(1)
+@number("7.11")
+def test_q3_top_p_keeps_the_right_numbers_of_tokens(lab):
+    """Lab, question 3: 0.60 + 0.15 + 0.09 + 0.06 reach 0.88, and so do eighteen times 0.05."""
+    check_sizes(lab, "q3_kept", (4, 18))
+
+
+@weight(1)
+@number("7.12")
+def test_q6_the_slope_of_the_losses_is_right(lab):
+    """Lab, question 6: least squares on ln loss against ln tokens."""
+    x = [math.log(tokens) for tokens in (102_400, 409_600, 819_200, 1_228_800)]
+    y = [math.log(loss) for loss in (2.706, 2.343, 2.106, 1.970)]
+    check_number(lab, "q6_slope", statistics.linear_regression(x, y).slope, tolerance=0.005)
+
+
+@weight(1)
+@number("7.12")
+def test_q8_halving_what_hangs_on_the_weights_takes_the_right_factor(lab):
+    """Lab, question 8: to the power of 0.34 it is 2; within 1 %."""
+    factor = 2 ** (1 / 0.34)
+    check_number(lab, "q8_times", factor, tolerance=factor / 100)
+
+
+@weight(1)
+@number("7.12")
+def test_q9_the_mean_and_the_median_of_the_times_are_right(lab):
+    """Lab, question 9: the mean of all eight times, the median without the first."""
+    times = [9.1, 2.0, 2.1, 2.0, 2.2, 2.1, 30.5, 2.0]
+    check_number(lab, "q9_mean", statistics.mean(times), tolerance=0.01)
+    check_number(lab, "q9_median", statistics.median(times[1:]), tolerance=0.001)
+
+
+@weight(1)
+@number("7.12")
+def test_q10_the_scores_take_the_right_number_of_bytes(lab):
+    """Lab, question 10: 4 heads, 4096 times 4096 scores, 4 bytes each."""
+    check_number(lab, "q10_bytes", 4 * 4096**2 * 4)

@@ -13,7 +13,8 @@ from autograder.grading import judge
 from autograder.grading.intake import Submission
 from autograder.grading.results import Result
 from autograder.grading.sandbox import Sandbox
-from common.assignment import ROOT, Assignment, Limits, load_assignment
+from autograder.labs.master import read_master, solved_notebook
+from common.assignment import LAB_FILE, ROOT, Assignment, Limits, load_assignment
 from common.direct import DirectFace
 from common.semester import Semester
 
@@ -36,6 +37,12 @@ def submission(source: str | bytes) -> Submission:
     """A submission of one file with that content."""
     content = dedent(source).encode() if isinstance(source, str) else source
     return Submission({FILE: content})
+
+
+def with_lab(source: str | bytes) -> Submission:
+    """A submission of that code, and of the solved lab."""
+    files = submission(source).files
+    return Submission(files | {LAB_FILE: solved_notebook(read_master(load_assignment("a1")))})
 
 
 def write_package(folder: Path, source: str | bytes) -> dict[str, Path]:

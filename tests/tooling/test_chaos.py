@@ -14,7 +14,7 @@ from autograder.proving.chaos.checks import UNFINISHED, complaints, read_whole
 from autograder.proving.chaos.faults import FAULTS, JumpingClock
 from common.assignment import ROOT
 from common.errors import GraderFault
-from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission
+from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 from tests.tooling.scratch import python
 
 FAULTS_HERE = 25
@@ -23,7 +23,7 @@ NAMES = (
     "test_conv_parameters_counts_weights_and_biases",
     "test_linear_parameters_counts_weights_and_biases",
 )
-CODE = submission(REFERENCE.read_bytes())
+CODE = with_lab(REFERENCE.read_bytes())
 
 
 def test_faults_leave_whole_and_honest_results():

@@ -93,7 +93,7 @@ def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_tra
     trained = sum(test.points for test in tests if test.reads_artifacts)
     whole = sum(test.points for test in tests if not test.needs_gpu)
     assert scores == {(points, points) for points in (whole, whole - trained)}
-    assert any("trained weights" in one.work.made_of for one in handed) == bool(trained)
+    assert any("artifacts" in one.work.made_of for one in handed) == bool(trained)
     every = sum(test.points for test in tests)
     (one,) = make_class(assignment, 1, 1, gpu=True)
     assert one.work.truth.bounds[0] in (every, every - trained)

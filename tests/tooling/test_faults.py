@@ -17,9 +17,9 @@ from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
 from common.hints import Hints
 from common.relations import relation
-from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission
+from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 
-CODE = submission(REFERENCE.read_bytes())
+CODE = with_lab(REFERENCE.read_bytes())
 NAMES = tuple(
     f"test_{name}"
     for name in (

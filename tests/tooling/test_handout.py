@@ -6,9 +6,10 @@ import zipfile
 
 import pytest
 
+from autograder.labs.master import read_master, solved_notebook
 from autograder.packaging.contents import handout
 from autograder.proving.mistakes import load_mistakes
-from common.assignment import ROOT, load_all, load_assignment
+from common.assignment import LAB_FILE, ROOT, load_all, load_assignment
 from common.roster import points_by_exercise, read_roster
 from tests.tooling.scratch import give_python, python, run, unzip
 
@@ -63,7 +64,9 @@ def course(tmp_path):
 @pytest.fixture
 def finished(course):
     """A handout of which all is written."""
-    shutil.copy(REFERENCE, course / "assignments" / "a1_convolution")
+    folder = course / "assignments" / "a1_convolution"
+    shutil.copy(REFERENCE, folder)
+    (folder / LAB_FILE).write_bytes(solved_notebook(read_master(A1)))
     return course
 
 
@@ -80,7 +83,8 @@ def test_everything_fails_on_the_stub_because_it_is_not_written_yet(untouched):
     assert result.returncode == 1, result.stdout
     assert f"{len(PUBLIC)} failed" in result.stdout
     assert "passed" not in result.stdout.splitlines()[-1]
-    assert len(re.findall(r"^\w+ is not written yet\.$", result.stdout, re.M)) == len(PUBLIC)
+    words = r"^\w+ is not (written|answered) yet\.$"
+    assert len(re.findall(words, result.stdout, re.M)) == len(PUBLIC)
     assert "traceback was formatted" not in result.stdout
     for test in PUBLIC:
         unit = "point" if test.points == 1 else "points"
@@ -138,9 +142,9 @@ def test_a_submission_holds_exactly_the_files_to_hand_in(finished, choice):
     (finished / "assignments" / "a1_convolution" / "notes.py").write_text("mine = 1\n")
     result = run(["make", "submission", *choice], finished)
     assert result.returncode == 0, result.stderr
-    assert "a1-submission.zip (convolution.py)" in result.stdout
+    assert "a1-submission.zip (convolution.py, lab.ipynb)" in result.stdout
     with zipfile.ZipFile(finished / "a1-submission.zip") as archive:
-        assert archive.namelist() == ["convolution.py"]
+        assert archive.namelist() == ["convolution.py", "lab.ipynb"]
         assert archive.read("convolution.py") == REFERENCE.read_bytes()
 
 
@@ -208,8 +212,8 @@ def test_a_second_handout_leaves_earlier_work_alone_and_brings_the_rest_up_to_da
     result = pytest_in(finished, "-k", "parameters", plugins=BLOCK)
     # Each assignment has its own table, whose last line counts its own points.
     assert re.findall(r"^ +(\d+) of (\d+) points shown here", result.stdout, re.M) == [
-        ("4", "4"),
-        ("0", "4"),
+        ("2", "2"),
+        ("0", "2"),
     ]
     ambiguous = submit(finished)
     assert_one_sentence(ambiguous, "Say which assignment", "a1, a2")
@@ -244,22 +248,24 @@ def test_missing_packages_are_told(course, target):
 @pytest.mark.parametrize(
     "assignment", [one for one in load_all() if one.stores_answers], ids=lambda one: one.short
 )
-def test_public_tests_on_the_reference_do_not_import_torch(assignment, tmp_path):
+def test_public_tests_of_code_on_the_reference_do_not_import_torch(assignment, tmp_path):
+    """The lab's are another matter: what stands in for code there may be written on it."""
     (tmp_path / "spy.py").write_text(
         "import sys\n\n"
         "def pytest_sessionfinish(session):\n"
         "    loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "    print('LOADED', *sorted(loaded & {'numpy', 'torch', 'scipy', 'matplotlib'}))\n"
     )
+    file = f"tests/{assignment.name}/test_public.py"
+    tests = [test for test in read_roster(ROOT / "tests" / assignment.name) if not test.hidden]
+    labs = [f"--deselect={file}::{test.name}" for test in tests if test.reads_lab]
     result = python(
-        *("-m", "pytest", "-q", "-s", "-p", "spy", "--impl=solutions"),
-        f"tests/{assignment.name}/test_public.py",
+        *("-m", "pytest", "-q", "-s", "-p", "spy", "--impl=solutions", file, *labs),
         cwd=ROOT,
         env={"PYTHONPATH": str(tmp_path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
     assert result.returncode == 0, result.stdout
-    tests = [test for test in read_roster(ROOT / "tests" / assignment.name) if not test.hidden]
-    assert f"{len(tests)} passed" in result.stdout
+    assert f"{len(tests) - len(labs)} passed" in result.stdout
     assert re.findall(r"LOADED (.*)", result.stdout) == ["numpy"]
 
 

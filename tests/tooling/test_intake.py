@@ -12,7 +12,7 @@ import pytest
 from autograder.grading import intake
 from autograder.grading.intake import MAX_FILE_BYTES, take
 from autograder.grading.judge import Settings, grade
-from common.assignment import ROOT
+from common.assignment import LAB_FILE, ROOT
 from common.errors import CourseError
 from tests.tooling.grading_fixtures import FILE, SEMESTER, assignment
 
@@ -279,6 +279,24 @@ def test_a_path_that_is_not_there_or_another_file_is_an_error_in_a_sentence(tmp_
         with pytest.raises(CourseError) as raised:
             take(path, A1)
         assert path.name in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_lab_alone_is_taken_like_a_folder_with_nothing_else(tmp_path):
+    (tmp_path / LAB_FILE).write_bytes(bytes(MAX_FILE_BYTES + 1))  # a notebook may be larger
+    alone, folder = take(tmp_path / LAB_FILE, A1), take(tmp_path, A1)
+    assert alone == folder
+    assert [*alone.files] == [LAB_FILE]
+    assert alone.notes == [f"{FILE} is missing."]
+
+
+def test_a_notebook_of_another_name_is_told_what_to_hand_in(tmp_path):
+    (tmp_path / "lab (1).ipynb").write_bytes(b"{}")
+    with pytest.raises(CourseError) as raised:
+        take(tmp_path / "lab (1).ipynb", A1)
+    assert str(raised.value) == (
+        "lab (1).ipynb is not a file of a1. "
+        "Give one of these, or a folder or a zip with them: convolution.py, lab.ipynb."
+    )
 
 
 @pytest.mark.parametrize(

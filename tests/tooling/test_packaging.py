@@ -52,6 +52,7 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     expected = {
         *(f"{here}/{name}" for name in ("README.md", "assignment.toml", *assignment.files)),
         *python_files(here) & {f"{here}/experiments.py"},
+        *([f"{here}/lab.ipynb", "common/labs/requirements.txt"] if assignment.lab else []),
         *(f"{here}/{name}" for name in assignment.given),
         *(f"{here}/images/{image.name}" for image in (ROOT / here / "images").iterdir()),
         *shared,
@@ -77,7 +78,10 @@ def test_the_handout_holds_what_is_given_and_not_handed_in():
 def shared_files(assignment):
     """What both zips hold of common/, and the data that has to be installed."""
     every = python_files("common")
-    standins = tuple(f"common/standins/{name}/" for name in assignment.prerequisites)
+    standins = (
+        *(f"common/standins/{name}/" for name in assignment.prerequisites),
+        f"common/labs/standins/{assignment.name}/",
+    )
     return [
         *(name for name in every if "/standins/" not in name or name.startswith(standins)),
         *(["common/data/requirements.txt"] if assignment.data else []),
@@ -86,7 +90,17 @@ def shared_files(assignment):
 
 def test_no_zip_holds_the_stand_in_of_its_own_assignment():
     for members in (handout(A1), autograder_zip(A1, b"")):
-        assert not [name for name in members if "standins" in name]
+        assert not [name for name in members if name.startswith("common/standins/")]
+
+
+@pytest.mark.parametrize(
+    "assignment", [one for one in load_all() if one.lab], ids=lambda one: one.name
+)
+def test_no_zip_holds_the_labs_stand_in_of_another_assignment(assignment):
+    own = f"common/labs/standins/{assignment.name}/"
+    for members in (handout(assignment), autograder_zip(assignment, b"")):
+        found = [name for name in members if name.startswith("common/labs/standins/")]
+        assert found and all(name.startswith(own) for name in found)
 
 
 @EACH

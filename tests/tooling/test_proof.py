@@ -81,18 +81,21 @@ def test_code_that_is_not_written_gets_no_hint(proved):
 def mistakes_where_they_tell(proved: Proved, folder: Path) -> dict[str, Job]:
     """Each mistake, on one test that should tell it from all others: a public one if it can be."""
     case = Case(proved.assignment, SCOPE)
+    graded = case.mistake_jobs(hidden=False) | case.mistake_jobs(hidden=True)
     jobs: dict[str, Job] = {}
     for hidden in (False, True):
         content = fresh_hints(proved.assignment, proved.evidence, hidden)
         file = folder / f"{hidden}.hints"
         file.write_bytes(hint_bytes(content))
         hints = Hints([file])
-        graded = case.mistake_jobs(hidden)
         for seen in content.sightings:
             if hints.look_up(seen.test, seen.check, seen.seen) != content.hints[seen.mistake]:
                 continue  # another mistake looks the same there
-            side = "hidden 0" if hidden else "public"
-            job = graded[f"mistake {seen.mistake}: {side}"]
+            job = next(
+                job
+                for name, job in graded.items()
+                if name.startswith(f"mistake {seen.mistake}:") and seen.test in job.only
+            )
             jobs.setdefault(seen.mistake, msgspec.structs.replace(job, only=(seen.test,)))
     return jobs
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 
 from autograder.authoring.artifacts import made_artifacts
@@ -81,7 +82,9 @@ def test_two_processes_at_once_make_them_once_and_a_third_finds_them(course, mad
     assert made() == 1
     assert sum("making the reference's artifacts" in out for out, _ in said) == 1
     again = python("-m", "autograder", "artifacts", "a1", cwd=course)
-    assert again.stdout == "dist/a1-artifacts/weights.bin: 0 KB\n"
+    weights, lab = again.stdout.splitlines()
+    assert weights == "dist/a1-artifacts/weights.bin: 0 KB"
+    assert lab.startswith("dist/a1-artifacts/lab.ipynb: ")
     assert made() == 1
     assert not (course / "dist" / "a1-artifacts.part").exists()
 
@@ -171,8 +174,11 @@ from autograder.proving.release import check, laid_out
 from common.assignment import load_assignment
 
 assignment = load_assignment("a1")
-jobs = Case(assignment, Scope(seeds=2, mutants=False)).jobs()
-taken = {name: sorted(job.files) for name, job in jobs.items()}
+case = Case(assignment, Scope(seeds=2, mutants=False))
+readers = {test.name for test in case.tests if test.reads_artifacts}
+taken = {
+    name: [sorted(job.files), not readers.isdisjoint(job.only)] for name, job in case.jobs().items()
+}
 sides = {}
 for side in ("solutions", "assignments"):
     with laid_out(assignment, side) as folder:
@@ -192,19 +198,25 @@ def test_whatever_is_graded_with_a_test_that_reads_them_has_them_but_the_stub(co
     assert result.returncode == 0, result.stderr
     jobs, sides = json.loads(result.stdout.splitlines()[-1])
     assert sides == {
-        "solutions": ["convolution.py", "weights.bin"],
-        "assignments": ["convolution.py"],
+        "solutions": ["convolution.py", "lab.ipynb", "weights.bin"],
+        "assignments": ["convolution.py", "lab.ipynb"],
     }
-    kinds = {"public": 0, "other": 0}
-    for name, files in jobs.items():
-        public = name.endswith("public") and not name.startswith("stub")
-        kinds["public" if public else "other"] += 1
-        assert files == (["convolution.py", "weights.bin"] if public else ["convolution.py"]), name
-    assert min(kinds.values()) > 20
+    whole = {True: 0, False: 0}
+    for name, (files, reads) in jobs.items():
+        if name.startswith("stub"):
+            assert files == sides["assignments"]
+        elif reads or name.startswith("mistake lab-"):
+            assert set(files) - {"weights.bin"} == set(sides["assignments"]), name
+            assert ("weights.bin" in files) == reads
+        else:
+            assert files == ["convolution.py"], name
+        whole[reads] += 1
+    assert min(whole.values()) > 20
 
 
 def test_an_assignment_without_artifacts_makes_none_and_one_without_a_maker_says_so(course):
-    assert made_artifacts(load_assignment("a1")) == {}
+    bare = msgspec.structs.replace(load_assignment("a1"), artifacts=(), lab=None)
+    assert made_artifacts(bare) == {}
     assignment = load_assignment("a1", course)
     source = course / "solutions" / "a1_convolution" / "artifacts.py"
     source.unlink()

@@ -50,6 +50,7 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
     assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", hints)
     names.remove(hints)
     assert names == [
+        "a1-artifacts",
         *("a1-autograder.zip", "a1-checked.json", "a1-handout.zip", "a1-memory.bin"),
         "a1-reach.json",
     ]

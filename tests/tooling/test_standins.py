@@ -29,8 +29,12 @@ class Outcomes:
         config.stash[FACE] = lambda assignment: self.face
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """How fast a stand-in is doesn't matter."""
-        items[:] = [item for item in items if TIMING not in decorated(item, "__tags__", ())]
+        """How fast a stand-in is doesn't matter, and it answers no questions."""
+        items[:] = [
+            item
+            for item in items
+            if TIMING not in decorated(item, "__tags__", ()) and "lab" not in item.fixturenames
+        ]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -1,0 +1,59 @@
+"""Runs the cells of a submitted lab in a child of the sandbox, each within its time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from autograder.grading.conversation import Conversation
+from autograder.grading.sandbox import Sandbox
+from common.assignment import LabLimits, Limits
+from common.errors import GraderFault
+from common.failures import ChildFailure
+from common.labs.run import RunCell
+
+
+@contextmanager
+def cells_in_a_child(sandbox: Sandbox) -> Iterator[RunCell]:
+    """What runs one cell after another, in one child."""
+    lab, limits = sandbox.assignment.lab, sandbox.assignment.limits
+    if lab is None:
+        raise GraderFault(f"{sandbox.assignment.short} has no lab")
+    with sandbox.lab_child(msgspec.structs.replace(limits, cpu_seconds=lab.total_seconds)) as child:
+        yield CellRunner(child, lab, limits).run
+
+
+class CellRunner:
+    """Asks a child to run cells."""
+
+    def __init__(self, child: Conversation, lab: LabLimits, limits: Limits) -> None:
+        self.child = child
+        self.lab = lab
+        self.limits = limits
+        self.seconds = 0.0
+
+    def run(self, number: int, source: str) -> Any:
+        """Run one cell; a ChildFailure says why it didn't come to its end."""
+        left = max(self.lab.total_seconds - self.seconds, 0.001)
+        seconds = min(self.lab.cell_seconds, left)
+        self.child.limits = msgspec.structs.replace(self.limits, test_seconds=seconds)
+        self.child.seconds = 0.0  # the limit is a cell's
+        start = time.monotonic()
+        try:
+            return self.child.ask("cell", number, source)
+        except ChildFailure as failure:
+            if not self.child.timed_out:
+                raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
+        except GraderFault:
+            raise
+        except Exception:  # whatever a child makes up
+            raise ChildFailure("What it answers can't be read.") from None
+        finally:
+            self.seconds += time.monotonic() - start
+        if seconds < self.lab.cell_seconds:
+            raise ChildFailure(
+                f"All cells together took longer than {self.lab.total_seconds:g} seconds."
+            )
+        raise ChildFailure(f"It took longer than {self.lab.cell_seconds:g} seconds.")

@@ -1,0 +1,164 @@
+"""Runs the code cells of a notebook in one namespace, as Jupyter would, and reads its answers.
+
+Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, lines
+that begin with % or !) does nothing.
+"""
+
+import builtins
+import os
+import re
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from common.failures import builtin_name
+from common.labs.questions import ANSWER, Unanswered, is_unanswered
+from common.values import MAX_DEPTH, is_container, is_plain, is_tensor
+
+DATA, UNANSWERED, OBJECT, LARGE = "data", "unanswered", "object", "large"
+MAX_ANSWERS = 100
+MAX_BYTES = 1 << 20  # of all answers together
+MESSAGE_LIMIT = 500
+QUIET_MODULES = ("otter", "ipywidgets", "IPython", "IPython.display")
+MAGIC = re.compile(r"^(\s*)[%!].*$|^(\s*)\?.*$|^(\s*).*\?\s*$", re.MULTILINE)
+
+
+class Quiet:
+    """Takes every call and every attribute, and does nothing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __call__(self, *args: Any, **kwargs: Any) -> "Quiet":
+        return self
+
+    def __getattr__(self, name: str) -> "Quiet":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> "Quiet":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+class QuietModule(ModuleType):
+    """A module in which every name is there, and does nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
+        self.version_info = (99, 0)  # matplotlib asks which IPython there is
+
+    def __bool__(self) -> bool:
+        return False  # and whether there is one at all
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Quiet
+
+
+def nobody_to_ask(*prompt: object) -> NoReturn:
+    """In place of input()."""
+    raise EOFError("input() has nobody to ask when the lab is graded: put the value into the cell")
+
+
+class Cells:
+    """The namespace of a notebook, and what its cells leave there."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        self.names: dict[str, Any] = {
+            "__name__": "__main__",
+            "input": nobody_to_ask,
+            "display": Quiet(),
+            "get_ipython": Quiet(),
+        }
+        self.hidden: dict[str, ModuleType | None] = {}
+
+    def __enter__(self) -> "Cells":
+        self.hidden = {name: sys.modules.get(name) for name in QUIET_MODULES}
+        sys.modules.update({name: QuietModule(name) for name in QUIET_MODULES})
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for name, module in self.hidden.items():
+            if module is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = module
+
+    def run(self, number: int, source: str) -> list[Any]:
+        """Run one cell: the kind of error that ended it, its message, and all answers so far."""
+        kind, message = "", ""
+        try:
+            exec(self.compiled(number, source), self.names)
+        except Unanswered as error:
+            kind, message = "Unanswered", str(error)
+        except BaseException as error:
+            kind, message = builtin_name(error), message_of(error)
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+        return [kind, message, answers_in(self.names)]
+
+    def compiled(self, number: int, source: str) -> Any:
+        """A cell's code; lines that only Jupyter understands are left out where it can't be."""
+        try:
+            return compile(source, f"<cell {number}>", "exec", dont_inherit=True)
+        except SyntaxError:
+            plain = MAGIC.sub(lambda match: f"{next(filter(None, match.groups()), '')}pass", source)
+            return compile(plain, f"<cell {number}>", "exec", dont_inherit=True)
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's message. Even that is student code."""
+    try:
+        return str(error)[:MESSAGE_LIMIT]
+    except BaseException:
+        return ""
+
+
+def answers_in(names: dict[str, Any]) -> dict[str, list[Any]]:
+    """Every answer that there is: what it is, and its value if that is data."""
+    found: dict[str, list[Any]] = {}
+    room = MAX_BYTES
+    for name, value in list(names.items()):
+        if not (type(name) is str and ANSWER.fullmatch(name) and len(found) < MAX_ANSWERS):
+            continue
+        size = size_of(value)
+        if is_unanswered(value):
+            found[name] = [UNANSWERED, None]
+        elif size is None:
+            found[name] = [OBJECT, type(value).__name__[:40]]
+        elif size > room:
+            found[name] = [LARGE, None]
+        else:
+            room -= size
+            found[name] = [DATA, value]
+    return found
+
+
+def size_of(value: Any, depth: int = 0) -> int | None:
+    """About how many bytes a value has as data; None where it isn't data alone."""
+    if depth > MAX_DEPTH:
+        return None
+    if is_container(value):
+        items = [*value, *value.values()] if isinstance(value, dict) else list(value)
+        sizes = [size_of(item, depth + 1) for item in items[: MAX_BYTES // 8]]
+        return None if None in sizes else 8 * len(items) + sum(filter(None, sizes))
+    if not is_plain(value):
+        return None
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if is_tensor(value):
+        return int(value.numel() * value.element_size())
+    return len(value) if isinstance(value, str | bytes) else 8
+
+
+# The name that messages give to a student's own exception.
+KINDS = {name for name, kind in vars(builtins).items() if isinstance(kind, type)} | {"Unanswered"}

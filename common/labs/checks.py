@@ -1,0 +1,71 @@
+"""Checks of a lab's answers, for the tests: numbers, choices, sizes, arrays."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from common.comparison import check, kind_of
+from common.labs.run import Lab
+from common.values import as_numpy, is_tensor
+
+
+def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
+    """The answer is that number. tolerance: how far off it may be."""
+    value = lab.answer(name)
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    check(
+        isinstance(value, int | float | np.number) and not isinstance(value, bool),
+        f"{name} must be a number, but it is {kind_of(value)}.",
+    )
+    check(
+        bool(abs(value - expected) <= tolerance),
+        f"{name} is wrong.",
+        f"got {value:g}, expected {expected:g}",
+        value=np.asarray(float(value)),
+    )
+
+
+def check_choice(lab: Lab, name: str, expected: str, choices: Sequence[str]) -> None:
+    """The answer is that choice. Capital letters and spaces around it don't matter."""
+    value = lab.answer(name)
+    check(isinstance(value, str), f"{name} must be a string, but it is {kind_of(value)}.")
+    chosen = value.strip().lower()
+    offered = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+    check(chosen in choices, f"{name} must be {offered}.", f"got {value[:20]!r}")
+    check(chosen == expected, f"{name} is not the right choice.", f"got {chosen!r}")
+
+
+def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
+    """The answer is that tuple of whole numbers."""
+    value = lab.answer(name)
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    many = len(expected)
+    check(
+        isinstance(value, tuple | list) and len(value) == many,
+        f"{name} must be a tuple of {many} numbers.",
+    )
+    whole = all(isinstance(size, int | float | np.number) for size in value)
+    check(whole and all(size == int(size) for size in value), f"{name} must hold whole numbers.")
+    sizes = np.asarray([int(size) for size in value])
+    right = sizes.tolist() == list(expected)
+    check(right, f"{name} is wrong.", f"got {(*sizes.tolist(),)}", value=sizes)
+
+
+def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The answer as an array of finite numbers, of that shape. Nested lists will do."""
+    value: Any = lab.answer(name)
+    value = as_numpy(value) if is_tensor(value) else value
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        check(False, f"{name} must be an array of numbers, but it is {kind_of(value)}.")
+    check(
+        array.shape == shape,
+        f"{name} must have shape {shape}.",
+        f"it has {array.shape}",
+        value=array,
+    )
+    check(bool(np.isfinite(array).all()), f"{name} holds NaN or infinite values.", value=array)
+    return array

@@ -1,0 +1,97 @@
+"""Reads a submitted notebook as data: its code cells, and the texts that people are to read."""
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from common.assignment import LAB_FILE, Assignment
+from common.failures import Failure
+
+MAX_CELLS = 500
+TEXT_LIMIT = 8000
+BEGIN, END = "<!-- BEGIN QUESTION -->", "<!-- END QUESTION -->"  # Otter's, around such a text
+PLACEHOLDER = "_Type your answer here, replacing this text._"
+HEADING = re.compile(r"\*\*Question (\d+)")
+ASSIGNMENT = re.compile(r"\ba\d_[a-z]+\b")
+
+
+class RawCell(msgspec.Struct):
+    """A cell as the file has it. Outputs and metadata are never looked at."""
+
+    cell_type: str
+    source: str | list[str] = ""
+
+    @property
+    def text(self) -> str:
+        """Its source."""
+        return self.source if isinstance(self.source, str) else "".join(self.source)
+
+
+class RawNotebook(msgspec.Struct):
+    """A notebook as the file has it. Before format 4, cells lay in worksheets."""
+
+    nbformat: int = 0
+    cells: list[RawCell] | None = None
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """What counts of a notebook."""
+
+    code: tuple[tuple[int, str], ...]  # each code cell that isn't empty, and which one it is
+    texts: dict[str, str]  # what was written to the questions that people read: {"q9": "..."}
+
+
+def read_notebook(content: bytes, assignment: Assignment) -> Notebook:
+    """The notebook in a file's content; a Failure says in words why there is none."""
+    try:
+        raw = msgspec.json.decode(content, type=RawNotebook)
+    except (msgspec.ValidationError, RecursionError):
+        raise Failure(f"{LAB_FILE} is no notebook: {NEW_COPY}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Failure(f"{LAB_FILE} can't be read: it is not valid JSON. {SAVE_AGAIN}") from None
+    if 0 < raw.nbformat < 4:
+        raise Failure(
+            f"{LAB_FILE} is in notebook format {raw.nbformat}, and only format 4 is read. "
+            f"{SAVE_AGAIN}"
+        )
+    if not raw.cells:
+        raise Failure(f"{LAB_FILE} has no cells: {NEW_COPY}")
+    if len(raw.cells) > MAX_CELLS:
+        raise Failure(f"{LAB_FILE} has more than {MAX_CELLS} cells.")
+    code = [cell.text if cell.cell_type == "code" else "" for cell in raw.cells]
+    check_assignment(code, assignment)
+    numbered = tuple((place, text) for place, text in enumerate(code, 1) if text.strip())
+    return Notebook(numbered, written_texts(raw.cells))
+
+
+SAVE_AGAIN = "Open it in JupyterLab, save it, and submit it again."
+NEW_COPY = "take the lab's own from the handout, and put your answers there."
+
+
+def check_assignment(code: list[str], assignment: Assignment) -> None:
+    """Refuse the lab of another assignment. Its code tells, since metadata may be gone."""
+    named = {name for text in code for name in ASSIGNMENT.findall(text)}
+    if named and assignment.name not in named:
+        raise Failure(
+            f"This {LAB_FILE} is the lab of {max(named)}, not of {assignment.name}.",
+            help=f"Submit assignments/{assignment.name}/{LAB_FILE}.",
+        )
+
+
+def written_texts(cells: list[RawCell]) -> dict[str, str]:
+    """The texts between a question that people read and its end, or the next question."""
+    texts: dict[str, list[str]] = {}
+    question = ""
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            continue
+        heading = HEADING.search(cell.text)
+        if heading or END in cell.text:
+            question = f"q{heading[1]}" if heading and BEGIN in cell.text else ""
+            if question:
+                texts.setdefault(question, [])
+        elif question and cell.text.strip() not in ("", PLACEHOLDER):
+            texts[question].append(cell.text.strip())
+    return {name: "\n\n".join(parts)[:TEXT_LIMIT] for name, parts in texts.items()}

@@ -1,0 +1,137 @@
+"""Runs a submitted lab cell by cell, and keeps what it answers as data for the tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from common.assignment import LAB_FILE, Assignment
+from common.failures import ChildFailure, Failure
+from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
+from common.labs.notebook import read_notebook
+from common.labs.questions import ANSWER
+from common.values import is_numeric, is_plain, is_tensor
+
+MANY_TROUBLES = 5
+TEXT_LIMIT = 500
+
+RunCell = Callable[[int, str], Any]  # as Cells.run: the kind of error, its message, the answers
+
+
+@dataclass
+class Lab:
+    """What a lab answers, and what went wrong while it ran."""
+
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    cells: int = 0  # so many were run
+    failure: Failure | None = None  # why it can't be run at all
+
+    def answer(self, name: str) -> Any:
+        """The answer of that name; a Failure says why there is none."""
+        if self.failure:
+            raise self.failure
+        why = f"\n{self.troubles[0]}" if self.troubles else ""
+        kind, value = self.answers.get(name, ("", None))
+        if kind == DATA:
+            return value
+        if kind == UNANSWERED:
+            raise Failure(
+                f"{name} is not answered yet.",
+                help="Put your answer in place of the three dots, run the lab, and save it.",
+            )
+        if kind == OBJECT:
+            raise Failure(f"{name} must be numbers, text or arrays of numbers, not an object.")
+        if kind == LARGE:
+            raise Failure(f"{name} is larger than an answer may be.")
+        raise Failure(
+            f"{LAB_FILE} gives no {name}.{why}",
+            help="Keep the names of the answers, and the cells that came with the lab.",
+        )
+
+    def notes(self) -> list[str]:
+        """What there is to say of the whole."""
+        if self.failure:
+            return [self.failure.explanation.sentence]
+        open_ones = [name for name, (kind, _) in self.answers.items() if kind == UNANSWERED]
+        notes = self.troubles[:MANY_TROUBLES]
+        if len(self.troubles) > MANY_TROUBLES:
+            notes = [*notes, f"{len(self.troubles) - MANY_TROUBLES} more cells failed."]
+        if open_ones:
+            notes = [f"{LAB_FILE}: the first question without an answer is {open_ones[0]}.", *notes]
+        return notes
+
+
+def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
+    """Run a lab. A cell that fails costs what it would have answered; the others are run too.
+
+    A cell that hangs or ends its process ends the run: what was answered before it counts.
+    """
+    lab = Lab()
+    try:
+        notebook = read_notebook(content, assignment)
+    except Failure as failure:
+        lab.failure = failure
+        return lab
+    lab.texts = notebook.texts
+    for number, source in notebook.code:
+        try:
+            kind, message, answers = checked(run_cell(number, source))
+        except ChildFailure as failure:
+            lab.troubles.append(
+                f"{LAB_FILE} stopped at cell {number}. {failure} What was answered before counts."
+            )
+            return lab
+        lab.cells += 1
+        lab.answers = answers
+        if kind and kind != "Unanswered":
+            lab.troubles.append(f"{LAB_FILE}, cell {number}: {kind}: {message}".rstrip(": "))
+    return lab
+
+
+def checked(told: Any) -> tuple[str, str, dict[str, list[Any]]]:
+    """What running a cell told, if it has the form that it must have."""
+    fail = ChildFailure("Its process answered with something that is not an answer.")
+    if not isinstance(told, list) or len(told) != 3:
+        raise fail
+    kind, message, answers = told
+    if not isinstance(kind, str) or kind not in {"", *KINDS} or not isinstance(message, str):
+        raise fail
+    if not isinstance(answers, dict) or len(answers) > MAX_ANSWERS:
+        raise fail
+    for name, entry in answers.items():
+        right = isinstance(name, str) and ANSWER.fullmatch(name)
+        if not right or not isinstance(entry, list) or len(entry) != 2:
+            raise fail
+    return kind, message[:TEXT_LIMIT], {name: received(*entry) for name, entry in answers.items()}
+
+
+def received(kind: Any, value: Any) -> list[Any]:
+    """One answer. What claims to be data, and isn't, is an object."""
+    if not isinstance(kind, str) or kind not in (DATA, UNANSWERED, LARGE):
+        return [OBJECT, None]
+    if kind != DATA:
+        return [kind, None]
+    return [DATA, copied(value)] if is_data(value) else [OBJECT, None]
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value holds nothing but data."""
+    if isinstance(value, dict):
+        return all(is_data(item) for item in [*value, *value.values()])
+    if isinstance(value, tuple | list):
+        return all(map(is_data, value))
+    return is_plain(value)
+
+
+def copied(value: Any) -> Any:
+    """A copy that later cells can't change, in plain containers."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return (tuple if isinstance(value, tuple) else list)(map(copied, value))
+    if is_tensor(value):
+        return value.detach().clone()
+    return np.array(value)[()] if is_numeric(value) else value

@@ -1,0 +1,24 @@
+"""What the lab of assignment 1 runs on where your own conv2d_forward isn't finished.
+
+It is written on np.correlate, which the exercises don't allow.
+"""
+
+import numpy as np
+
+Size = int | tuple[int, int]
+
+
+def conv2d_forward(
+    x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: Size = 1, padding: Size = 0
+) -> tuple[np.ndarray, None]:
+    """Every image with every kernel: row by row, each row of pixels with each row of weights."""
+    (down, across), (above, beside) = (
+        (size, size) if isinstance(size, int) else size for size in (stride, padding)
+    )
+    x = np.pad(x, ((0, 0), (0, 0), (above, above), (beside, beside)))
+    tall, wide = (x.shape[axis] - w.shape[axis] + 1 for axis in (2, 3))
+    out = np.zeros((len(x), len(w), tall, wide)) + b.reshape(1, -1, 1, 1)
+    for image, channel, kernel, p, r in np.ndindex(len(x), x.shape[1], len(w), w.shape[2], tall):
+        pixels, weights = x[image, channel, r + p], w[kernel, channel, p]
+        out[image, kernel, r] += np.correlate(pixels, weights, "valid")
+    return out[:, :, ::down, ::across], None

@@ -1,0 +1,719 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 5: looking things up, softly
+#
+# Nothing is trained here but a few queries. You look things up in a table, hot and cold. You find
+# out why scores are divided by $\sqrt{d_k}$, and where that doesn't help. Then you build heads by
+# hand, look at what they look at, and shuffle their words. It takes about an hour.
+#
+# - Put your answers in place of the three dots, and run the cell below each: it checks the form,
+#   and some of the values. Hidden tests decide the rest.
+# - Keep the names of the answers (`q1_query`, ...), and run everything once more from the top
+#   before you submit. Questions 6 and 11 ask for a few sentences, which people read.
+# - The lab runs on your own `soft_lookup` and `MultiHeadAttention`, or on stand-ins as long as
+#   yours aren't finished. The next cell says which. After a change of `attention.py`, restart the
+#   kernel. When the lab is graded, it runs on the stand-ins, so a mistake in your code costs
+#   nothing here.
+
+# %%
+import sys
+
+sys.path.insert(0, "../..")  # the course's folder, which holds assignments/ and common/
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from common.labs import answered, own_or_standin, slide
+
+table = torch.eye(3)[:, :2].double(), torch.arange(3.0)[:, None].double()
+soft_lookup = own_or_standin(
+    "a5_attention.attention",
+    "soft_lookup",
+    lambda look: torch.cat([*look(table[0][0], *table, 0.7), *look(table[0][0], *table, 0.0)]),
+)
+
+
+def try_heads(Heads):
+    """What two heads give whose four layers change nothing, with and without a mask."""
+    layer = Heads(4, 2).double()
+    layer.load_state_dict(
+        {name: (torch.eye(4) if x.ndim == 2 else 0 * x) for name, x in layer.state_dict().items()}
+    )
+    x = torch.arange(12.0).reshape(1, 3, 4).double() / 6
+    with torch.no_grad():
+        results = [*layer(x, x, x), *layer(x, x, x, torch.eye(3).bool())]
+    return torch.cat([result.flatten() for result in results])
+
+
+MultiHeadAttention = own_or_standin("a5_attention.attention", "MultiHeadAttention", try_heads)
+
+# %% [markdown]
+# ## A table of hours
+#
+# A thermometer was read at every full hour of a day. What was the temperature at some other time?
+# A table can't tell, but a soft look-up can: it takes a little of every hour, and most of the
+# nearest.
+#
+# The value of an hour $h$ is what was read. Its key has two numbers: $(h, -h^2/2)$. (From here on,
+# "temperature" is that of the look-up. What the thermometer says is a "reading".)
+
+# %%
+hours = torch.arange(24.0).double()
+noise = torch.from_numpy(np.random.default_rng(5).normal(0, 1.2, 24))
+readings = 14 - 6 * torch.cos((hours - 3) * 2 * math.pi / 24) + noise
+keys, values = torch.stack([hours, -(hours**2) / 2], dim=1), readings[:, None]
+
+plt.figure(figsize=(8, 3))
+plt.plot(hours, readings, "o", color="black")
+plt.xlabel("hour")
+plt.ylabel("reading")
+plt.show()
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q1
+# points: 2
+
+# %% [markdown]
+# **Question 1.** A query $(a, b)$ gives the hour $h$ the score $a h - b h^2 / 2$. Which query asks
+# for the time 14.3 (eighteen minutes past two)? The score, as a function of $h$, must be largest
+# there, and fall off alike on both sides. Two numbers; there is more than one right answer.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q1_query = (14.3, 1.0)  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert np.shape(q1_query) == (2,), "two numbers"
+
+# %%
+q1_scores = keys.numpy() @ np.asarray(q1_query, float)
+assert q1_scores.argmax() == 14, "the nearest full hour must have the largest score"
+
+# %%
+# HIDDEN
+assert q1_query[1] > 0 and abs(q1_query[0] / q1_query[1] - 14.3) < 1e-6
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# Now ask for every time of the day, not only for full hours, and do it at several temperatures.
+# Cold, the curve is a staircase: each time gets the reading of the nearest hour. Move the slider
+# to see the weights behind one point of a curve.
+
+# %%
+answered(q1_query=q1_query)
+
+
+def ask(time, temperature):
+    """The reading that is found for a time, and the weights of the 24 hours."""
+    query = torch.tensor([time, 1.0]).double()
+    value, weights = soft_lookup(query, keys, values, temperature)
+    return value.item(), weights.numpy()
+
+
+times = np.arange(0, 23.01, 0.1)
+plt.figure(figsize=(8, 3.5))
+plt.plot(hours, readings, "o", color="black", markersize=4)
+for temperature in (0, 0.3, 4, 100):
+    plt.plot(times, [ask(time, temperature)[0] for time in times], label=f"{temperature}")
+plt.legend(title="temperature")
+plt.show()
+
+
+def draw_weights(time, tenths):
+    """The weights of all hours for one time; the temperature is given in tenths."""
+    plt.figure(figsize=(8, 2.5))
+    plt.bar(hours, ask(time, tenths / 10)[1])
+    plt.ylim(0, 1)
+    plt.show()
+
+
+slide(draw_weights, time=(0, 23), tenths=(0, 100))
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q2
+# points: 2
+
+# %% [markdown]
+# **Question 2.** You ask for the hour 12 (`ask(12, ...)`). At which temperature do 11 and 13 have
+# exactly half the weight of 12 each? Try, or find it on paper: with the query $(t, 1)$ the score is
+# $-(h - t)^2 / 2$ and a constant, which no softmax sees. An error of 0.01 is allowed.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q2_temperature = 1 / (2 * math.log(2))  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert q2_temperature > 0, "a temperature above 0"
+
+# %%
+q2_weights = ask(12, float(q2_temperature))[1]
+assert abs(q2_weights[11] / q2_weights[12] - 0.5) < 0.01, "look at the weights of 11, 12 and 13"
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# So the curve at temperature $T$ is a mean under a bell of width $\sqrt T$ around the time that is
+# asked for. Statisticians have known it as kernel smoothing since 1964. Attention is that, with
+# keys and queries that are learned.
+#
+# Why the second number in the keys? Here are keys with one number, the hour alone. The query has
+# one number too.
+
+# %%
+answered(q2_temperature=q2_temperature)
+for number in (-2.0, 0.1, 3.0):
+    query = torch.tensor([number]).double()
+    _, weights = soft_lookup(query, hours[:, None], values, 1.0)
+    print(f"query {number:4}: largest weight {weights.max():.2f}, at hour {int(weights.argmax())}")
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q3
+# points: 1
+
+# %% [markdown]
+# **Question 3.** Keys are the hours alone, from 0 to 23. Which hours can have the largest score
+# (alone, without a tie), for some query? A list of all of them, such as `[3, 7, 8]`.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q3_hours = [0, 23]  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert set(q3_hours) <= set(range(24)), "a list of hours from 0 to 23"
+
+# %%
+# HIDDEN
+assert set(q3_hours) == {0, 23}
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# ## Why the root?
+#
+# A random query meets 16 random keys, all of standard normal numbers. Above: without a scale.
+# Below: divided by $\sqrt{d_k}$. Each bar is the weight of a key, from the largest to the smallest,
+# in the mean over 200 queries.
+
+# %%
+answered(q3_hours=q3_hours)
+
+
+def random_scores(d_k, rng, same=False):
+    """Scores (200, 16) of 200 queries with 16 keys of their own. same: key 0 is the query."""
+    queries, others = rng.standard_normal((200, 1, d_k)), rng.standard_normal((200, 16, d_k))
+    if same:
+        others[:, :1] = queries
+    return np.sum(queries * others, axis=2)
+
+
+def softmax(scores):
+    """Along the last axis."""
+    return torch.softmax(torch.as_tensor(scores), dim=-1).numpy()
+
+
+SIZES = (4, 16, 64, 256)
+_, panels = plt.subplots(2, len(SIZES), figsize=(10, 4), sharey=True)
+for column, d_k in zip(panels.T, SIZES, strict=True):
+    scores = random_scores(d_k, np.random.default_rng(d_k))
+    for axis, factor in zip(column, (1, 1 / math.sqrt(d_k)), strict=True):
+        axis.bar(range(16), -np.sort(-softmax(scores * factor), axis=1).mean(axis=0))
+        axis.set_title(f"d_k {d_k}, variance {np.var(scores * factor):.1f}", fontsize=9)
+plt.tight_layout()
+plt.show()
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q4
+# points: 2
+
+# %% [markdown]
+# **Question 4.** Now queries and keys hold uniform numbers from -1 to 1 in place of standard normal
+# ones. What is the variance of the scores without a scale, for $d_k$ = 64? Measure it
+# (`rng.uniform(-1, 1, size=...)`, some 10,000 pairs) or find it on paper. An error of 0.4 is
+# allowed.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q4_variance = 64 / 9  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert q4_variance > 0, "a variance is positive"
+
+# %%
+assert abs(q4_variance - 64 / 3**2) <= 0.4, "the variance of one such number is 1/3"
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# All this holds for queries and keys that have nothing to do with each other. In self-attention,
+# each word is among its own keys. With fresh projections that are alike (or none at all), its key
+# **is** its query.
+
+# %%
+answered(q4_variance=q4_variance)
+_, panels = plt.subplots(1, len(SIZES), figsize=(10, 2.2), sharey=True)
+for axis, d_k in zip(panels, SIZES, strict=True):
+    scores = random_scores(d_k, np.random.default_rng(d_k), same=True) / math.sqrt(d_k)
+    axis.bar(range(16), softmax(scores).mean(axis=0), color=["red", *["grey"] * 15])
+    axis.set_title(f"d_k {d_k}, itself in red", fontsize=9)
+plt.show()
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q5
+# points: 1
+
+# %% [markdown]
+# **Question 5.** A standard normal query of $d_k$ = 256 numbers is its own key. What is its
+# **scaled** score with itself, in the mean? An error of 0.5 is allowed.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q5_score = 256 / math.sqrt(256)  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert q5_score == float(q5_score), "a number"
+
+# %%
+# HIDDEN
+assert abs(q5_score - 16) <= 0.5
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# What is bad about a softmax that has decided? The next cell has 100 random queries of 256 numbers,
+# each with 16 keys and 16 values, and each is to learn to find the value of its key 0. It steps
+# down the slope of the squared error, 100 times. Counted are those that come within 0.1.
+
+# %%
+answered(q5_score=q5_score)
+
+
+def learn(scale, rate, steps=100):
+    """How many of 100 queries have learned it, after each step."""
+    rng = np.random.default_rng(1)
+    query, choice, stored = (
+        torch.from_numpy(rng.standard_normal(shape))
+        for shape in ((100, 256, 1), (100, 16, 256), (100, 16))
+    )
+    found = []
+    for _ in range(steps):
+        query.requires_grad_()
+        weights = torch.softmax((choice @ query)[..., 0] * scale, dim=1)
+        error = (weights * stored).sum(dim=1) - stored[:, 0]
+        found.append(int((error.abs() < 0.1).sum()))
+        (slope,) = torch.autograd.grad((error**2).sum(), query)
+        query = (query - rate * slope).detach()
+    return found
+
+
+plt.figure(figsize=(8, 3))
+plt.plot(learn(1 / 16, 1), label="divided by the root, rate 1")
+plt.plot(learn(1, 0.01), label="no scale, rate 0.01")
+plt.plot(learn(1, 1), label="no scale, rate 1")
+plt.xlabel("steps")
+plt.ylabel("queries that have learned it")
+plt.legend()
+plt.show()
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q6
+# manual: true
+# points: 2
+
+# %% [markdown]
+# **Question 6.** Why do so many queries without a scale never learn it, whatever the rate? And why
+# do some? Two to four sentences.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %% [markdown]
+# Without a scale the scores have a standard deviation of 16, so that one key has nearly all the
+# weight from the start. Then every entry of the softmax's Jacobian is nearly 0, and with it the
+# gradient that should move the query, even though the error is large. A larger rate throws it to
+# another such place. Some queries have their best keys close together by luck: there the slope
+# isn't flat, and they learn.
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# ## Heads, made by hand
+#
+# Six words go into a layer of four heads. Each word is a vector of 48 numbers: its word (one of
+# 12 places is 1), then its position (one of 12 places is 1), then 24 zeros. A head gets 12 numbers.
+# So a head can be told by hand what to look at:
+#
+# - head 0, "same": its query and its key are the word.
+# - head 1, "back": its key is the position, and its query the position before.
+# - head 2, "even": its queries are all 0.
+# - head 3, "first": its key is the position, and its query always asks for position 0.
+
+# %%
+WORDS = ("the", "cat", "saw", "the", "mat", "move")
+NAMES = ("same", "back", "even", "first")
+SHARP = 30.0
+vocabulary = sorted(set(WORDS))
+
+
+def vectors(sentence):
+    """(1, t, 48): each word with its place in the vocabulary, and its position."""
+    x = torch.zeros(1, len(sentence), 48).double()
+    for place, word in enumerate(sentence):
+        x[0, place, vocabulary.index(word)] = x[0, place, 12 + place] = 1
+    return x
+
+
+def layer_of(position_scores):
+    """Four heads by hand. position_scores[i, j]: what position i gives to j, in head 1."""
+    layer = MultiHeadAttention(48, 4, bias=True).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        query, key = (getattr(layer, name).weight.view(4, 12, 4, 12) for name in ("query", "key"))
+        one, (many, _) = torch.eye(12).double(), position_scores.shape
+        query[0, :, 0], key[0, :, 0] = SHARP * one, one  # word with word
+        query[1, :many, 1, :many], key[1, :, 1] = SHARP * position_scores.T, one
+        key[3, :, 1] = one
+        layer.query.bias[36] = SHARP  # head 3, position 0
+        layer.value.weight.copy_(torch.eye(48))
+        layer.out.weight.copy_(torch.eye(48))
+    return layer
+
+
+def maps(layer, sentence, mask=None):
+    """The weights of each head: (4, t, t)."""
+    x = vectors(sentence)
+    with torch.no_grad():
+        return layer(x, x, x, mask)[1][0].numpy()
+
+
+def show_maps(weights, sentence, names):
+    """A picture for each head: queries down, keys across."""
+    _, panels = plt.subplots(1, len(weights), figsize=(2.8 * len(weights), 3.2))
+    for axis, head, name in zip(np.atleast_1d(panels), weights, names, strict=True):
+        axis.imshow(head, cmap="Blues", vmin=0, vmax=1)
+        axis.set_xticks(range(len(sentence)), sentence, rotation=90, fontsize=8)
+        axis.set_yticks(range(len(sentence)), sentence, fontsize=8)
+        axis.set_title(name, fontsize=9)
+    plt.tight_layout()
+    plt.show()
+
+
+back = torch.zeros(6, 6).double()
+for place in range(6):
+    back[place, max(place - 1, 0)] = 1
+by_hand = layer_of(back)
+show_maps(maps(by_hand, WORDS), WORDS, NAMES)
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q7
+# points: 2
+
+# %% [markdown]
+# **Question 7.** Give head 1 another job: position `i` looks at position `i + 2`. The last two
+# positions have none, and look at all six alike. Write its 6 x 6 position scores, queries down and
+# keys across, as in `back` (1 where it looks; the layer multiplies by 30).
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q7_scores = np.eye(6, k=2)  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert np.shape(q7_scores) == (6, 6), "q7_scores must have shape (6, 6)"
+
+# %%
+assert np.asarray(q7_scores)[0].argmax() == 2, "position 0 must look at position 2"
+
+# %%
+# HIDDEN
+q7_weights = softmax(8 * np.asarray(q7_scores, float))
+assert (q7_weights[np.arange(4), np.arange(2, 6)] > 0.9).all() and np.allclose(
+    q7_weights[4:], 1 / 6
+)
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %%
+answered(q7_scores=q7_scores)
+show_maps(maps(layer_of(torch.as_tensor(q7_scores).double()), WORDS), WORDS, NAMES)
+
+# %% [markdown]
+# Now a mask. It is typed out here: each word may look at itself and at what came before.
+
+# %%
+causal = torch.tensor(
+    [
+        [1, 0, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0, 0],
+        [1, 1, 1, 0, 0, 0],
+        [1, 1, 1, 1, 0, 0],
+        [1, 1, 1, 1, 1, 0],
+        [1, 1, 1, 1, 1, 1],
+    ]
+).bool()
+show_maps(maps(by_hand, WORDS, causal), WORDS, NAMES)
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q8
+# points: 2
+
+# %% [markdown]
+# **Question 8.** Look at head 2, "even", under the mask. It has no favourites. How much weight do
+# all six queries together give to the **first** word? Without a mask, every word gets 1. An error
+# of 0.01 is allowed.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q8_total = sum(1 / seen for seen in range(1, 7))  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert q8_total == float(q8_total), "a number"
+
+# %%
+assert abs(q8_total - maps(by_hand, WORDS, causal)[2][:, 0].sum()) <= 0.01, "add up a column"
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# A causal mask favours what stands first: everybody sees it. Keep that in mind when you look at
+# the maps of a trained model.
+#
+# Now shuffle the words. The mask is gone, and the words get new positions. If a head's map is just
+# shuffled along (its rows and its columns), the head doesn't care for the order.
+
+# %%
+answered(q8_total=q8_total)
+order = [4, 2, 0, 5, 1, 3]
+shuffled = tuple(WORDS[place] for place in order)
+show_maps(maps(by_hand, shuffled), shuffled, NAMES)
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q9
+# points: 1
+
+# %% [markdown]
+# **Question 9.** Which of the four heads are only shuffled along? A list of their numbers. (To
+# compute it: `before[:, order][:, :, order]` shuffles maps `before`.)
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q9_heads = [0, 2]  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert set(q9_heads) <= {0, 1, 2, 3}, "a list of heads from 0 to 3"
+
+# %%
+# HIDDEN
+assert set(q9_heads) == {0, 2}
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %% [markdown]
+# ## Why several?
+#
+# A word wants to know two things: which word stands before it, and which word stands first. Two
+# heads find one each, and their outputs lie side by side. One head can look at both, half and half,
+# and finds the mean of their values. A value is a vector with a 1 in the place of its word.
+
+# %%
+answered(q9_heads=q9_heads)
+one_hot = np.eye(12)
+before, first = one_hot[2], one_hot[5]
+two_heads, one_head = np.concatenate([before, first]), (before + first) / 2
+_, panels = plt.subplots(1, 2, figsize=(9, 1.2))
+for axis, found, name in zip(panels, (two_heads, one_head), ("two heads", "one head"), strict=True):
+    axis.imshow(found[None], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axis.set_title(name, fontsize=9)
+    axis.set_yticks([])
+plt.show()
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q10
+# points: 2
+
+# %% [markdown]
+# **Question 10.** There are 12 words, so 144 pairs of a word before and a word that is first (they
+# may be the same word). With two heads, all 144 give different outputs. How many different outputs
+# does one head give, half and half? Think, or try all pairs.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %%
+q10_outputs = 12 * 13 // 2  # SOLUTION
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # BEGIN TESTS
+
+# %%
+assert q10_outputs == int(q10_outputs) and 0 < q10_outputs <= 144, "a whole number up to 144"
+
+# %%
+# HIDDEN
+assert q10_outputs == 78
+
+# %% [raw]
+# # END TESTS
+
+# %% [raw]
+# # END QUESTION
+
+# %%
+answered(q10_outputs=q10_outputs)
+torch.manual_seed(0)
+fresh = MultiHeadAttention(48, 4).double()
+show_maps(maps(fresh, WORDS), WORDS, [f"fresh, head {head}" for head in range(4)])
+show_maps(maps(fresh, WORDS, causal), WORDS, [f"causal, head {head}" for head in range(4)])
+
+# %% [raw]
+# # BEGIN QUESTION
+# name: q11
+# manual: true
+# points: 2
+
+# %% [markdown]
+# **Question 11.** Above are four heads with fresh random weights, without and with a mask. Someone
+# says: "Under the mask, all four heads have learned to look at the first word." What do you answer?
+# Two to four sentences.
+
+# %% [raw]
+# # BEGIN SOLUTION
+
+# %% [markdown]
+# Nothing has been learned: the weights are random. Fresh weights make small scores, so every head
+# is nearly even. Under the mask an even head gives the first word 1, 1/2, 1/3, ... of the weight,
+# since the early queries have little else to look at. That is the mask's doing, so a map should be
+# compared with that of an even head under the same mask.
+
+# %% [raw]
+# # END SOLUTION
+
+# %% [raw]
+# # END QUESTION
