@@ -147,17 +147,14 @@ def bits_per_character(model: Any, ids: np.ndarray) -> float:
 def sample(
     model: Any, prime: np.ndarray, length: int, temperature: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """What the model writes after prime."""
-    unread, state = prime, None
-    written: list[int] = []
-    while len(written) < length:
-        found, state = model.forward(unread[None], state)
-        scores = torch.as_tensor(found[0, -1], dtype=torch.float64)
-        if not temperature:
-            chosen = int(scores.argmax())
-        else:
-            chances = (scores / temperature).softmax(0).numpy()
-            chosen = int(rng.choice(len(chances), p=chances))
-        written.append(chosen)
-        unread = np.array([chosen])
+    """What the model writes after prime: the largest score wins, after noise of Gumbel's kind.
+
+    Noise that grows with the temperature lets each character win as often as softmax says.
+    """
+    chosen, state, written = prime[None], None, []
+    for _ in range(length):
+        scores, state = model.forward(chosen, state)
+        noise = temperature * rng.gumbel(size=scores.shape[-1]) if temperature else 0.0
+        chosen = (scores[:, -1:] + noise).argmax(axis=-1)
+        written.append(chosen.item())
     return np.array(written, dtype=np.int64)
