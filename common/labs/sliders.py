@@ -1,7 +1,11 @@
 """Sliders for the labs' figures; where there are none, a figure is drawn once."""
 
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from html import escape
 from typing import Any
+from unittest import mock
 
 
 def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
@@ -9,13 +13,45 @@ def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
 
     Without ipywidgets it is called once, with the lowest values, and in grading not at all.
     """
+    lowest = {name: low for name, (low, _) in ranges.items()}
     try:
         import ipywidgets
+        from IPython.display import display
     except ImportError:
-        draw(**{name: low for name, (low, _) in ranges.items()})
+        draw(**lowest)
+        return
+    if not ipywidgets:  # nobody moves a slider in grading
         return
     sliders = {
-        name: ipywidgets.IntSlider(low, low, high, continuous_update=False)
+        name: ipywidgets.IntSlider(low, low, high, description=name, continuous_update=False)
         for name, (low, high) in ranges.items()
     }
-    ipywidgets.interact(draw, **sliders)
+    # Not ipywidgets.interact: notebooks that it is in hang now and then where they are run by
+    # nbclient, as Otter's export does (nbclient's issue 312).
+    text, pictures = ipywidgets.HTML(), ipywidgets.VBox()
+
+    def update(change: object = None) -> None:
+        said, drawn = caught(draw, **{name: slider.value for name, slider in sliders.items()})
+        text.value = f"<pre>{escape(said)}</pre>" if said else ""
+        pictures.children = tuple(ipywidgets.Image(value=png, format="png") for png in drawn)
+
+    for slider in sliders.values():
+        slider.observe(update, "value")
+    update()
+    display(ipywidgets.VBox([*sliders.values(), text, pictures]))
+
+
+def caught(draw: Callable[..., Any], **values: int) -> tuple[str, list[bytes]]:
+    """What a call prints, and the figures that it draws, each as a picture."""
+    from matplotlib import pyplot
+
+    before, said = set(pyplot.get_fignums()), io.StringIO()
+    with redirect_stdout(said), mock.patch.object(pyplot, "show"):
+        draw(**values)
+    drawn = []
+    for number in sorted(set(pyplot.get_fignums()) - before):
+        picture = io.BytesIO()
+        pyplot.figure(number).savefig(picture, format="png", bbox_inches="tight")
+        pyplot.close(number)
+        drawn.append(picture.getvalue())
+    return said.getvalue(), drawn
