@@ -6,7 +6,6 @@ that begin with % or !) does nothing.
 
 import builtins
 import os
-import re
 import sys
 from types import ModuleType
 from typing import Any, NoReturn
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from common.failures import builtin_name
+from common.labs.magics import cell_code
 from common.labs.questions import ANSWER, Unanswered, is_unanswered
 from common.values import MAX_DEPTH, is_container, is_plain, is_tensor
 
@@ -22,7 +22,6 @@ MAX_ANSWERS = 100
 MAX_BYTES = 1 << 20  # of all answers together
 MESSAGE_LIMIT = 500
 QUIET_MODULES = ("otter", "ipywidgets", "IPython", "IPython.display")
-MAGIC = re.compile(r"^(\s*)[%!].*$|^(\s*)\?.*$|^(\s*).*\?\s*$", re.MULTILINE)
 
 
 class Quiet:
@@ -97,7 +96,7 @@ class Cells:
         """Run one cell: the kind of error that ended it, its message, and all answers so far."""
         kind, message = "", ""
         try:
-            exec(self.compiled(number, source), self.names)
+            exec(cell_code(source, f"<cell {number}>"), self.names)
         except Unanswered as error:
             kind, message = "Unanswered", str(error)
         except BaseException as error:
@@ -105,14 +104,6 @@ class Cells:
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
         return [kind, message, answers_in(self.names)]
-
-    def compiled(self, number: int, source: str) -> Any:
-        """A cell's code; lines that only Jupyter understands are left out where it can't be."""
-        try:
-            return compile(source, f"<cell {number}>", "exec", dont_inherit=True)
-        except SyntaxError:
-            plain = MAGIC.sub(lambda match: f"{next(filter(None, match.groups()), '')}pass", source)
-            return compile(plain, f"<cell {number}>", "exec", dont_inherit=True)
 
 
 def message_of(error: BaseException) -> str:
