@@ -5,6 +5,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 from autograder.grading.intake import Submission, take
 from autograder.grading.lab import cells_in_a_child
@@ -13,6 +14,7 @@ from autograder.labs.assign import student_file
 from autograder.labs.master import read_master, solved_notebook
 from common.assignment import LAB_FILE, LabLimits, load_all, load_assignment
 from common.failures import ChildFailure, Failure
+from common.labs.cells import answers_in
 from common.labs.direct import run_directly
 from common.labs.run import Lab, checked, run_lab
 from common.roster import read_roster
@@ -90,6 +92,31 @@ def test_what_is_no_data_is_no_answer(run):
     assert sentence(lab, "q4_large") == "q4_large is larger than an answer may be."
     assert lab.answer("q7_small") == 7
     assert lab.notes() == ["lab.ipynb: the first question without an answer is q1_open."]
+
+
+UNSENDABLE = {
+    "a number of a million digits": ("10**10**6", "q1_a is larger than an answer may be."),
+    "a number beyond floats": ("10**400", "q1_a is larger than an answer may be."),
+    "half a character": ("'\\ud800'", "q1_a must be numbers, text or arrays of numbers"),
+    "half a key": ("{'\\ud800': 1}", "q1_a must be numbers, text or arrays of numbers"),
+    "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be numbers, text or arrays"),
+    "itself": ("[]; q1_a += [q1_a, q1_a]", "q1_a must be numbers, text or arrays of numbers"),
+}
+
+
+@pytest.mark.parametrize(("value", "why"), UNSENDABLE.values(), ids=UNSENDABLE)
+def test_an_answer_that_can_not_be_sent_costs_no_other(run, value, why):
+    lab = run(notebook(f"q1_a = {value}", "q2_a = 2"))
+    assert lab.answer("q2_a") == 2 and lab.troubles == []
+    assert sentence(lab, "q1_a").startswith(why)
+
+
+def test_a_tensor_that_numpy_has_no_type_for_is_no_answer():
+    tensors = {"q1_a": torch.zeros(2, dtype=torch.bfloat16), "q2_a": torch.ones(2)}
+    assert {name: kind for name, (kind, _) in answers_in(tensors).items()} == {
+        "q1_a": "object",
+        "q2_a": "data",
+    }
 
 
 def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
