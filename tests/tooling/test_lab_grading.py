@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from autograder.grading.intake import Submission, take
+from autograder.grading.isolated import IsolatedFace
 from autograder.grading.lab import cells_in_a_child
 from autograder.grading.sandbox import Sandbox
 from autograder.labs.assign import student_file
@@ -335,6 +336,17 @@ def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():
     result = graded(student_file(A1).read_bytes())
     assert lab_score(result) == 0 and result.score == 100 - LAB_POINTS
     assert result.notes == ["lab.ipynb: the first question without an answer is q1_kernel."]
+
+
+def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox):
+    face = IsolatedFace(sandbox)
+    face.printed = "of the test before"
+    told = "import os; raise ValueError(f'{os.getcwd()} {object()}')"
+    lab = face.lab(notebook("print('of the lab')", told))
+    assert face.printed == ""
+    assert lab.troubles == [
+        "lab.ipynb, cell 2: ValueError: /sandbox/homes/home <object object at 0x...>"
+    ]
 
 
 def test_a_submission_without_a_lab_is_told_so():
