@@ -372,6 +372,16 @@ def test_a_renamed_and_an_overlarge_notebook_are_told_in_a_note(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["lab (1).ipynb", LAB_FILE])
+def test_each_question_says_why_the_lab_was_not_taken(tmp_path, name):
+    (tmp_path / FILE).write_bytes(REFERENCE.read_bytes())
+    (tmp_path / name).write_bytes(notebook("q1_a = 1") + b" " * 11_000_000)
+    taken = take(tmp_path, A1)
+    result = grade(taken, A1, direct=True)
+    failed = [outcome for outcome in result.all_outcomes if outcome.test.reads_lab]
+    assert [outcome.explanation.text(hidden=False) for outcome in failed] == taken.notes * 10
+
+
 @pytest.mark.parametrize("assignment", WITH_LAB, ids=lambda one: one.name)
 def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(assignment):
     whole = run_directly(solved_notebook(read_master(assignment)), assignment)
