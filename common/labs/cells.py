@@ -1,7 +1,7 @@
 """Runs the code cells of a notebook in one namespace, as Jupyter would, and reads its answers.
 
-Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, lines
-that begin with % or !) does nothing.
+Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, magics)
+does nothing.
 """
 
 import builtins

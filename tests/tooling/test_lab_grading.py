@@ -215,6 +215,15 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
         assert sentence(lab, name).startswith(f"lab.ipynb gives no {name}.\nlab.ipynb stopped at")
 
 
+def test_what_stopped_a_lab_is_told_before_what_went_wrong_earlier(sandbox):
+    lab = run_isolated(sandbox, notebook(*["1 / 0"] * 9, "import os; os._exit(0)", "q3_a = 3"))
+    assert sentence(lab, "q3_a").startswith(
+        "lab.ipynb gives no q3_a.\nlab.ipynb stopped at cell 10."
+    )
+    assert lab.notes()[0].startswith("lab.ipynb stopped at cell 10.")
+    assert lab.notes()[-1] == "5 more cells failed."
+
+
 def test_a_server_that_gets_ready_late_ends_no_child_of_another():
     with Sandbox(QUICK) as sandbox, sandbox.child() as child:
         _ = sandbox.lab_server.mechanisms  # it is ready now
