@@ -180,8 +180,9 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
             if last.endswith(".ipynb"):
                 other_notebook = other_notebook or name
     if other_notebook and found.get(LAB_FILE) == []:
-        submission.notes.append(
-            f"{in_words(other_notebook)} is not taken: the lab must be named {LAB_FILE}."
+        submission.refuse(
+            LAB_FILE,
+            f"{in_words(other_notebook)} is not taken: the lab must be named {LAB_FILE}.",
         )
     for file, places in found.items():
         nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]

@@ -53,9 +53,12 @@ class IsolatedFace:
 
     def lab(self, content: bytes) -> Lab:
         """A submitted lab, run once for all its tests, in a child of its own."""
+        self.printed = ""  # by the test before, which may have been a hidden one
         if content not in self.labs:
             with cells_in_a_child(self.sandbox) as run_cell:
-                self.labs[content] = run_lab(content, self.sandbox.assignment, run_cell)
+                lab = run_lab(content, self.sandbox.assignment, run_cell)
+            lab.troubles = [self.repeatable(trouble) for trouble in lab.troubles]
+            self.labs[content] = lab
         return self.labs[content]
 
     def repeatable(self, text: str) -> str:

@@ -20,6 +20,7 @@ from autograder.grading.isolated import IsolatedFace
 from autograder.grading.results import Outcome, Result, without_gpu, write_results
 from autograder.grading.sandbox import Sandbox
 from common import cuda
+from common.artifacts import not_there
 from common.assignment import ROOT, Assignment
 from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
@@ -269,8 +270,11 @@ class Judge:
         if isinstance(self.face, IsolatedFace):
             said = {name: self.face.repeatable(part) for name, part in vars(told).items()}
             told = replace(told, **said)
+        absent = {
+            artifact.file: not_there(artifact) for artifact in self.result.assignment.artifacts
+        }
         for file, reason in self.submission.reasons.items():
-            if told.sentence == missing(file).explanation.sentence:
+            if told.sentence == absent.get(file, missing(file)).explanation.sentence:
                 help = told.help if reason.startswith(told.sentence) else ""
                 return replace(told, sentence=reason, help=help)
         return told

@@ -1,12 +1,11 @@
 """Runs the code cells of a notebook in one namespace, as Jupyter would, and reads its answers.
 
-Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, lines
-that begin with % or !) does nothing.
+Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, magics)
+does nothing.
 """
 
 import builtins
 import os
-import re
 import sys
 from types import ModuleType
 from typing import Any, NoReturn
@@ -14,15 +13,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from common.failures import builtin_name
+from common.labs.magics import cell_code
 from common.labs.questions import ANSWER, Unanswered, is_unanswered
-from common.values import MAX_DEPTH, is_container, is_plain, is_tensor
+from common.values import MAX_DEPTH, as_numpy, is_container, is_plain, is_tensor
 
 DATA, UNANSWERED, OBJECT, LARGE = "data", "unanswered", "object", "large"
 MAX_ANSWERS = 100
 MAX_BYTES = 1 << 20  # of all answers together
+MAX_ANSWER_DEPTH = MAX_DEPTH // 2  # when it is sent, an answer lies within other containers
+MAX_INTEGER_BITS = 1000  # no float holds many more
 MESSAGE_LIMIT = 500
 QUIET_MODULES = ("otter", "ipywidgets", "IPython", "IPython.display")
-MAGIC = re.compile(r"^(\s*)[%!].*$|^(\s*)\?.*$|^(\s*).*\?\s*$", re.MULTILINE)
 
 
 class Quiet:
@@ -97,7 +98,7 @@ class Cells:
         """Run one cell: the kind of error that ended it, its message, and all answers so far."""
         kind, message = "", ""
         try:
-            exec(self.compiled(number, source), self.names)
+            exec(cell_code(source, f"<cell {number}>"), self.names)
         except Unanswered as error:
             kind, message = "Unanswered", str(error)
         except BaseException as error:
@@ -105,14 +106,6 @@ class Cells:
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
         return [kind, message, answers_in(self.names)]
-
-    def compiled(self, number: int, source: str) -> Any:
-        """A cell's code; lines that only Jupyter understands are left out where it can't be."""
-        try:
-            return compile(source, f"<cell {number}>", "exec", dont_inherit=True)
-        except SyntaxError:
-            plain = MAGIC.sub(lambda match: f"{next(filter(None, match.groups()), '')}pass", source)
-            return compile(plain, f"<cell {number}>", "exec", dont_inherit=True)
 
 
 def message_of(error: BaseException) -> str:
@@ -134,7 +127,7 @@ def answers_in(names: dict[str, Any]) -> dict[str, list[Any]]:
         if is_unanswered(value):
             found[name] = [UNANSWERED, None]
         elif size is None:
-            found[name] = [OBJECT, type(value).__name__[:40]]
+            found[name] = [OBJECT, None]
         elif size > room:
             found[name] = [LARGE, None]
         else:
@@ -144,20 +137,33 @@ def answers_in(names: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def size_of(value: Any, depth: int = 0) -> int | None:
-    """About how many bytes a value has as data; None where it isn't data alone."""
-    if depth > MAX_DEPTH:
+    """About how many bytes a value has as data; None where it isn't data alone.
+
+    What could not be sent must be told here: it would take the other answers with it.
+    """
+    if depth > MAX_ANSWER_DEPTH:
         return None
     if is_container(value):
         items = [*value, *value.values()] if isinstance(value, dict) else list(value)
         sizes = [size_of(item, depth + 1) for item in items[: MAX_BYTES // 8]]
         return None if None in sizes else 8 * len(items) + sum(filter(None, sizes))
-    if not is_plain(value):
+    try:
+        return size_of_plain(value) if is_plain(value) else None
+    except (TypeError, RuntimeError, UnicodeEncodeError):  # a bfloat16 tensor, half a character
         return None
+
+
+def size_of_plain(value: Any) -> int:
+    """How many bytes a number, a text or an array has."""
+    if is_tensor(value):
+        value = as_numpy(value)
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
-    if is_tensor(value):
-        return int(value.numel() * value.element_size())
-    return len(value) if isinstance(value, str | bytes) else 8
+    if isinstance(value, str):
+        return len(value.encode())
+    if type(value) is int and value.bit_length() > MAX_INTEGER_BITS:
+        return MAX_BYTES + 1
+    return len(value) if isinstance(value, bytes) else 8
 
 
 # The name that messages give to a student's own exception.

@@ -1,5 +1,6 @@
 """Checks of a lab's answers, for the tests: numbers, choices, sizes, arrays."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,16 @@ from common.comparison import check, kind_of
 from common.labs.run import Lab
 from common.values import as_numpy, is_tensor
 
+REAL = int | float | np.integer | np.floating
+LARGEST_EXACT = 2**53  # up to which a float holds every whole number
+
 
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
     """The answer is that number. tolerance: how far off it may be."""
     value = lab.answer(name)
-    if isinstance(value, np.ndarray) and value.size == 1:
+    if (is_tensor(value) or isinstance(value, np.ndarray)) and math.prod(value.shape) == 1:
         value = value.item()
-    check(
-        isinstance(value, int | float | np.number) and not isinstance(value, bool),
-        f"{name} must be a number, but it is {kind_of(value)}.",
-    )
+    check(is_real(value), f"{name} must be a number, but it is {kind_of(value)}.")
     check(
         bool(abs(value - expected) <= tolerance),
         f"{name} is wrong.",
@@ -40,14 +41,13 @@ def check_choice(lab: Lab, name: str, expected: str, choices: Sequence[str]) -> 
 def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
     """The answer is that tuple of whole numbers."""
     value = lab.answer(name)
-    value = value.tolist() if isinstance(value, np.ndarray) else value
+    value = value.tolist() if is_tensor(value) or isinstance(value, np.ndarray) else value
     many = len(expected)
     check(
         isinstance(value, tuple | list) and len(value) == many,
         f"{name} must be a tuple of {many} numbers.",
     )
-    whole = all(isinstance(size, int | float | np.number) for size in value)
-    check(whole and all(size == int(size) for size in value), f"{name} must hold whole numbers.")
+    check(all(map(is_whole, value)), f"{name} must hold whole numbers.")
     sizes = np.asarray([int(size) for size in value])
     right = sizes.tolist() == list(expected)
     check(right, f"{name} is wrong.", f"got {(*sizes.tolist(),)}", value=sizes)
@@ -59,7 +59,7 @@ def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
     value = as_numpy(value) if is_tensor(value) else value
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         check(False, f"{name} must be an array of numbers, but it is {kind_of(value)}.")
     check(
         array.shape == shape,
@@ -69,3 +69,13 @@ def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
     )
     check(bool(np.isfinite(array).all()), f"{name} holds NaN or infinite values.", value=array)
     return array
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a number, and no bool."""
+    return isinstance(value, REAL) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number of a size that arrays hold."""
+    return is_real(value) and abs(value) < LARGEST_EXACT and value == int(value)

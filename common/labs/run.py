@@ -80,8 +80,10 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
         try:
             kind, message, answers = checked(run_cell(number, source))
         except ChildFailure as failure:
-            lab.troubles.append(
-                f"{LAB_FILE} stopped at cell {number}. {failure} What was answered before counts."
+            # The first to be told: all later answers are missing because of it.
+            lab.troubles.insert(
+                0,
+                f"{LAB_FILE} stopped at cell {number}. {failure} What was answered before counts.",
             )
             return lab
         lab.cells += 1

@@ -5,14 +5,17 @@ import json
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 from autograder.grading.intake import Submission, take
+from autograder.grading.isolated import IsolatedFace
 from autograder.grading.lab import cells_in_a_child
 from autograder.grading.sandbox import Sandbox
 from autograder.labs.assign import student_file
 from autograder.labs.master import read_master, solved_notebook
 from common.assignment import LAB_FILE, LabLimits, load_all, load_assignment
 from common.failures import ChildFailure, Failure
+from common.labs.cells import answers_in
 from common.labs.direct import run_directly
 from common.labs.run import Lab, checked, run_lab
 from common.roster import read_roster
@@ -92,6 +95,31 @@ def test_what_is_no_data_is_no_answer(run):
     assert lab.notes() == ["lab.ipynb: the first question without an answer is q1_open."]
 
 
+UNSENDABLE = {
+    "a number of a million digits": ("10**10**6", "q1_a is larger than an answer may be."),
+    "a number beyond floats": ("10**400", "q1_a is larger than an answer may be."),
+    "half a character": ("'\\ud800'", "q1_a must be numbers, text or arrays of numbers"),
+    "half a key": ("{'\\ud800': 1}", "q1_a must be numbers, text or arrays of numbers"),
+    "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be numbers, text or arrays"),
+    "itself": ("[]; q1_a += [q1_a, q1_a]", "q1_a must be numbers, text or arrays of numbers"),
+}
+
+
+@pytest.mark.parametrize(("value", "why"), UNSENDABLE.values(), ids=UNSENDABLE)
+def test_an_answer_that_can_not_be_sent_costs_no_other(run, value, why):
+    lab = run(notebook(f"q1_a = {value}", "q2_a = 2"))
+    assert lab.answer("q2_a") == 2 and lab.troubles == []
+    assert sentence(lab, "q1_a").startswith(why)
+
+
+def test_a_tensor_that_numpy_has_no_type_for_is_no_answer():
+    tensors = {"q1_a": torch.zeros(2, dtype=torch.bfloat16), "q2_a": torch.ones(2)}
+    assert {name: kind for name, (kind, _) in answers_in(tensors).items()} == {
+        "q1_a": "object",
+        "q2_a": "data",
+    }
+
+
 def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
     lab = run(
         notebook(
@@ -125,15 +153,48 @@ def test_what_belongs_to_jupyter_does_nothing(run):
     assert lab.answer("q1_a") == 1
 
 
+JUPYTERS_LINES = {
+    "a comment that asks": "%matplotlib inline\nq1_a = 7  # why?",
+    "a text that asks": '%matplotlib inline\ntext = """Why\nso?\n% 9\n"""\nq1_a = len(text) - 5',
+    "a line that goes on": "%matplotlib inline\nq1_a = (47\n% 10)",
+    "a timed line": "%time q1_a = 7",
+    "a timed value": "q1_a = %time 3 + 4",
+    "a timed cell": "\n%%time\nq1_a = 7",
+    "a captured cell": "%%capture out\nprint(1)\n%time q1_a = 7",
+    "a command's lines": "files = !ls *.py | grep \"it's (\nq1_a = 7",
+    "a long command": "!pip install \\\n    something \\\n  more\nq1_a = 7",
+    "help": "?len\nlen?\nlen??\nstr.split?\nq1_a = 7",
+    "within a block": "for q1_a in range(8):\n    %timeit q1_a\n    !ls\n    len?",
+    "pasted": "\n    q1_a = 6\n    if q1_a:\n        q1_a += 1",
+    "Windows' lines": "%cd x\r\nq1_a = 7\r\nlen?\r\n",
+}
+
+
+@pytest.mark.parametrize("source", JUPYTERS_LINES.values(), ids=JUPYTERS_LINES)
+def test_code_beside_what_belongs_to_jupyter_is_run_as_it_is(source):
+    lab = run_directly(notebook(source), A1)
+    assert lab.troubles == []
+    assert lab.answer("q1_a") == 7
+
+
+def test_a_cell_of_another_language_does_nothing():
+    lab = run_directly(notebook("%%bash\nq1_a = 7\nls -l | grep", "%%html\n<b>q1_a = 7</b>"), A1)
+    assert lab.troubles == [] and lab.answers == {}
+
+
+def test_what_jupyter_can_not_read_either_is_told_with_its_line():
+    lab = run_directly(notebook("%time q1_a = 7\nq1_b = = 8  # why?"), A1)
+    assert lab.troubles == [
+        "lab.ipynb, cell 1: SyntaxError: invalid syntax (<cell 1>, line 2)",
+    ]
+
+
 FATAL = {
     "hangs": ("while True: pass", "It took longer than 2 seconds."),
     "dies": ("import os; os._exit(0)", "It ended its process, by a crash, too much memory or"),
     "crashes": ("import ctypes; ctypes.string_at(0)", "It ended its process"),
     "floods": ("while True: print('x' * 10000)", "It printed more than 1 MB."),
-    "takes all memory": (
-        "import ctypes\nlibc = ctypes.CDLL(None)\nx = [bytearray(2**28) for _ in range(99)]",
-        None,
-    ),
+    "takes all memory": ("x = bytearray(2**35)", None),
 }
 
 
@@ -149,6 +210,15 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
     assert lab.troubles[0].endswith("What was answered before counts.")
     for name in ("q2_a", "q3_a"):
         assert sentence(lab, name).startswith(f"lab.ipynb gives no {name}.\nlab.ipynb stopped at")
+
+
+def test_what_stopped_a_lab_is_told_before_what_went_wrong_earlier(sandbox):
+    lab = run_isolated(sandbox, notebook(*["1 / 0"] * 9, "import os; os._exit(0)", "q3_a = 3"))
+    assert sentence(lab, "q3_a").startswith(
+        "lab.ipynb gives no q3_a.\nlab.ipynb stopped at cell 10."
+    )
+    assert lab.notes()[0].startswith("lab.ipynb stopped at cell 10.")
+    assert lab.notes()[-1] == "5 more cells failed."
 
 
 def test_a_server_that_gets_ready_late_ends_no_child_of_another():
@@ -274,6 +344,17 @@ def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():
     assert result.notes == ["lab.ipynb: the first question without an answer is q1_kernel."]
 
 
+def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox):
+    face = IsolatedFace(sandbox)
+    face.printed = "of the test before"
+    told = "import os; raise ValueError(f'{os.getcwd()} {object()}')"
+    lab = face.lab(notebook("print('of the lab')", told))
+    assert face.printed == ""
+    assert lab.troubles == [
+        "lab.ipynb, cell 2: ValueError: /sandbox/homes/home <object object at 0x...>"
+    ]
+
+
 def test_a_submission_without_a_lab_is_told_so():
     result = grade(Submission({FILE: REFERENCE.read_bytes()}), A1)
     assert result.score == 100 - LAB_POINTS
@@ -282,18 +363,29 @@ def test_a_submission_without_a_lab_is_told_so():
 
 
 def test_a_renamed_and_an_overlarge_notebook_are_told_in_a_note(tmp_path):
+    (tmp_path / FILE).write_bytes(REFERENCE.read_bytes())
     (tmp_path / "lab (1).ipynb").write_bytes(notebook("q1_a = 1"))
     taken = take(tmp_path, A1)
-    assert taken.files == {}
+    assert set(taken.files) == {FILE}
     assert taken.notes == ["lab (1).ipynb is not taken: the lab must be named lab.ipynb."]
     outputs = [{"output_type": "stream", "text": "x" * 50_000_000}]
     cells = [{"cell_type": "code", "source": "q1_a = 1", "outputs": outputs}]
     (tmp_path / LAB_FILE).write_text(json.dumps({"cells": cells, "nbformat": 4}))
     taken = take(tmp_path, A1)
-    assert taken.files == {}
+    assert set(taken.files) == {FILE}
     assert taken.notes == [
         "lab.ipynb is larger than 10 MB: not taken. Clear its outputs, and save it."
     ]
+
+
+@pytest.mark.parametrize("name", ["lab (1).ipynb", LAB_FILE])
+def test_each_question_says_why_the_lab_was_not_taken(tmp_path, name):
+    (tmp_path / FILE).write_bytes(REFERENCE.read_bytes())
+    (tmp_path / name).write_bytes(notebook("q1_a = 1") + b" " * 11_000_000)
+    taken = take(tmp_path, A1)
+    result = grade(taken, A1, direct=True)
+    failed = [outcome for outcome in result.all_outcomes if outcome.test.reads_lab]
+    assert [outcome.explanation.text(hidden=False) for outcome in failed] == taken.notes * 10
 
 
 @pytest.mark.parametrize("assignment", WITH_LAB, ids=lambda one: one.name)

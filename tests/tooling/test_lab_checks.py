@@ -1,0 +1,63 @@
+"""Checks of a lab's answers: whatever is answered, a sentence says what is wrong with it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from common.failures import Failure
+from common.labs.checks import array_answer, check_choice, check_number, check_sizes
+from common.labs.run import Lab
+
+
+def answering(value):
+    """A lab that gives this one answer."""
+    return Lab({"q1_a": ["data", value]})
+
+
+THREE = [3, 3.0, np.float32(3), np.int64(3), np.array([3.0]), torch.tensor(3.0), torch.tensor([3])]
+
+
+@pytest.mark.parametrize("value", THREE, ids=repr)
+def test_a_number_may_come_in_every_form(value):
+    check_number(answering(value), "q1_a", 3)
+
+
+@pytest.mark.parametrize("value", [(4, 9), [4.0, 9], np.array([4, 9]), torch.tensor([4, 9])])
+def test_sizes_may_come_in_every_form(value):
+    check_sizes(answering(value), "q1_a", (4, 9))
+
+
+ODD = [
+    *(
+        None,
+        True,
+        "3",
+        b"3",
+        1j,
+        np.complex128(1j),
+        math.nan,
+        math.inf,
+        [],
+        {},
+        (1, "x"),
+        (True, 9),
+    ),
+    *((math.nan, 9), (math.inf, 9), (1j, 9), (10**30, 9), (np.complex64(4), 9), [[4], [9]]),
+    *(np.array([]), np.array([1j]), np.array(True), torch.zeros(0), torch.tensor([1j, 9])),
+    *(torch.tensor(True), [10**400, 1], [4, [9]], "\n", np.zeros((2, 2)), torch.zeros(2, 2)),
+]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_whatever_is_answered_the_check_itself_does_not_break(value):
+    lab = answering(value)
+    for check in (
+        lambda: check_number(lab, "q1_a", 3),
+        lambda: check_choice(lab, "q1_a", "c", ("a", "b", "c")),
+        lambda: check_sizes(lab, "q1_a", (4, 9)),
+        lambda: array_answer(lab, "q1_a", (3, 3)),
+    ):
+        with pytest.raises(Failure, match="q1_a"):
+            check()
