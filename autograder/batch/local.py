@@ -43,7 +43,8 @@ def arguments_of(assignment: Assignment, gpus: float) -> tuple[str, ...]:
 
 def silence_of(assignment: Assignment) -> float:
     """The seconds after which a judge that has not answered counts as dead."""
-    return 2 * assignment.limits.total_seconds + SPARE_SECONDS
+    lab = assignment.lab.total_seconds if assignment.lab else 0.0
+    return 2 * (assignment.limits.total_seconds + lab) + SPARE_SECONDS
 
 
 def available_megabytes() -> int:

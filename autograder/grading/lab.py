@@ -12,7 +12,10 @@ from autograder.grading.sandbox import Sandbox
 from common.assignment import LabLimits, Limits
 from common.errors import GraderFault
 from common.failures import ChildFailure
+from common.labs.cells import MAX_BYTES
 from common.labs.run import RunCell
+
+REPLY_BYTES = 16 * MAX_BYTES  # small items take more room in a message than they count for
 
 
 @contextmanager
@@ -22,6 +25,7 @@ def cells_in_a_child(sandbox: Sandbox) -> Iterator[RunCell]:
     if lab is None:
         raise GraderFault(f"{sandbox.assignment.short} has no lab")
     with sandbox.lab_child(msgspec.structs.replace(limits, cpu_seconds=lab.total_seconds)) as child:
+        child.reader.limit = REPLY_BYTES
         yield CellRunner(child, lab, limits).run
 
 

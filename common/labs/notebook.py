@@ -13,7 +13,8 @@ TEXT_LIMIT = 8000
 BEGIN, END = "<!-- BEGIN QUESTION -->", "<!-- END QUESTION -->"  # Otter's, around such a text
 PLACEHOLDER = "_Type your answer here, replacing this text._"
 HEADING = re.compile(r"\*\*Question (\d+)")
-ASSIGNMENT = re.compile(r"\ba\d_[a-z]+\b")
+# A module of an assignment, as labs name it: "a1_convolution.convolution", assignments.a1_...
+ASSIGNMENT = re.compile(r"""(?:assignments[./]|["'])(a\d_[a-z]+)(?=[./ ])""")
 
 
 class RawCell(msgspec.Struct):

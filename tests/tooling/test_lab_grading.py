@@ -9,7 +9,7 @@ import torch
 
 from autograder.grading.intake import Submission, take
 from autograder.grading.isolated import IsolatedFace
-from autograder.grading.lab import cells_in_a_child
+from autograder.grading.lab import REPLY_BYTES, cells_in_a_child
 from autograder.grading.sandbox import Sandbox
 from autograder.labs.assign import student_file
 from autograder.labs.master import read_master, solved_notebook
@@ -261,6 +261,24 @@ def test_what_is_no_notebook_is_told_in_a_sentence(sandbox, content, why):
     assert why in sentence(lab, "q1_kernel")
     assert sentence(lab, "q1_kernel").startswith(("lab.ipynb", "This lab.ipynb"))
     assert lab.notes() == [sentence(lab, "q1_kernel")]
+
+
+def test_a_name_like_that_of_an_assignment_makes_no_lab_of_another_one(sandbox):
+    lab = run_isolated(sandbox, notebook("a2_weights = 1", "q1_a = {'a3_bias': a2_weights}"))
+    assert lab.answer("q1_a") == {"a3_bias": 1}
+
+
+def test_a_cell_that_breaks_what_closes_figures_costs_nothing_else(sandbox):
+    broken = "import matplotlib.pyplot as plt\nplt.close = None"
+    lab = run_isolated(sandbox, notebook(broken, "q1_a = 1"))
+    assert lab.answer("q1_a") == 1 and lab.troubles == []
+
+
+def test_answers_that_are_too_large_are_not_even_read(sandbox):
+    patched = "from common.labs import cells\ncells.size_of = lambda *value: 0"
+    lab = run_isolated(sandbox, notebook("q1_a = 1", f"{patched}\nq2_a = bytes({REPLY_BYTES})"))
+    assert lab.answer("q1_a") == 1
+    assert "q2_a" not in lab.answers and "stopped at cell 2" in lab.troubles[-1]
 
 
 def test_what_a_child_makes_up_is_no_answer():
