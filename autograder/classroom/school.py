@@ -11,7 +11,7 @@ from autograder.proving.hostile.corpus import Entry
 from common.assignment import Assignment
 from common.errors import CourseError
 
-DAMAGED, HOSTILE = "damaged", "hostile"
+UNTOUCHED, DAMAGED, HOSTILE = "untouched", "damaged", "hostile"
 # How many of a hundred hand in what.
 SHARES = {
     "complete": 24,
@@ -19,7 +19,7 @@ SHARES = {
     "several mistakes": 18,
     "unfinished": 12,
     "unfinished with a mistake": 10,
-    "untouched": 4,
+    UNTOUCHED: 4,
     DAMAGED: 4,
     HOSTILE: 4,
 }
@@ -85,7 +85,7 @@ def make_works(
         "several mistakes": workshop.several_mistakes,
         "unfinished": workshop.unfinished,
         "unfinished with a mistake": workshop.unfinished_with_mistake,
-        "untouched": workshop.untouched,
+        UNTOUCHED: workshop.untouched,
         DAMAGED: lambda rng: damaged(workshop, rng),
     }
     kinds = divide(count, shares)
@@ -95,7 +95,8 @@ def make_works(
         for kind in kinds
     ]
     rng.shuffle(works)
-    return works
+    as_it_is = (UNTOUCHED, DAMAGED, HOSTILE)
+    return [work if work.kind in as_it_is else workshop.with_lab(work, rng) for work in works]
 
 
 def divide(count: int, shares: dict[str, int]) -> list[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from autograder.authoring.artifacts import made_artifacts
 from autograder.authoring.markers import find_blocks, indent_of, split_lines
 from autograder.classroom.truth import Scale, Truth
-from autograder.labs.master import MASTER
+from autograder.labs.master import MASTER, question_points, read_master, solved_notebook
 from autograder.proving.mistakes import (
     Mistake,
     alternatives,
@@ -15,13 +15,16 @@ from autograder.proving.mistakes import (
     patch,
     reference,
     stub,
+    wrong_master,
 )
-from common.assignment import Assignment, Exercise
+from common.assignment import LAB_FILE, Assignment, Exercise
 from common.errors import CourseError
 
 MOST_MISTAKES = 4
 # How many of those who have written all code also hand in what they trained: each is megabytes.
 WITH_ARTIFACTS = 0.2
+# How many of a hundred hand in what of the lab.
+LAB_SHARES = {"whole": 45, "with a wrong answer": 25, "in part": 15, "none": 15}
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class Workshop:
     def __init__(self, assignment: Assignment, gpu: bool = False) -> None:
         self.assignment = assignment
         self.scale = Scale.of(assignment, gpu)
-        # Mistakes in code: a lab is handed in whole or not at all.
-        self.mistakes = [entry for entry in load_mistakes(assignment) if entry.file != MASTER]
+        known = load_mistakes(assignment)
+        self.mistakes = [entry for entry in known if entry.file != MASTER]
+        self.lab_mistakes = [entry for entry in known if entry.file == MASTER]
         # Nothing to write for an exercise without functions: what was trained is judged.
         self.written = [entry for entry in assignment.exercises if entry.functions]
 
@@ -101,12 +105,45 @@ class Workshop:
             return work
         numbers = {test.exercise for test in self.scale.tests if test.reads_artifacts}
         earned = self.scale.exercises(numbers)
+        return self.with_more(work, "artifacts", self.artifacts, earned)
+
+    def with_lab(self, work: Work, rng: random.Random) -> Work:
+        """The same work with a lab, whole or not: judged whatever the code is."""
+        if not self.assignment.lab or LAB_FILE in work.files:
+            return work
+        master = read_master(self.assignment)
+        questions = [*question_points(master)]
+        (kind,) = rng.choices([*LAB_SHARES], [*LAB_SHARES.values()])
+        if kind == "none":
+            return work
+        if kind == "in part":
+            last = rng.randrange(1, len(questions))
+            name, lab = (
+                f"lab up to {questions[last - 1]}",
+                solved_notebook(master, questions[last - 1]),
+            )
+            return self.with_more(work, name, {LAB_FILE: lab}, self.answered(questions[:last]))
+        whole = self.answered(questions)
+        if kind == "whole":
+            return self.with_more(work, "whole lab", {LAB_FILE: solved_notebook(master)}, whole)
+        mistake = rng.choice(self.lab_mistakes)
+        lab = solved_notebook(wrong_master(mistake, self.assignment))
+        truth = self.scale.with_mistakes(whole, {*mistake.exercises})
+        return self.with_more(work, mistake.name, {LAB_FILE: lab}, truth)
+
+    def answered(self, questions: list[str]) -> Truth:
+        """The points for right answers to these questions of the lab."""
+        asked = [test for test in self.scale.tests if test.reads_lab]
+        return self.scale.passed({test.name for test in asked if test.question in questions})
+
+    def with_more(self, work: Work, name: str, files: dict[str, bytes], earned: Truth) -> Work:
+        """The same work with files that earn points by themselves."""
         truth = Truth(
             {n: low + earned.lowest[n] for n, low in work.truth.lowest.items()},
             {n: high + earned.highest[n] for n, high in work.truth.highest.items()},
         )
-        made_of = (*work.made_of, "artifacts")
-        return replace(work, made_of=made_of, files=work.files | self.artifacts, truth=truth)
+        made_of = (*work.made_of, name)
+        return replace(work, made_of=made_of, files=work.files | files, truth=truth)
 
     def with_mistakes(self, kind: str, rng: random.Random, count: int) -> Work:
         """The reference with so many mistakes, or fewer where no more go together."""

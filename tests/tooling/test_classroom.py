@@ -89,14 +89,21 @@ def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, t
 def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_trained(assignment):
     tests = read_roster(ROOT / "tests" / assignment.name)
     handed = make_class(assignment, 200, 1, without=tuple([*SHARES][1:]))
-    scores = {one.work.truth.bounds for one in handed}
     trained = sum(test.points for test in tests if test.reads_artifacts)
+    lab = sum(test.points for test in tests if test.reads_lab)
     whole = sum(test.points for test in tests if not test.needs_gpu)
-    assert scores == {(points, points) for points in (whole, whole - trained)}
-    assert any("artifacts" in one.work.made_of for one in handed) == bool(trained)
+    code = whole - trained
+    scores = {(): (code, code), ("artifacts",): (whole, whole)}
+    scores["whole lab",] = code + lab, code + lab
+    found = {one.work.made_of[1:]: one.work.truth.bounds for one in handed}
+    assert scores.items() <= found.items()
+    others = {made_of: bounds for made_of, bounds in found.items() if made_of not in scores}
+    assert any(made_of[0].startswith("lab up to q") for made_of in others)
+    assert any(made_of[0].startswith("lab-") for made_of in others)  # a mistake's name
+    assert all(code <= low <= high < code + lab for low, high in others.values())
     every = sum(test.points for test in tests)
-    (one,) = make_class(assignment, 1, 1, gpu=True)
-    assert one.work.truth.bounds[0] in (every, every - trained)
+    (one,) = make_class(assignment, 1, 1, without=tuple([*SHARES][1:]), gpu=True)
+    assert every - trained <= one.work.truth.bounds[0] <= every
 
 
 def test_every_kind_of_damage_comes_up():
