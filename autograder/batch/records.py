@@ -71,6 +71,7 @@ class State(Record, frozen=True):
     seconds: float = 0.0
     attempts: int = 1
     why: str = ""
+    again: str = ""  # why grading it again failed, where this is the result of before
 
 
 class Entry(Record, frozen=True):
@@ -89,6 +90,7 @@ class Entry(Record, frozen=True):
     seconds: float
     attempts: int
     why: str  # a sentence where status is "failed" or "unreadable", else ""
+    older: str = ""  # a sentence where the result is of before the last run, which gave none
 
 
 class Batch:
@@ -150,7 +152,15 @@ def entry(folder: Path, one: Submitted, alias: str) -> Entry:
         seconds=state.seconds,
         attempts=state.attempts,
         why=state.why,
+        older=why_older(state),
     )
+
+
+def why_older(state: State) -> str:
+    """Why a result of before stands, if it does."""
+    if not state.again:
+        return ""
+    return f"Grading it again failed: {state.again.rstrip('.')}. This is the older result."
 
 
 def read_state(folder: Path, identifier: str) -> State | None:
@@ -203,6 +213,12 @@ def write_state(folder: Path, identifier: str, state: State, result: bytes | Non
     else:
         write_atomically(result_file(folder, identifier), result)
     write_atomically(file, pretty(state))
+
+
+def keep_result(folder: Path, identifier: str, state: State, again: str) -> None:
+    """Let a result stand, and write down why grading it again failed."""
+    kept = msgspec.structs.replace(state, again=again)
+    write_atomically(folder / STATES / f"{identifier}.json", pretty(kept))
 
 
 def forget_others(folder: Path, kept: Iterable[str]) -> None:

@@ -58,7 +58,7 @@ class Order:
     anonymous: bool = False
     gpus: float = 0.0  # for each submission
     only: tuple[str, ...] = ()  # ids; none: all
-    failed: bool = False  # whether to grade only what has no result
+    failed: bool = False  # whether to grade only what has no result, or no newer one
     anew: bool = False  # whether to grade again what has one
 
 
@@ -137,7 +137,13 @@ def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
     if not order.failed:
         return picked
-    return [one for one in picked if graded_state(order.out, one.id) is None]
+    return [one for one in picked if has_failed(order.out, one.id)]
+
+
+def has_failed(out: Path, identifier: str) -> bool:
+    """Whether a submission has no result, or could not be graded again."""
+    state = graded_state(out, identifier)
+    return state is None or bool(state.again)
 
 
 def run_batch(

@@ -45,7 +45,7 @@ def grade_rows(batch: Batch, exercises: list[str]) -> Iterable[list[str]]:
                 shown(entry.maximum),
                 *points,
                 entry.status,
-                harmless(entry.why),
+                harmless(" ".join(filter(None, (entry.why, entry.older)))),
             ]
 
 

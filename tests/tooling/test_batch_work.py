@@ -284,6 +284,40 @@ def test_only_the_named_are_graded_and_again_if_asked(order):
         carry_out(changed(order, only=("nobody",)), again)
 
 
+def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
+    carry_out(order, Pretender({"ada": [graded(2.0)]}))
+    before = (order.out / "results" / "ada.json").read_bytes()
+    screen = io.StringIO()
+    broken = Pretender({"ada": [Graded(fault="the judge died")], "alan": [graded(0.0)]})
+    batch, done = carry_out(changed(order, anew=True), broken)
+    tell(Console(file=screen, width=80), batch, done)
+    ada = batch.entries[0]
+    assert (ada.status, ada.score, done.tally.failed) == ("graded", 2.0, 1)
+    assert (order.out / "results" / "ada.json").read_bytes() == before
+    told = "Grading it again failed: the judge died. This is the older result."
+    assert ada.older == told and f"ada: {told}" in screen.getvalue()
+    assert "regrade" in screen.getvalue() and "tries them again" in screen.getvalue()
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert (rows["ada"]["total"], rows["ada"]["why"]) == ("2", told)
+    assert (rows["alan"]["total"], rows["alan"]["why"]) == ("0", "")
+    assert "ada,,,,,2\n" in (order.out / "canvas.csv").read_text()
+    assert told in (order.out / "report.html").read_text()
+    events = [json.loads(line) for line in (order.out / "log.jsonl").open()]
+    (event,) = [event for event in events if event["event"] == "grading again failed"]
+    assert (event["id"], event["why"], event["kept"]) == ("ada", "the judge died", 2.0)
+
+
+@pytest.mark.parametrize("failed", (True, False))
+def test_what_could_not_be_graded_again_is_tried_by_the_next_run(failed, order):
+    carry_out(order, Pretender())
+    broken = Pretender({"ada": [Graded(fault="the judge died")]})
+    carry_out(changed(order, anew=True), broken)
+    again = Pretender({"ada": [graded(0.0)]})
+    batch, _ = carry_out(changed(order, failed=failed), again)
+    assert again.asked == ["ada"]
+    assert (batch.entries[0].score, batch.entries[0].older) == (0.0, "")
+
+
 @pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
 def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
     options, gpus, order, monkeypatch
