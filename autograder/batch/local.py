@@ -4,13 +4,12 @@ import math
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
 import msgspec
 
+from autograder.batch.scratch import Scratch
 from autograder.batch.work import Attempt, Work
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT as UIDS
@@ -91,9 +90,13 @@ class LocalEngine:
         self.gpus = gpus
         self.arguments = arguments_of(assignment, gpus)
         self.silence = silence_of(assignment)
-        self.scratch = TemporaryDirectory(prefix="conv2gpt-batch-")
-        self.source = Path(self.scratch.name) / "source"
-        unpack(archive, self.source)
+        self.scratch = Scratch()
+        self.source = self.scratch.folder / "source"
+        try:
+            unpack(archive, self.source)
+        except BaseException:
+            self.scratch.remove()
+            raise
         self.judges: dict[int, ClassJudge] = {}
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
@@ -142,8 +145,7 @@ class LocalEngine:
             thread.start()
         for thread in closing:
             thread.join()
-        with suppress(OSError):
-            self.scratch.cleanup()
+        self.scratch.remove()
 
     def __enter__(self) -> Self:
         return self

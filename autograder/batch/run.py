@@ -25,6 +25,7 @@ from autograder.batch.records import (
     writing,
 )
 from autograder.batch.report import write_page
+from autograder.batch.scratch import clear_leftovers
 from autograder.batch.tables import write_tables
 from autograder.batch.work import Work
 from autograder.packaging.build import build
@@ -164,6 +165,7 @@ def run_batch(
         index = new_index(order, export, archive)
         settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
+        clear_leftovers()
         engine = start_engine(archive)  # which may refuse; nothing is changed before
         try:
             with writing(order.out):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from autograder.batch.cluster import RayEngine, check_somebody_listens
 from autograder.batch.comparison import changes
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
+from autograder.batch.scratch import PREFIX
 from autograder.batch.work import Attempt, Tally, Work
 from autograder.commands import batch as commands
 from autograder.commands.batch import tell
@@ -350,6 +352,13 @@ def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monk
         carry_out(order, Pretender())
     batch, _ = carry_out(order, Pretender())
     assert {entry.status for entry in batch.entries} == {"graded"}
+
+
+def test_a_batch_clears_what_a_killed_driver_has_left(order, tmp_path, monkeypatch):
+    (tmp_path / "temporary" / f"{PREFIX}x" / "source").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    carry_out(order, Pretender())
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def test_another_class_does_not_replace_the_one_that_is_there(order, tmp_path):
