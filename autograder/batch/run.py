@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from autograder.batch.earlier import Earlier, missing_from
 from autograder.batch.export import Export, read_export
 from autograder.batch.log import LOG, Log
 from autograder.batch.records import (
@@ -18,7 +19,6 @@ from autograder.batch.records import (
     Batch,
     Index,
     Submitted,
-    forget_others,
     graded_state,
     read_batch,
     write_index,
@@ -97,7 +97,7 @@ def holds_others(out: Path) -> bool:
     return bool(names) and INDEX not in names and not begun
 
 
-def new_index(order: Order, export: Export, archive: Path) -> Index:
+def new_index(order: Order, export: Export, archive: Path, earlier: Earlier) -> Index:
     """What batch.json is to say."""
     return Index(
         assignment=order.assignment.name,
@@ -105,17 +105,20 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
         export=str(order.export.resolve()),
         grader=hashlib.sha256(archive.read_bytes()).hexdigest(),
         salt=read_semester().fingerprint,
-        submissions=tuple(export.submissions),
+        submissions=(*export.submissions, *earlier.kept),
         anonymous=order.anonymous,
         gpus=order.gpus,
-        notes=tuple(export.notes),
+        notes=(*export.notes, *earlier.notes),
     )
 
 
-def check_same_class(order: Order, export: Export) -> None:
-    """Refuse to mix two assignments in a folder, or to replace one class by another."""
+def read_earlier(order: Order, export: Export) -> Earlier:
+    """What earlier runs leave to this one.
+
+    Refuses to mix two assignments in a folder, or to replace one class by another.
+    """
     if not (order.out / INDEX).is_file():
-        return
+        return Earlier()
     there = read_batch(order.out).index
     if there.assignment != order.assignment.name:
         raise CourseError(
@@ -127,15 +130,16 @@ def check_same_class(order: Order, export: Export) -> None:
             f"{order.out} holds a batch of {there.export}, and none of its submissions is in "
             f"{order.export}: choose another folder."
         )
+    return missing_from(export, there, order.out)
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
-    known = {one.id: one for one in index.submissions}
+    known = {one.id: one for one in index.submissions if not one.absent}
     unknown = [name for name in order.only if name not in known]
     if unknown:
         raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
-    picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
+    picked = [known[name] for name in dict.fromkeys(order.only)] or list(known.values())
     if not order.failed:
         return picked
     return [one for one in picked if has_failed(order.out, one.id)]
@@ -160,9 +164,9 @@ def run_batch(
         raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
     export = read_export(order.export)
     with opened(order.out) as log:
-        check_same_class(order, export)
+        earlier = read_earlier(order, export)
         archive = build(order.assignment).autograder
-        index = new_index(order, export, archive)
+        index = new_index(order, export, archive, earlier)
         settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
         clear_leftovers()
@@ -170,7 +174,6 @@ def run_batch(
         try:
             with writing(order.out):
                 write_index(order.out, index)
-                forget_others(order.out, (one.id for one in index.submissions))
                 log.add("started", submissions=work.tally.total, notes=list(index.notes))
         except CourseError:
             engine.close()

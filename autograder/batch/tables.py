@@ -75,10 +75,10 @@ def canvas_rows(batch: Batch) -> Iterable[list[str]]:
 
 
 def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
-    """Each student's submission: the last one, where there are several."""
+    """Each student's submission: where there are several, the last one of the last export."""
     created = {one.id: one.created_at for one in batch.index.submissions}
     found: dict[str, tuple[Student, Entry]] = {}
-    for entry in sorted(batch.entries, key=lambda entry: created[entry.id]):
+    for entry in sorted(batch.entries, key=lambda entry: (not entry.absent, created[entry.id])):
         for student in entry.students:
             found[student.email or student.sid or student.name] = (student, entry)
     return found

@@ -199,7 +199,7 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
 
 def tell_older(console: Console, graded: Batch) -> int:
     """Whose older results stand since grading them again failed; how many they are."""
-    older = [entry for entry in graded.entries if entry.older]
+    older = [entry for entry in graded.entries if entry.older and not entry.absent]
     for entry in older[:NOTES_SHOWN]:
         name = entry.alias if graded.anonymous else entry.id
         console.print(f"[red]{escape(name)}:[/] {escape(entry.older)}", soft_wrap=True)
