@@ -537,6 +537,33 @@ def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
     assert [row[-1] for row in canvas[2:]] == scores
 
 
+def test_canvas_finds_the_columns_that_its_importer_looks_for(order):
+    carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender())
+    header, points, *rows = csv.reader((order.out / "canvas.csv").open())
+    assert "Student" in header[0] and "ID" in header[1]
+    assert re.search(r"SIS\s+User\s+ID", header[2]) and re.search(r"SIS\s+Login\s+ID", header[3])
+    assert "Section" in header[4] and header[5:] == [f"a1: {A1.title}"]
+    assert "Points Possible" in points[0] and points[5] == "2"
+    assert rows == [["ada", "", "", "ada", "", "1"], ["alan", "", "", "alan", "", "1"]]
+
+
+def test_canvas_keeps_its_points_where_nothing_was_graded(order):
+    """The importer takes a zero over, and leaves an empty cell alone."""
+    broken = {name: [Graded(fault="dead")] for name in NAMES}
+    carry_out(order, Pretender(broken))
+    assert (order.out / "canvas.csv").read_text().splitlines()[1:] == ["    Points Possible,,,,,"]
+
+
+def test_an_address_elsewhere_is_not_taken_for_the_login_of_another_student(order):
+    students = {"11": "ada", "12": "alan", "13": "grace", "14": "other"}
+    given = export_of(order, students)
+    metadata = given.export / "submission_metadata.yml"
+    metadata.write_text(metadata.read_text().replace("other@example.edu", "ada@Mail.example.com"))
+    carry_out(given, Pretender())
+    logins = {row[0]: row[3] for row in csv.reader((order.out / "canvas.csv").open())}
+    assert (logins["ada"], logins["other"]) == ("ada", "ada@Mail.example.com")
+
+
 def test_compare_counts_the_submissions_of_both(order, tmp_path):
     carry_out(order, Pretender())
     (tmp_path / "few" / "ada").mkdir(parents=True)
