@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -35,9 +35,15 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     return max(1, min(count, memory))
 
 
-def arguments_of(assignment: Assignment, gpus: float) -> tuple[str, ...]:
-    """What a warm judge is started with."""
-    return (assignment.short, *(("gpu",) if gpus else ()))
+def arguments_of(
+    assignment: Assignment, gpus: float, private: Iterable[Path] = ()
+) -> tuple[str, ...]:
+    """What a warm judge is started with.
+
+    private: where all submissions and results lie. Whether student code gets there is tried.
+    """
+    places = [str(path.resolve()) for path in private]
+    return (assignment.short, *(("gpu",) if gpus else ()), *places)
 
 
 def silence_of(assignment: Assignment) -> float:
@@ -84,11 +90,16 @@ class LocalEngine:
     name = "local"
 
     def __init__(
-        self, assignment: Assignment, archive: Path, slots: int, gpus: float = 0.0
+        self,
+        assignment: Assignment,
+        archive: Path,
+        slots: int,
+        gpus: float = 0.0,
+        private: Iterable[Path] = (),
     ) -> None:
         self.slots = slots
         self.gpus = gpus
-        self.arguments = arguments_of(assignment, gpus)
+        self.arguments = arguments_of(assignment, gpus, private)
         self.silence = silence_of(assignment)
         self.scratch = Scratch()
         self.source = self.scratch.folder / "source"

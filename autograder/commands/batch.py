@@ -14,7 +14,7 @@ from rich.markup import escape
 from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
 from autograder.batch.local import LocalEngine, slots_for
-from autograder.batch.records import Batch, read_batch
+from autograder.batch.records import INDEX, Batch, read_batch
 from autograder.batch.run import Engine, Order, run_batch
 from autograder.batch.work import Work
 from autograder.commands.following import following
@@ -145,10 +145,11 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         load_ray()  # an error here and now, where it is missing
 
     def start(archive: Path) -> Engine:
+        private = (order.export, order.out, order.out / INDEX)  # which others might read
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
-            return LocalEngine(order.assignment, archive, slots, order.gpus)
-        return RayEngine(order.assignment, archive, jobs, address, order.gpus)
+            return LocalEngine(order.assignment, archive, slots, order.gpus, private)
+        return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
 
     def start_and_listen(archive: Path) -> Engine:
         started = start(archive)

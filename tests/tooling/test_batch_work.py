@@ -332,6 +332,30 @@ def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
     assert [order.gpus for order in orders] == [gpus]
 
 
+@pytest.mark.parametrize("engine", ("local", "ray"))
+def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkeypatch):
+    given: dict[str, tuple[Path, ...]] = {}
+
+    class Started(Exception):
+        pass
+
+    def start(name: str) -> Callable:
+        def started(*arguments) -> None:
+            given[name] = arguments[-1]
+            raise Started
+
+        return started
+
+    monkeypatch.setattr(commands, "load_ray", lambda: None)
+    monkeypatch.setattr(commands, "LocalEngine", start("local"))
+    monkeypatch.setattr(commands, "RayEngine", start("ray"))
+    with pytest.raises(Started):
+        commands.carry_out(order, engine, None, None)
+    assert given == {engine: (order.export, order.out, order.out / "batch.json")}
+    told = local.arguments_of(A1, 1.0, (Path("class"),))
+    assert told == ("a1", "gpu", str(Path.cwd() / "class"))
+
+
 def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
     carry_out(order, Pretender())
     with pytest.raises(CourseError, match="holds a batch of a1_convolution"):
