@@ -5,7 +5,7 @@ import importlib
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ class RayEngine:
         jobs: int | None,
         address: str | None,
         gpus: float = 0.0,
+        private: Iterable[Path] = (),
     ) -> None:
         self.ray = load_ray()
         self.jobs = jobs
@@ -81,7 +82,7 @@ class RayEngine:
         self.archive = self.ray.put(content)  # which Ray brings to each node once
         self.fixed = (
             hashlib.sha256(content).hexdigest(),
-            arguments_of(assignment, gpus),
+            arguments_of(assignment, gpus, private),
             silence_of(assignment),
         )
         self.ray.cloudpickle.register_pickle_by_value(node)

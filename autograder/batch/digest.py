@@ -99,6 +99,8 @@ class Digest:
             "attempts": entry.attempts,
             "why": self.reason(entry),
         }
+        if entry.older:
+            row["older"] = "This is an older result." if self.anonymous else entry.older
         if result is not None:
             row["said"] = self.texts.number(self.unnamed(result.get("output", ""), entry))
             row["ending"] = self.ending(entry, result, place)

@@ -3,14 +3,13 @@
 import math
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
 import msgspec
 
+from autograder.batch.scratch import Scratch
 from autograder.batch.work import Attempt, Work
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT as UIDS
@@ -36,9 +35,15 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     return max(1, min(count, memory))
 
 
-def arguments_of(assignment: Assignment, gpus: float) -> tuple[str, ...]:
-    """What a warm judge is started with."""
-    return (assignment.short, *(("gpu",) if gpus else ()))
+def arguments_of(
+    assignment: Assignment, gpus: float, private: Iterable[Path] = ()
+) -> tuple[str, ...]:
+    """What a warm judge is started with.
+
+    private: where all submissions and results lie. Whether student code gets there is tried.
+    """
+    places = [str(path.resolve()) for path in private]
+    return (assignment.short, *(("gpu",) if gpus else ()), *places)
 
 
 def silence_of(assignment: Assignment) -> float:
@@ -86,15 +91,24 @@ class LocalEngine:
     name = "local"
 
     def __init__(
-        self, assignment: Assignment, archive: Path, slots: int, gpus: float = 0.0
+        self,
+        assignment: Assignment,
+        archive: Path,
+        slots: int,
+        gpus: float = 0.0,
+        private: Iterable[Path] = (),
     ) -> None:
         self.slots = slots
         self.gpus = gpus
-        self.arguments = arguments_of(assignment, gpus)
+        self.arguments = arguments_of(assignment, gpus, private)
         self.silence = silence_of(assignment)
-        self.scratch = TemporaryDirectory(prefix="conv2gpt-batch-")
-        self.source = Path(self.scratch.name) / "source"
-        unpack(archive, self.source)
+        self.scratch = Scratch()
+        self.source = self.scratch.folder / "source"
+        try:
+            unpack(archive, self.source)
+        except BaseException:
+            self.scratch.remove()
+            raise
         self.judges: dict[int, ClassJudge] = {}
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
@@ -143,8 +157,7 @@ class LocalEngine:
             thread.start()
         for thread in closing:
             thread.join()
-        with suppress(OSError):
-            self.scratch.cleanup()
+        self.scratch.remove()
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,7 @@ DIR/results/ID.json  its result in Gradescope's schema, unless grading failed
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -45,6 +45,7 @@ class Submitted(Record, frozen=True):
     students: tuple[Student, ...] = ()
     created_at: str = ""
     why: str = ""  # why it can't be graded at all: it isn't in the export, for instance
+    absent: bool = False  # whether only an earlier export held it; its result stays as it is
 
 
 class Index(Record, frozen=True):
@@ -71,6 +72,7 @@ class State(Record, frozen=True):
     seconds: float = 0.0
     attempts: int = 1
     why: str = ""
+    again: str = ""  # why grading it again failed, where this is the result of before
 
 
 class Entry(Record, frozen=True):
@@ -89,6 +91,8 @@ class Entry(Record, frozen=True):
     seconds: float
     attempts: int
     why: str  # a sentence where status is "failed" or "unreadable", else ""
+    older: str = ""  # a sentence where the result is of before the last run, which gave none
+    absent: bool = False  # whether that is so since the export no longer holds it
 
 
 class Batch:
@@ -150,7 +154,18 @@ def entry(folder: Path, one: Submitted, alias: str) -> Entry:
         seconds=state.seconds,
         attempts=state.attempts,
         why=state.why,
+        older=why_older(one, state),
+        absent=one.absent,
     )
+
+
+def why_older(one: Submitted, state: State) -> str:
+    """Why a result of before stands, if it does."""
+    if one.absent:
+        return "It is not in this export. This is its result of before."
+    if not state.again:
+        return ""
+    return f"Grading it again failed: {state.again.rstrip('.')}. This is the older result."
 
 
 def read_state(folder: Path, identifier: str) -> State | None:
@@ -205,13 +220,10 @@ def write_state(folder: Path, identifier: str, state: State, result: bytes | Non
     write_atomically(file, pretty(state))
 
 
-def forget_others(folder: Path, kept: Iterable[str]) -> None:
-    """Remove states and results of submissions that are no longer in the export."""
-    names = {f"{identifier}.json" for identifier in kept}
-    for place in (STATES, RESULTS):
-        for file in (folder / place).iterdir():
-            if file.name not in names:
-                file.unlink()
+def keep_result(folder: Path, identifier: str, state: State, again: str) -> None:
+    """Let a result stand, and write down why grading it again failed."""
+    kept = msgspec.structs.replace(state, again=again)
+    write_atomically(folder / STATES / f"{identifier}.json", pretty(kept))
 
 
 def pretty(record: Record) -> bytes:

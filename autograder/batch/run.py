@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from autograder.batch.earlier import Earlier, missing_from
 from autograder.batch.export import Export, read_export
 from autograder.batch.log import LOG, Log
 from autograder.batch.records import (
@@ -18,13 +19,13 @@ from autograder.batch.records import (
     Batch,
     Index,
     Submitted,
-    forget_others,
     graded_state,
     read_batch,
     write_index,
     writing,
 )
 from autograder.batch.report import write_page
+from autograder.batch.scratch import clear_leftovers
 from autograder.batch.tables import write_tables
 from autograder.batch.work import Work
 from autograder.packaging.build import build
@@ -58,7 +59,7 @@ class Order:
     anonymous: bool = False
     gpus: float = 0.0  # for each submission
     only: tuple[str, ...] = ()  # ids; none: all
-    failed: bool = False  # whether to grade only what has no result
+    failed: bool = False  # whether to grade only what has no result, or no newer one
     anew: bool = False  # whether to grade again what has one
 
 
@@ -96,7 +97,7 @@ def holds_others(out: Path) -> bool:
     return bool(names) and INDEX not in names and not begun
 
 
-def new_index(order: Order, export: Export, archive: Path) -> Index:
+def new_index(order: Order, export: Export, archive: Path, earlier: Earlier) -> Index:
     """What batch.json is to say."""
     return Index(
         assignment=order.assignment.name,
@@ -104,17 +105,20 @@ def new_index(order: Order, export: Export, archive: Path) -> Index:
         export=str(order.export.resolve()),
         grader=hashlib.sha256(archive.read_bytes()).hexdigest(),
         salt=read_semester().fingerprint,
-        submissions=tuple(export.submissions),
+        submissions=(*export.submissions, *earlier.kept),
         anonymous=order.anonymous,
         gpus=order.gpus,
-        notes=tuple(export.notes),
+        notes=(*export.notes, *earlier.notes),
     )
 
 
-def check_same_class(order: Order, export: Export) -> None:
-    """Refuse to mix two assignments in a folder, or to replace one class by another."""
+def read_earlier(order: Order, export: Export) -> Earlier:
+    """What earlier runs leave to this one.
+
+    Refuses to mix two assignments in a folder, or to replace one class by another.
+    """
     if not (order.out / INDEX).is_file():
-        return
+        return Earlier()
     there = read_batch(order.out).index
     if there.assignment != order.assignment.name:
         raise CourseError(
@@ -126,18 +130,25 @@ def check_same_class(order: Order, export: Export) -> None:
             f"{order.out} holds a batch of {there.export}, and none of its submissions is in "
             f"{order.export}: choose another folder."
         )
+    return missing_from(export, there, order.out)
 
 
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
-    known = {one.id: one for one in index.submissions}
+    known = {one.id: one for one in index.submissions if not one.absent}
     unknown = [name for name in order.only if name not in known]
     if unknown:
         raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
-    picked = [known[name] for name in dict.fromkeys(order.only)] or list(index.submissions)
+    picked = [known[name] for name in dict.fromkeys(order.only)] or list(known.values())
     if not order.failed:
         return picked
-    return [one for one in picked if graded_state(order.out, one.id) is None]
+    return [one for one in picked if has_failed(order.out, one.id)]
+
+
+def has_failed(out: Path, identifier: str) -> bool:
+    """Whether a submission has no result, or could not be graded again."""
+    state = graded_state(out, identifier)
+    return state is None or bool(state.again)
 
 
 def run_batch(
@@ -153,16 +164,16 @@ def run_batch(
         raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
     export = read_export(order.export)
     with opened(order.out) as log:
-        check_same_class(order, export)
+        earlier = read_earlier(order, export)
         archive = build(order.assignment).autograder
-        index = new_index(order, export, archive)
+        index = new_index(order, export, archive, earlier)
         settings = f"{index.grader} gpu={index.gpus > 0}"
         work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
+        clear_leftovers()
         engine = start_engine(archive)  # which may refuse; nothing is changed before
         try:
             with writing(order.out):
                 write_index(order.out, index)
-                forget_others(order.out, (one.id for one in index.submissions))
                 log.add("started", submissions=work.tally.total, notes=list(index.notes))
         except CourseError:
             engine.close()

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from common.roster import format_points
 
 GRADES = "grades.csv"
 CANVAS = "canvas.csv"
-# The columns that Canvas wants before those with scores; it finds a student by any of the ids.
+# What Canvas's importer wants before the columns with scores, in this order: it looks for these
+# words. It finds a student by its own ID, else by SIS User ID, SIS Login ID, and name, in turn.
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "    Points Possible"  # as in Canvas's own exports, with its spaces
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")  # with these, a spreadsheet takes text for a formula
@@ -45,7 +47,7 @@ def grade_rows(batch: Batch, exercises: list[str]) -> Iterable[list[str]]:
                 shown(entry.maximum),
                 *points,
                 entry.status,
-                harmless(entry.why),
+                harmless(" ".join(filter(None, (entry.why, entry.older)))),
             ]
 
 
@@ -64,21 +66,43 @@ def canvas_rows(batch: Batch) -> Iterable[list[str]]:
     """The table that Canvas imports: each student once, and only those who have a score."""
     short = batch.assignment.partition("_")[0]
     yield [*CANVAS_COLUMNS, f"{short}: {batch.title}"]
-    maximum = max((entry.maximum or 0.0 for entry in batch.entries), default=0.0)
-    yield [POINTS_POSSIBLE, "", "", "", "", format_points(maximum)]
+    known = [entry.maximum for entry in batch.entries if entry.maximum is not None]
+    # Canvas takes this over, a zero too, and leaves the points as they are where it is empty.
+    yield [POINTS_POSSIBLE, "", "", "", "", shown(max(known, default=None))]
+    domain = class_domain(batch)
     for student, entry in latest(batch).values():
         if entry.score is None:  # nor is an earlier submission's score the student's
             continue
-        login = student.email.partition("@")[0]
-        cells = (student.name, "", student.sid, login, "")
+        cells = (student.name, "", student.sid, login_of(student, domain), "")
         yield [*map(harmless, cells), shown(entry.score)]
 
 
+def class_domain(batch: Batch) -> str:
+    """Where most of the class have their addresses: the school's own domain."""
+    emails = [student.email for entry in batch.entries for student in entry.students]
+    domains = Counter(domain_of(email) for email in emails if "@" in email)
+    return domains.most_common(1)[0][0] if domains else ""
+
+
+def domain_of(email: str) -> str:
+    """What stands behind the @."""
+    return email.rpartition("@")[2].lower()
+
+
+def login_of(student: Student, domain: str) -> str:
+    """What the student logs in to Canvas as, as far as an address tells.
+
+    At another provider, the name before the @ may be another student's login.
+    """
+    name, _, _ = student.email.rpartition("@")
+    return name if name and domain_of(student.email) == domain else student.email
+
+
 def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
-    """Each student's submission: the last one, where there are several."""
+    """Each student's submission: where there are several, the last one of the last export."""
     created = {one.id: one.created_at for one in batch.index.submissions}
     found: dict[str, tuple[Student, Entry]] = {}
-    for entry in sorted(batch.entries, key=lambda entry: created[entry.id]):
+    for entry in sorted(batch.entries, key=lambda entry: (not entry.absent, created[entry.id])):
         for student in entry.students:
             found[student.email or student.sid or student.name] = (student, entry)
     return found

@@ -17,6 +17,7 @@ from autograder.batch.records import (
     State,
     Submitted,
     graded_state,
+    keep_result,
     write_state,
     writing,
 )
@@ -203,11 +204,17 @@ class Work:
         self.log.add("again", id=submitted.id, attempt=number, why=why, pause=pause)
 
     def give_up(self, submitted: Submitted, key: str, number: int, why: str) -> None:
-        """Mark a submission as not graded: it has no score."""
-        state = State(key, "failed", attempts=number, why=why)
-        write_state(self.log.folder, submitted.id, state, None)
+        """Mark a submission as not graded: it has no score, or keeps the one of before."""
         self.tally.failed += 1
-        self.log.add("failed", id=submitted.id, attempts=number, why=why)
+        older = graded_state(self.log.folder, submitted.id)
+        if older is not None:
+            keep_result(self.log.folder, submitted.id, older, why)
+            facts = {"id": submitted.id, "attempts": number, "why": why, "kept": older.score}
+            self.log.add("grading again failed", **facts)
+        else:
+            state = State(key, "failed", attempts=number, why=why)
+            write_state(self.log.folder, submitted.id, state, None)
+            self.log.add("failed", id=submitted.id, attempts=number, why=why)
         if number and self.tally.failed >= IN_A_ROW and not self.tally.graded:
             self.stop(
                 f"{IN_A_ROW} submissions in a row could not be graded, the last because: {why}"
@@ -234,7 +241,7 @@ def key_of(submission: Submission, grader: str) -> str:
 def is_done(folder: Path, identifier: str, key: str) -> bool:
     """Whether a submission has the result that grading it again would give."""
     state = graded_state(folder, identifier)
-    return state is not None and state.key == key
+    return state is not None and state.key == key and not state.again
 
 
 def why_empty(submission: Submission, assignment: Assignment) -> str:

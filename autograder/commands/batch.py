@@ -14,7 +14,7 @@ from rich.markup import escape
 from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
 from autograder.batch.local import LocalEngine, slots_for
-from autograder.batch.records import Batch, read_batch
+from autograder.batch.records import INDEX, Batch, read_batch
 from autograder.batch.run import Engine, Order, run_batch
 from autograder.batch.work import Work
 from autograder.commands.following import following
@@ -68,7 +68,7 @@ def engine_options(command: Callable) -> Callable:
 @engine_options
 @click.option("--anonymous", is_flag=True, help="Hide names in the report.")
 @ONLY
-@click.option("--failed", is_flag=True, help="Grade only what has no result.")
+@click.option("--failed", is_flag=True, help="Grade only what has no result, or no new one.")
 def batch(
     assignment: str,
     export: Path,
@@ -90,7 +90,7 @@ def batch(
 @click.argument("folder", type=FOLDER)
 @engine_options
 @ONLY
-@click.option("--failed", is_flag=True, help="Grade only what has no result.")
+@click.option("--failed", is_flag=True, help="Grade only what has no result, or no new one.")
 def regrade(
     folder: Path,
     jobs: int | None,
@@ -145,10 +145,11 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         load_ray()  # an error here and now, where it is missing
 
     def start(archive: Path) -> Engine:
+        private = (order.export, order.out, order.out / INDEX)  # which others might read
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
-            return LocalEngine(order.assignment, archive, slots, order.gpus)
-        return RayEngine(order.assignment, archive, jobs, address, order.gpus)
+            return LocalEngine(order.assignment, archive, slots, order.gpus, private)
+        return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
 
     def start_and_listen(archive: Path) -> Engine:
         started = start(archive)
@@ -176,6 +177,7 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     for entry in [entry for entry in graded.entries if entry.status == "failed"][:NOTES_SHOWN]:
         name = entry.alias if graded.anonymous else entry.id
         console.print(f"[red]{escape(name)} was not graded:[/] {escape(entry.why)}", soft_wrap=True)
+    again = tell_older(console, graded)
     tally = work.tally
     counts = Counter(entry.status for entry in graded.entries)
     if counts["unreadable"]:
@@ -191,9 +193,20 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         if work.anew:
             rest = "The others keep their earlier results; the same command begins anew."
         console.print(f"Stopped: {escape(work.stopped)}. {rest}", soft_wrap=True)
-    elif counts["failed"]:
-        again = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
-        console.print(again, soft_wrap=True)
+    elif counts["failed"] or again:
+        words = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
+        console.print(words, soft_wrap=True)
+
+
+def tell_older(console: Console, graded: Batch) -> int:
+    """Whose older results stand since grading them again failed; how many they are."""
+    older = [entry for entry in graded.entries if entry.older and not entry.absent]
+    for entry in older[:NOTES_SHOWN]:
+        name = entry.alias if graded.anonymous else entry.id
+        console.print(f"[red]{escape(name)}:[/] {escape(entry.older)}", soft_wrap=True)
+    if len(older) > NOTES_SHOWN:
+        console.print(f"[red]and {len(older) - NOTES_SHOWN} older results more[/]")
+    return len(older)
 
 
 def tell_unreadable(console: Console, graded: Batch, count: int) -> None:

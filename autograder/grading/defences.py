@@ -136,5 +136,6 @@ def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
     open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
     raise CourseError(
         f"This machine can't protect the grader (not true here: {open_doors}). "
-        "Run as root, or on Linux 5.13 or later; --unsafe grades all the same."
+        "Run as root, or on Linux 5.13 or later, with submissions and results where other users "
+        "can't read them; --unsafe grades all the same."
     )

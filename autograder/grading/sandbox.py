@@ -264,12 +264,21 @@ def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
 
 
 def files_among(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files named, and one file of each folder named."""
+    """The files named, and one file of each folder named: the first, as far up as there is one.
+
+    Not the one that a link leads to: students' folders may hold links to what all may read.
+    """
     for path in paths:
         if path.is_file():
             yield path
-        elif path.is_dir():
-            yield from [item for item in sorted(path.rglob("*")) if item.is_file()][:1]
+            continue
+        for folder, folders, names in os.walk(path):  # no further: there may be thousands
+            folders.sort()
+            files = [Path(folder) / name for name in sorted(names)]
+            found = [file for file in files if file.is_file() and not file.is_symlink()]
+            if found:
+                yield found[0]
+                break
 
 
 @contextmanager

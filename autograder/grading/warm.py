@@ -1,7 +1,8 @@
 """A warm judge for a whole class: it has read the tests, and a fork of it grades each submission.
 
-Run as `python -m autograder.grading.warm DESCRIPTOR ASSIGNMENT [gpu]`, in a built zip. A fork
-leaves nothing behind: no memory that grows, and nothing of one submission for the next.
+Run as `python -m autograder.grading.warm DESCRIPTOR ASSIGNMENT [gpu] [PLACE...]`, in a built zip;
+student code must not reach the places. A fork leaves nothing behind: no memory that grows, and
+nothing of one submission for the next.
 """
 
 import gc
@@ -11,6 +12,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -72,12 +74,14 @@ class SharedSandbox(Sandbox):
 class WarmJudge:
     """The pytest plugin that lets forks run the tests which this process has collected."""
 
-    def __init__(self, sock: socket.socket, sandbox: SharedSandbox, gpu: bool) -> None:
+    def __init__(
+        self, sock: socket.socket, sandbox: SharedSandbox, gpu: bool, private: tuple[Path, ...]
+    ) -> None:
         self.sock = sock
         self.sandbox = sandbox
         semester = read_semester()
         reading = read_all(sandbox.assignment, semester)
-        self.settings = Settings(semester, gpu=gpu, reading=reading)
+        self.settings = Settings(semester, gpu=gpu, reading=reading, private=private)
         if sandbox.assignment.stores_answers:
             stored_oracle(ROOT / "tests" / sandbox.assignment.name)
         self.wait_for_servers()
@@ -194,12 +198,14 @@ def main() -> None:
     sock = socket.socket(fileno=int(sys.argv[1]))
     assignment = load_assignment(sys.argv[2])
     gpu = "gpu" in sys.argv[3:]
+    # Another machine of a cluster has its own files, and perhaps not these.
+    private = tuple(Path(word) for word in sys.argv[3:] if word != "gpu" and os.path.exists(word))
     if gpu:
         assignment = with_gpu(assignment)
     with SharedSandbox(assignment) as sandbox:
         for module in (f"tests.{assignment.name}.oracle", *assignment.preloaded, LOADED_LATE):
             importlib.import_module(module)
-        run_graded_tests(test_files(assignment), WarmJudge(sock, sandbox, gpu))
+        run_graded_tests(test_files(assignment), WarmJudge(sock, sandbox, gpu, private))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from autograder.batch.local import arguments_of
 from autograder.batch.records import read_batch
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import make_class
@@ -100,6 +103,90 @@ def test_a_struck_batch_ends_like_a_calm_one(export, calm, tmp_path):
     struck = strike_batch("a1", export, tmp_path / "out", "local", every=2, seed=1)
     assert struck.kills and not struck.complaints
     assert complaints(calm, tmp_path / "out") == []
+
+
+NOSY = """
+import os
+
+def reached():
+    for folder in (EXPORT, OUT, OUT + "/results"):
+        try:
+            yield os.listdir(folder)
+        except OSError:
+            pass
+    for file in ("/victim/convolution.py", "/submission_metadata.yml"):
+        try:
+            yield open(EXPORT + file).read()
+        except OSError:
+            pass
+    for file in ("/results/victim.json", "/batch.json", "/log.jsonl", "/state/victim.json"):
+        try:
+            yield open(OUT + file).read()
+        except OSError:
+            pass
+
+print("I TRIED AND FOUND", list(reached()))
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user of the machine may enter; pytest closes its own at each start."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_no_submission_reaches_those_of_others_or_their_results(place):
+    """Though both lie where every user of the machine may read."""
+    export, out = place / "class", place / "out"
+    code = f"EXPORT, OUT = {str(export)!r}, {str(out)!r}\n{NOSY}"
+    for name, content in (("victim", "secret = 1\n"), ("watcher", code)):
+        (export / name).mkdir(parents=True)
+        (export / name / "convolution.py").write_text(content)
+    (export / "submission_metadata.yml").write_text("victim:\n  :submitters: []\n")
+    out.mkdir()
+    for folder in (export, out, *export.iterdir()):
+        folder.chmod(0o755 if folder.is_dir() else 0o644)
+    done = run(command("a1", export, out, "--jobs", "1"))  # the victim comes first
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "I TRIED AND FOUND []" in (out / "results" / "watcher.json").read_text()
+    unconfined = python("-c", code, cwd=ROOT).stdout
+    assert "secret = 1" in unconfined and "victim.json" in unconfined
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="without Landlock and root, nothing is graded")
+def test_where_only_a_uid_protects_no_class_is_graded_that_lies_in_the_open(place):
+    export, out, own = (place / name for name in ("class", "out", "own"))
+    unpack(build(A1).autograder, own / "source")
+    own.chmod(0o700)
+    with (own / "source/autograder/grading/confinement/landlock.py").open("a") as code:
+        code.write("\n\ndef version() -> int:\n    return 0\n")
+    for file in (export / "ada" / "convolution.py", out / "batch.json"):
+        file.parent.mkdir(parents=True)
+        file.write_text("secret = 1\n")
+    for folder in (export, out):
+        folder.chmod(0o755)
+    private = (export, out, out / "batch.json")
+    judge = ClassJudge(own / "source", *arguments_of(A1, 0.0, private))
+    try:
+        faults = [fault_of(judge)]
+        for folder in (export, out):
+            folder.chmod(0o700)
+            faults.append(fault_of(judge))
+    finally:
+        judge.close()
+    assert [bool(fault) for fault in faults] == [True, True, False]
+    assert all("tests and metadata can't be read" in fault for fault in faults[:2])
+    assert "with submissions and results where other users can't read them" in faults[0]
+
+
+def fault_of(judge: ClassJudge) -> str:
+    """Why a judge grades nothing at all, if so."""
+    question = msgspec.msgpack.encode(HandedIn({}, [], {}))
+    answer = msgspec.msgpack.decode(judge.exchange(question), type=Graded)
+    assert answer.hopeless == bool(answer.fault)
+    return answer.fault
 
 
 def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_path):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,10 @@ from rich.console import Console
 from autograder.batch import local, records, run, tables, work
 from autograder.batch.cluster import RayEngine, check_somebody_listens
 from autograder.batch.comparison import changes
+from autograder.batch.earlier import ids
 from autograder.batch.records import Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
+from autograder.batch.scratch import PREFIX
 from autograder.batch.work import Attempt, Tally, Work
 from autograder.commands import batch as commands
 from autograder.commands.batch import tell
@@ -284,6 +287,40 @@ def test_only_the_named_are_graded_and_again_if_asked(order):
         carry_out(changed(order, only=("nobody",)), again)
 
 
+def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
+    carry_out(order, Pretender({"ada": [graded(2.0)]}))
+    before = (order.out / "results" / "ada.json").read_bytes()
+    screen = io.StringIO()
+    broken = Pretender({"ada": [Graded(fault="the judge died")], "alan": [graded(0.0)]})
+    batch, done = carry_out(changed(order, anew=True), broken)
+    tell(Console(file=screen, width=80), batch, done)
+    ada = batch.entries[0]
+    assert (ada.status, ada.score, done.tally.failed) == ("graded", 2.0, 1)
+    assert (order.out / "results" / "ada.json").read_bytes() == before
+    told = "Grading it again failed: the judge died. This is the older result."
+    assert ada.older == told and f"ada: {told}" in screen.getvalue()
+    assert "regrade" in screen.getvalue() and "tries them again" in screen.getvalue()
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert (rows["ada"]["total"], rows["ada"]["why"]) == ("2", told)
+    assert (rows["alan"]["total"], rows["alan"]["why"]) == ("0", "")
+    assert "ada,,,,,2\n" in (order.out / "canvas.csv").read_text()
+    assert told in (order.out / "report.html").read_text()
+    events = [json.loads(line) for line in (order.out / "log.jsonl").open()]
+    (event,) = [event for event in events if event["event"] == "grading again failed"]
+    assert (event["id"], event["why"], event["kept"]) == ("ada", "the judge died", 2.0)
+
+
+@pytest.mark.parametrize("failed", (True, False))
+def test_what_could_not_be_graded_again_is_tried_by_the_next_run(failed, order):
+    carry_out(order, Pretender())
+    broken = Pretender({"ada": [Graded(fault="the judge died")]})
+    carry_out(changed(order, anew=True), broken)
+    again = Pretender({"ada": [graded(0.0)]})
+    batch, _ = carry_out(changed(order, failed=failed), again)
+    assert again.asked == ["ada"]
+    assert (batch.entries[0].score, batch.entries[0].older) == (0.0, "")
+
+
 @pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
 def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
     options, gpus, order, monkeypatch
@@ -293,6 +330,30 @@ def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
     monkeypatch.setattr(commands, "carry_out", lambda order, *engine: orders.append(order))
     commands.regrade.main([str(order.out), "--failed", *options], standalone_mode=False)
     assert [order.gpus for order in orders] == [gpus]
+
+
+@pytest.mark.parametrize("engine", ("local", "ray"))
+def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkeypatch):
+    given: dict[str, tuple[Path, ...]] = {}
+
+    class Started(Exception):
+        pass
+
+    def start(name: str) -> Callable:
+        def started(*arguments) -> None:
+            given[name] = arguments[-1]
+            raise Started
+
+        return started
+
+    monkeypatch.setattr(commands, "load_ray", lambda: None)
+    monkeypatch.setattr(commands, "LocalEngine", start("local"))
+    monkeypatch.setattr(commands, "RayEngine", start("ray"))
+    with pytest.raises(Started):
+        commands.carry_out(order, engine, None, None)
+    assert given == {engine: (order.export, order.out, order.out / "batch.json")}
+    told = local.arguments_of(A1, 1.0, (Path("class"),))
+    assert told == ("a1", "gpu", str(Path.cwd() / "class"))
 
 
 def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
@@ -316,6 +377,13 @@ def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monk
         carry_out(order, Pretender())
     batch, _ = carry_out(order, Pretender())
     assert {entry.status for entry in batch.entries} == {"graded"}
+
+
+def test_a_batch_clears_what_a_killed_driver_has_left(order, tmp_path, monkeypatch):
+    (tmp_path / "temporary" / f"{PREFIX}x" / "source").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    carry_out(order, Pretender())
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def test_another_class_does_not_replace_the_one_that_is_there(order, tmp_path):
@@ -369,12 +437,92 @@ def test_zeros_for_what_could_not_be_read_are_told(count, told, order):
     assert before == told.format(export=order.export)
 
 
-def test_students_who_left_the_export_leave_the_results(order):
-    carry_out(order, Pretender())
-    (order.export / "ada" / "convolution.py").unlink()
-    (order.export / "ada").rmdir()
-    carry_out(order, Pretender())
-    assert sorted(p.name for p in (order.out / "results").iterdir()) == ["alan.json", "grace.json"]
+def export_of(order: Order, students: dict[str, str]) -> Order:
+    """The order with an export of these submissions, and whose they are."""
+    folder = order.export.parent / f"export-{'-'.join(students)}"
+    for name in students:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "convolution.py").write_text(f"name = {name!r}\n")
+    (folder / "submission_metadata.yml").write_text(
+        "".join(
+            f"{name}:\n  :submitters:\n  - :name: {who}\n    :email: {who}@example.edu\n"
+            for name, who in students.items()
+        )
+    )
+    return changed(order, export=folder)
+
+
+def test_results_stay_of_what_a_later_export_lacks_and_one_line_says_so(order):
+    whole = export_of(order, {"11": "ada", "12": "alan", "13": "grace"})
+    carry_out(whole, Pretender({"11": [graded(2.0)]}))
+    result = (order.out / "results" / "11.json").read_bytes()
+    engine, screen = Pretender(), io.StringIO()
+    part = export_of(order, {"12": "alan", "14": "linus"})
+    batch, done = carry_out(changed(part, anew=True), engine)
+    tell(Console(file=screen, width=80), batch, done)
+    assert engine.asked == ["12", "14"] and not done.tally.failed
+    assert {e.id: (e.score, e.absent) for e in batch.entries} == {
+        **{"12": (1.0, False), "14": (1.0, False), "11": (2.0, True), "13": (1.0, True)}
+    }
+    assert (order.out / "results" / "11.json").read_bytes() == result
+    assert screen.getvalue().count("Not in this export") == 1
+    assert "Not in this export, results stay: 11, 13.\n" in screen.getvalue()
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert rows["ada"]["why"] == "It is not in this export. This is its result of before."
+    assert (rows["ada"]["total"], rows["alan"]["why"]) == ("2", "")
+    assert "\nada,,,ada,,2\n" in (order.out / "canvas.csv").read_text()
+    with pytest.raises(CourseError, match="no submission 11 in"):
+        carry_out(changed(part, only=("11",)), Pretender())
+
+
+def test_what_a_later_export_lacks_is_there_again_with_the_earlier_one(order):
+    whole = export_of(order, {"11": "ada", "12": "alan", "13": "grace"})
+    carry_out(whole, Pretender())
+    carry_out(export_of(order, {"12": "alan"}), Pretender())
+    again = Pretender()
+    batch, _ = carry_out(whole, again)
+    assert again.asked == [] and batch.index.notes == ()
+    assert [(entry.id, entry.older) for entry in batch.entries] == [
+        *(("11", ""), ("12", ""), ("13", ""))
+    ]
+
+
+def test_a_submission_that_its_students_have_replaced_counts_no_more(order):
+    carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender({"11": [graded(2.0)]}))
+    newer = export_of(order, {"12": "alan", "15": "ada"})
+    batch, _ = carry_out(newer, Pretender({"15": [graded(0.0)]}))
+    assert [entry.id for entry in batch.entries] == ["12", "15"]
+    assert batch.index.notes == (
+        "Not in this export, no longer counted, since the same students have handed in again: 11.",
+    )
+    assert "\nada,,,ada,,0\n" in (order.out / "canvas.csv").read_text()
+    assert (order.out / "results" / "11.json").is_file()
+
+
+def test_what_has_no_result_and_is_not_in_a_later_export_is_left_out_and_told_of(order):
+    broken = {"11": [Graded(fault="the judge died")]}
+    carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender(broken))
+    batch, _ = carry_out(export_of(order, {"12": "alan"}), Pretender())
+    assert [entry.id for entry in batch.entries] == ["12"]
+    assert batch.index.notes == ("Not in this export, left out, having no result: 11.",)
+
+
+def test_a_member_who_handed_in_again_alone_gets_the_newer_score(order):
+    group = export_of(order, {"11": "ada", "12": "alan"})
+    metadata = group.export / "submission_metadata.yml"
+    partner = "  - :name: grace\n    :email: grace@example.edu\n"
+    metadata.write_text(metadata.read_text().replace("12:\n", partner + "12:\n"))
+    carry_out(group, Pretender({"11": [graded(2.0)]}))
+    alone = export_of(order, {"15": "ada", "12": "alan"})
+    batch, _ = carry_out(alone, Pretender({"15": [graded(0.0)]}))
+    assert [entry.id for entry in batch.entries if entry.absent] == ["11"]
+    canvas = {row[0]: row[-1] for row in csv.reader((order.out / "canvas.csv").open())}
+    assert (canvas["ada"], canvas["grace"]) == ("0", "2")
+
+
+def test_a_line_names_no_more_than_a_few_of_many():
+    many = [Submitted(str(number), "there") for number in range(13)]
+    assert ids(many) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 3 more"
 
 
 def test_compare_names_whose_score_changed_and_by_which_test(order, tmp_path):
@@ -411,6 +559,33 @@ def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
     carry_out(order, Pretender({"alan": [answer]}))
     canvas = list(csv.reader((order.out / "canvas.csv").open()))
     assert [row[-1] for row in canvas[2:]] == scores
+
+
+def test_canvas_finds_the_columns_that_its_importer_looks_for(order):
+    carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender())
+    header, points, *rows = csv.reader((order.out / "canvas.csv").open())
+    assert "Student" in header[0] and "ID" in header[1]
+    assert re.search(r"SIS\s+User\s+ID", header[2]) and re.search(r"SIS\s+Login\s+ID", header[3])
+    assert "Section" in header[4] and header[5:] == [f"a1: {A1.title}"]
+    assert "Points Possible" in points[0] and points[5] == "2"
+    assert rows == [["ada", "", "", "ada", "", "1"], ["alan", "", "", "alan", "", "1"]]
+
+
+def test_canvas_keeps_its_points_where_nothing_was_graded(order):
+    """The importer takes a zero over, and leaves an empty cell alone."""
+    broken = {name: [Graded(fault="dead")] for name in NAMES}
+    carry_out(order, Pretender(broken))
+    assert (order.out / "canvas.csv").read_text().splitlines()[1:] == ["    Points Possible,,,,,"]
+
+
+def test_an_address_elsewhere_is_not_taken_for_the_login_of_another_student(order):
+    students = {"11": "ada", "12": "alan", "13": "grace", "14": "other"}
+    given = export_of(order, students)
+    metadata = given.export / "submission_metadata.yml"
+    metadata.write_text(metadata.read_text().replace("other@example.edu", "ada@Mail.example.com"))
+    carry_out(given, Pretender())
+    logins = {row[0]: row[3] for row in csv.reader((order.out / "canvas.csv").open())}
+    assert (logins["ada"], logins["other"]) == ("ada", "ada@Mail.example.com")
 
 
 def test_compare_counts_the_submissions_of_both(order, tmp_path):

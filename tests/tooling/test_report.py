@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from autograder.batch.picture import HEIGHT, WIDTH, launch
-from autograder.batch.records import read_batch
+from autograder.batch.records import keep_result, read_batch, read_state
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
 from common.assignment import ROOT
@@ -409,6 +409,24 @@ def test_a_batch_without_any_result_gets_a_report_too(browser, tmp_path):
     assert len(watched.names()) == 6
     watched.page.locator("#rows a").first.click()
     expect(watched.page.locator("dialog")).to_contain_text("not graded yet")
+    watched.context.close()
+    assert not watched.errors
+
+
+@pytest.mark.parametrize("anonymous", (False, True))
+def test_an_older_result_that_was_kept_says_so_wherever_it_is_shown(anonymous, browser, tmp_path):
+    folder = write_batch(tmp_path / "out", 6)
+    entry = read_batch(folder).entries[0]
+    keep_result(folder, entry.id, read_state(folder, entry.id), "the judge of Ada died")
+    write_report(folder, anonymous)
+    told = "This is an older result." if anonymous else read_batch(folder).entries[0].older
+    watched = Watched(browser, folder)
+    expect(watched.page.locator("#trouble")).to_contain_text(told)
+    assert ("of Ada" in watched.page.content()) != anonymous
+    watched.page.locator("#filter").fill("older result")
+    expect(watched.page.locator("#rows .tag", has_text="older result")).to_have_count(1)
+    watched.page.locator("#rows a").first.click()
+    expect(watched.page.locator("dialog")).to_contain_text(told)
     watched.context.close()
     assert not watched.errors
 

@@ -10,6 +10,7 @@ import pytest
 from autograder.grading.channel import ChannelTimeout, send_frame
 from autograder.grading.confinement import landlock
 from autograder.grading.judge import IsolatedFace, check_floor
+from autograder.grading.sandbox import files_among
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.failures import ChildFailure
@@ -315,6 +316,18 @@ def test_two_graders_at_once_have_different_users(sandbox, tmp_path):
     assert not folder.exists()
     with admitted(write_package(tmp_path / "again", CODE)) as (third, _):
         assert third.slot.uid == uid
+
+
+def test_of_a_folder_its_first_file_is_tried_and_no_link(tmp_path):
+    """A student's link to what all may read would have no submission graded."""
+    for name in ("b", "a/c"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "code.py").touch()
+    (tmp_path / "a" / "c" / "ago").symlink_to("/etc/hostname")
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "aaa")
+    given = [tmp_path, tmp_path / "b" / "code.py", tmp_path / "empty", tmp_path / "gone"]
+    assert [*files_among(given)] == [tmp_path / "a/c/code.py", tmp_path / "b/code.py"]
 
 
 def test_without_landlock_grading_is_refused_where_files_are_open_to_all(tmp_path, private):

@@ -36,7 +36,7 @@
   const rows = data.rows.map((row, index) => {
     const names = row.people.map(([name]) => name).filter(Boolean);
     const shown = names.join(", ") || row.id;
-    const words = [row.id, STATES[row.status], ...row.people.flat()].join("\n").toLowerCase();
+    const words = [row.id, STATES[row.status], row.older ? "older result" : "", ...row.people.flat()].join("\n").toLowerCase();
     return { ...row, index, shown, words, sid: row.people.map(([, sid]) => sid).filter(Boolean).join(", "),
              exercises: row.ending === undefined ? null : earned[row.ending] };
   });
@@ -156,6 +156,11 @@
         make("ul", { class: "list" }, ...found.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.why)))),
       );
     }
+    const older = rows.filter((row) => row.older);
+    if (older.length) {
+      $("trouble").append(make("h3", {}, "Older results: the last run gave no new one"),
+        make("ul", { class: "list" }, ...older.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.older)))));
+    }
     const slow = rows.filter((row) => row.seconds > 0).sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
     $("trouble").append(make("h3", {}, "Slowest"),
       make("ul", { class: "list" }, ...slow.map((row) => make("li", {}, link(row), make("span", {}, seconds(row.seconds))))));
@@ -236,6 +241,7 @@
 
   function drawRow(row) {
     const tags = row.members > 1 ? [" ", make("span", { class: "tag" }, `group of ${row.members}`)] : [];
+    if (row.older) tags.push(" ", make("span", { class: "tag" }, "older result"));
     return make("tr", { "data-id": row.id },
       make("td", { class: "who" }, link(row), ...tags),
       data.anonymous ? null : make("td", { class: "sid" }, row.sid),
@@ -284,7 +290,7 @@
       return make("button", { type: "button", disabled: other ? undefined : "", title: words, "aria-label": words,
                               onclick: () => open(other) }, by < 0 ? "←" : "→");
     };
-    const parts = [];
+    const parts = row.older ? [make("p", { class: "said" }, row.older)] : [];
     if (row.ending === undefined) {
       parts.push(make("p", { class: "said" }, row.why || "This submission is not graded yet."));
     } else {
