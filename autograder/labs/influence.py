@@ -6,6 +6,9 @@ from functools import cache
 
 from autograder.labs.master import MasterCell, master_cells
 
+# Calls for what people see, or that stop where an answer is missing.
+HARMLESS = ("print", "show", "answered", "slide")
+
 
 @cache
 def questions_that_may_change(right: str, wrong: str) -> tuple[str, ...]:
@@ -15,6 +18,7 @@ def questions_that_may_change(right: str, wrong: str) -> tuple[str, ...]:
     """
     different: set[str] = set()
     imported: set[str] = set()  # np.mean(x) changes nothing of np
+    inside: dict[str, set[str]] = {}  # what functions read whenever they are called
     found: dict[str, None] = {}
     for before, after in zip(master_cells(right), master_cells(wrong), strict=True):
         if after.kind != "code" or after.part == "tests":
@@ -24,12 +28,25 @@ def questions_that_may_change(right: str, wrong: str) -> tuple[str, ...]:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 imported |= {name.asname or name.name for name in statement.names}
             reads, writes = names_in(statement)
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                inside[statement.name] = reads
+            reads = with_what_is_inside(reads, inside)
             if ast.dump(statement) in known and not reads & different:
                 continue
             different |= writes - imported
             if after.part == "solution" and writes - imported:
                 found[after.question] = None
     return tuple(found)
+
+
+def with_what_is_inside(reads: set[str], inside: dict[str, set[str]]) -> set[str]:
+    """These names, and all that the functions among them read."""
+    reached, waiting = set[str](), {*reads}
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting |= inside.get(name, set()) - reached
+    return reached
 
 
 def statements(cell: MasterCell) -> list[ast.stmt]:
@@ -46,7 +63,18 @@ def names_in(statement: ast.stmt) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             writes.add(node.name)
         writes |= set(changed_by(node))
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        writes |= set(handed_to(statement.value))
     return reads, writes
+
+
+def handed_to(call: ast.Call) -> Iterator[str]:
+    """What a call whose result nobody takes may have changed: else, why call it?"""
+    if isinstance(call.func, ast.Name) and call.func.id in HARMLESS:
+        return
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if isinstance(argument, ast.Name):
+            yield argument.id
 
 
 def changed_by(node: ast.AST) -> Iterator[str]:

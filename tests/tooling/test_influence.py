@@ -60,6 +60,8 @@ print("the end")
         ("drawn.append(q1_size)", ("q1", "q2")),
         ("drawn[0] = q1_size", ("q1", "q2")),
         ("def draw():\n    return q1_size\ndrawn = draw()", ("q1", "q2")),
+        ("np.put(drawn, 0, q1_size)", ("q1", "q2")),
+        ("print(drawn, q1_size)", ("q1",)),
         ("other = q1_size", ("q1",)),
     ],
 )
@@ -68,6 +70,14 @@ def test_what_depends_on_a_wrong_answer_may_be_wrong(given, expected):
     assert questions_that_may_change(right, right) == ()
     assert questions_that_may_change(right, right.replace("np.abs(3)", "np.abs(4)")) == expected
     assert questions_that_may_change(right, right.replace("sum(d", "max(d")) == ("q2",)
+
+
+def test_a_function_that_reads_an_answer_is_told_apart_though_it_was_there_before():
+    early = "import numpy as np\n\n\ndef draw():\n    return [size()]\n\n\n"
+    early += "def size():\n    return q1_size\n"
+    right = MASTER.replace("import numpy as np\n", early).replace("GIVEN", "drawn = draw()")
+    wrong = right.replace("np.abs(3)", "np.abs(4)")
+    assert questions_that_may_change(right, wrong) == ("q1", "q2")
 
 
 def test_a_lab_can_end_with_a_question():
