@@ -7,6 +7,8 @@ from html import escape
 from typing import Any
 from unittest import mock
 
+WRAPPED = '<pre style="white-space: pre-wrap">'  # a text may be one line of hundreds of letters
+
 
 def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
     """Call draw(name=value, ...) for each move of a slider. ranges: lowest and highest value.
@@ -32,7 +34,7 @@ def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
 
     def update(change: object = None) -> None:
         said, drawn = caught(draw, **{name: slider.value for name, slider in sliders.items()})
-        text.value = f"<pre>{escape(said)}</pre>" if said else ""
+        text.value = f"{WRAPPED}{escape(said)}</pre>" if said else ""
         pictures.children = tuple(ipywidgets.Image(value=png, format="png") for png in drawn)
 
     for slider in sliders.values():

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from common.labs.cells import Cells
-from common.labs.sliders import slide
+from common.labs.sliders import WRAPPED, slide
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def test_each_move_of_a_slider_shows_new_figures_and_what_is_printed(shown):
     (box,) = shown
     size, steps, text, pictures = box.children
     assert (size.min, size.max, size.value, size.description) == (1, 9, 1, "size")
-    assert text.value == "<pre>2 &lt; 1\n</pre>"
+    assert text.value == f"{WRAPPED}2 &lt; 1\n</pre>"
     first = [bytes(picture.value) for picture in pictures.children]
     assert len(first) == 2 and all(png.startswith(b"\x89PNG") for png in first)
     steps.value = 3
-    assert text.value == "<pre>3 &lt; 1\n</pre>" and len(pictures.children) == 3
+    assert text.value == f"{WRAPPED}3 &lt; 1\n</pre>" and len(pictures.children) == 3
     size.value = 4
     assert bytes(pictures.children[0].value) != first[0]
     assert plt.get_fignums() == []
