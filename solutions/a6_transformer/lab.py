@@ -693,13 +693,13 @@ assert tuple(q10_places) == (5, 4, 3, 2, 1, 0)
 
 # %%
 answered(q10_zeros=q10_zeros, q10_places=q10_places)
-for digits in ([7, 1, 8, 2, 8], [7, 1, 8, 2, 8, 1, 8, 2]):
-    draw_maps(model, digits)
-    source = torch.tensor([digits]) + FIRST
+for others in ([7, 1, 8, 2, 8], [7, 1, 8, 2, 8, 1, 8, 2]):
+    draw_maps(model, others)
+    source = torch.tensor([others]) + FIRST
     with torch.no_grad():
         guessed = model(source, backwards(source)[:, :-1])[0].argmax(dim=-1) - FIRST
     names = {BEGIN - FIRST: "<begin>", END - FIRST: "<end>", -FIRST: "<padding>"}
-    print("wanted: ", *digits[::-1], "<end>")
+    print("wanted: ", *others[::-1], "<end>")
     print("written:", *(names.get(one, one) for one in guessed.tolist()))
 
 # %% [raw]
