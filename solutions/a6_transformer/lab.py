@@ -37,6 +37,7 @@ import torch.nn.functional as F
 
 from common.labs import answered, own_or_standin, slide
 
+torch.set_num_threads(1)  # all is so small here that more threads would only wait for each other
 CODE = "a6_transformer.transformer"
 
 

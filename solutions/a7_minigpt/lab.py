@@ -511,9 +511,10 @@ assert 1.64e9 < q8_best < 2.01e9
 #
 # ## Timing
 #
-# Now the clock. Each call of a function is timed by itself, from the very first on. On most
-# machines the first dot is the highest: the first call finds nothing in the processor's caches,
-# and much is set up that later calls find ready.
+# Now the clock. Each call of a function is timed by itself, from the very first on, on one thread.
+# On a quiet machine the first dot is the highest: the first call finds nothing in the processor's
+# caches, and much is set up that later calls find ready. On a busy one, other dots stand out too.
+# Run the cell again: how high is the first dot now?
 
 # %%
 answered(q7_context=q7_context, q8_times=q8_times, q8_best=q8_best)
@@ -529,6 +530,7 @@ def every_call(function, calls):
     return found
 
 
+torch.set_num_threads(1)  # several would wait for each other, the longer the busier the machine
 matrix = torch.randn(256, 256)
 plt.figure(figsize=(6, 2.4))
 plt.semilogy(every_call(lambda: matrix @ matrix, 60), ".")
