@@ -124,8 +124,8 @@ assert q1_query[1] > 0 and abs(q1_query[0] / q1_query[1] - 14.3) < 1e-6
 
 # %% [markdown]
 # Now ask for every time of the day, not only for full hours, and do it at several temperatures.
-# Cold, the curve is a staircase: each time gets the reading of the nearest hour. Move the slider
-# to see the weights behind one point of a curve.
+# Cold, the curve is a staircase: each time gets the reading of the nearest hour. Move the sliders
+# to see the weights behind one point of a curve; the temperature is given in tenths there.
 
 # %%
 answered(q1_query=q1_query)
@@ -143,6 +143,8 @@ plt.figure(figsize=(8, 3.5))
 plt.plot(hours, readings, "o", color="black", markersize=4)
 for temperature in (0, 0.3, 4, 100):
     plt.plot(times, [ask(time, temperature)[0] for time in times], label=f"{temperature}")
+plt.xlabel("time")
+plt.ylabel("reading that is found")
 plt.legend(title="temperature")
 plt.show()
 
@@ -152,6 +154,9 @@ def draw_weights(time, tenths):
     plt.figure(figsize=(8, 2.5))
     plt.bar(hours, ask(time, tenths / 10)[1])
     plt.ylim(0, 1)
+    plt.xlabel("hour")
+    plt.ylabel("weight")
+    plt.title(f"time {time}, temperature {tenths / 10:.1f}", fontsize=10)
     plt.show()
 
 
@@ -247,7 +252,7 @@ assert set(q3_hours) == {0, 23}
 #
 # A random query meets 16 random keys, all of standard normal numbers. Above: without a scale.
 # Below: divided by $\sqrt{d_k}$. Each bar is the weight of a key, from the largest to the smallest,
-# in the mean over 200 queries.
+# on average over 200 queries. The titles tell the variance of the scores.
 
 # %%
 answered(q3_hours=q3_hours)
@@ -267,12 +272,15 @@ def softmax(scores):
 
 
 SIZES = (4, 16, 64, 256)
-_, panels = plt.subplots(2, len(SIZES), figsize=(10, 4), sharey=True)
+_, panels = plt.subplots(2, len(SIZES), figsize=(10, 5), sharey=True)
 for column, d_k in zip(panels.T, SIZES, strict=True):
     scores = random_scores(d_k, np.random.default_rng(d_k))
     for axis, factor in zip(column, (1, 1 / math.sqrt(d_k)), strict=True):
         axis.bar(range(16), -np.sort(-softmax(scores * factor), axis=1).mean(axis=0))
         axis.set_title(f"d_k {d_k}, variance {np.var(scores * factor):.1f}", fontsize=9)
+        axis.set_xlabel("key, by its weight", fontsize=9)
+for axis, name in zip(panels[:, 0], ("without a scale", "divided by the root"), strict=True):
+    axis.set_ylabel(f"weight, {name}", fontsize=9)
 plt.tight_layout()
 plt.show()
 
@@ -323,6 +331,8 @@ for axis, d_k in zip(panels, SIZES, strict=True):
     scores = random_scores(d_k, np.random.default_rng(d_k), same=True) / math.sqrt(d_k)
     axis.bar(range(16), softmax(scores).mean(axis=0), color=["red", *["grey"] * 15])
     axis.set_title(f"d_k {d_k}, itself in red", fontsize=9)
+    axis.set_xlabel("key", fontsize=9)
+panels[0].set_ylabel("mean weight", fontsize=9)
 plt.show()
 
 # %% [raw]
@@ -332,7 +342,7 @@ plt.show()
 
 # %% [markdown]
 # **Question 5.** A standard normal query of $d_k$ = 256 numbers is its own key. What is its
-# **scaled** score with itself, in the mean? An error of 0.5 is allowed.
+# **scaled** score with itself, on average? An error of 0.5 is allowed.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -402,8 +412,8 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 6.** Why do so many queries without a scale never learn it, whatever the rate? And why
-# do some? Two to four sentences.
+# **Question 6.** Why do most queries without a scale not learn it, at either rate? And why do some?
+# Two to four sentences. (Try other rates, if you doubt it.)
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -412,8 +422,8 @@ plt.show()
 # Without a scale the scores have a standard deviation of 16, so that one key has nearly all the
 # weight from the start. Then every entry of the softmax's Jacobian is nearly 0, and with it the
 # gradient that should move the query, even though the error is large. A larger rate throws it to
-# another such place. Some queries have their best keys close together by luck: there the slope
-# isn't flat, and they learn.
+# another such place. About ten have found it by luck before the first step, and some more have
+# their best keys close together: there the slope isn't flat, and they learn.
 
 # %% [raw]
 # # END SOLUTION
@@ -429,9 +439,12 @@ plt.show()
 # So a head can be told by hand what to look at:
 #
 # - head 0, "same": its query and its key are the word.
-# - head 1, "back": its key is the position, and its query the position before.
+# - head 1, "back": its key is the position, and its query the position before. (Position 0 has
+#   none before it, and asks for itself.)
 # - head 2, "even": its queries are all 0.
 # - head 3, "first": its key is the position, and its query always asks for position 0.
+#
+# In the maps, each row is a word that looks, each column one that it looks at.
 
 # %%
 WORDS = ("the", "cat", "saw", "the", "mat", "move")
@@ -533,7 +546,8 @@ assert (q7_weights[np.arange(4), np.arange(2, 6)] > 0.9).all() and np.allclose(
 
 # %%
 answered(q7_scores=q7_scores)
-show_maps(maps(layer_of(torch.as_tensor(q7_scores).double()), WORDS), WORDS, NAMES)
+yours = layer_of(torch.as_tensor(q7_scores).double())
+show_maps(maps(yours, WORDS), WORDS, ("same", "head 1, by you", "even", "first"))
 
 # %% [markdown]
 # Now a mask. It is typed out here: each word may look at itself and at what came before.
