@@ -75,8 +75,9 @@ def draw_settings(place, settings):
     for axis, setting in zip(axes, settings, strict=True):
         axis.bar(range(len(place)), probabilities(place, **setting))
         names = [repr(c) if c == " " else c for c in place]
-        axis.set_xticks(range(len(place)), names, fontsize=9 if len(place) < 10 else 6)
+        axis.set_xticks(range(len(place)), names, fontsize=9 if len(place) < 10 else 7)
         axis.set_title(", ".join(f"{name} {value}" for name, value in setting.items()))
+    axes[0].set_ylabel("probability")
     plt.show()
 
 
@@ -264,7 +265,7 @@ assert q4_hot == 6
 # %% [markdown]
 # Now a whole text. This is no network: it counts, in Shakespeare's plays, which character follows
 # each four. Its counts are the probabilities that your settings work on. Move the sliders (the
-# first move takes some seconds). `top_p` is in percent.
+# first text takes some seconds). `tenths` is the temperature in tenths, and `top_p` is in percent.
 
 # %%
 answered(q3_kept=q3_kept, q4_hot=q4_hot)
