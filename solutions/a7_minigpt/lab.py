@@ -112,7 +112,7 @@ q1_temperature = 2  # SOLUTION
 assert q1_temperature > 0, "a temperature above 0"
 
 # %%
-assert abs(4 ** (1 / q1_temperature) - 2) < 0.01, "a ratio r becomes r ** (1 / temperature)"
+assert abs(4 ** (1 / q1_temperature) - 2) < 0.007, "a ratio r becomes r ** (1 / temperature)"
 
 # %% [raw]
 # # END TESTS
@@ -488,7 +488,8 @@ q8_best = sizes[fitted_loss(sizes, 1e21 / (6 * sizes)).argmin()]  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q8_times**0.34 / 2 - 1) < 0.01, "x ** 0.34 must be 2"
+# An error of 1 % becomes one of 0.34 % in that power.
+assert abs(q8_times**0.34 / 2 - 1) < 0.00342, "x ** 0.34 must be 2"
 
 # %%
 assert 1e7 < q8_best < 1e12, "in the range of the plot"
