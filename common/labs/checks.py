@@ -16,15 +16,17 @@ LARGEST_EXACT = 2**53  # up to which a float holds every whole number
 
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
     """The answer is that number. tolerance: how far off it may be."""
-    value = lab.answer(name)
-    if (is_tensor(value) or isinstance(value, np.ndarray)) and math.prod(value.shape) == 1:
-        value = value.item()
+    value = unwrapped(lab.answer(name))
     check(is_real(value), f"{name} must be a number, but it is {kind_of(value)}.")
+    try:
+        value = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        value = math.inf
     check(
         bool(abs(value - expected) <= tolerance),
         f"{name} is wrong.",
         f"got {value:g}, expected {expected:g}",
-        value=np.asarray(float(value)),
+        value=np.asarray(value),
     )
 
 
@@ -47,6 +49,7 @@ def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
         isinstance(value, tuple | list) and len(value) == many,
         f"{name} must be a tuple of {many} numbers.",
     )
+    value = [unwrapped(size) for size in value]
     check(all(map(is_whole, value)), f"{name} must hold whole numbers.")
     sizes = np.asarray([int(size) for size in value])
     right = sizes.tolist() == list(expected)
@@ -69,6 +72,12 @@ def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
     )
     check(bool(np.isfinite(array).all()), f"{name} holds NaN or infinite values.", value=array)
     return array
+
+
+def unwrapped(value: Any) -> Any:
+    """The number that an array or a tensor of one entry holds; all else as it is."""
+    array = is_tensor(value) or isinstance(value, np.ndarray)
+    return value.item() if array and math.prod(value.shape) == 1 else value
 
 
 def is_real(value: Any) -> bool:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from common.comparison import check, kind_of
+from common.labs.checks import is_whole, unwrapped
+from common.values import is_tensor
 
 FACTOR = 30 / np.sqrt(12)  # what the lab's layer makes of a position score of 1
 SMALL = 1e-6
@@ -51,10 +53,9 @@ def check_evenly(scores, positions):
 def check_same_numbers(lab, name, expected):
     """The answer is a list of these whole numbers, in any order."""
     value = lab.answer(name)
-    value = value.tolist() if isinstance(value, np.ndarray) else value
+    value = value.tolist() if is_tensor(value) or isinstance(value, np.ndarray) else value
     check(isinstance(value, list | tuple), f"{name} must be a list, but it is {kind_of(value)}.")
-    kinds = int | float | np.integer | np.floating
-    whole = all(isinstance(one, kinds) and float(one).is_integer() for one in value)
-    check(whole, f"{name} must hold whole numbers.")
+    value = [unwrapped(one) for one in value]
+    check(all(map(is_whole, value)), f"{name} must hold whole numbers.")
     found = sorted({int(one) for one in value})
     check(found == sorted(expected), f"{name} is wrong.", f"got {found}", value=np.array(found))

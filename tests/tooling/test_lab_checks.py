@@ -9,6 +9,7 @@ import torch
 from common.failures import Failure
 from common.labs.checks import array_answer, check_choice, check_number, check_sizes
 from common.labs.run import Lab
+from tests.a5_attention.lab_cases import check_same_numbers
 
 
 def answering(value):
@@ -24,9 +25,13 @@ def test_a_number_may_come_in_every_form(value):
     check_number(answering(value), "q1_a", 3)
 
 
-@pytest.mark.parametrize("value", [(4, 9), [4.0, 9], np.array([4, 9]), torch.tensor([4, 9])])
+SIZES = [(4, 9), [4.0, 9], np.array([4, 9]), torch.tensor([4, 9]), (np.array(4), torch.tensor(9))]
+
+
+@pytest.mark.parametrize("value", SIZES, ids=repr)
 def test_sizes_may_come_in_every_form(value):
     check_sizes(answering(value), "q1_a", (4, 9))
+    check_same_numbers(answering(value), "q1_a", {9, 4})
 
 
 ODD = [
@@ -46,17 +51,26 @@ ODD = [
     ),
     *((math.nan, 9), (math.inf, 9), (1j, 9), (10**30, 9), (np.complex64(4), 9), [[4], [9]]),
     *(np.array([]), np.array([1j]), np.array(True), torch.zeros(0), torch.tensor([1j, 9])),
-    *(torch.tensor(True), [10**400, 1], [4, [9]], "\n", np.zeros((2, 2)), torch.zeros(2, 2)),
+    *(
+        torch.tensor(True),
+        10**400,
+        [10**400, 1],
+        [4, [9]],
+        "\n",
+        np.zeros((2, 2)),
+        torch.zeros(2, 2),
+    ),
 ]
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:30])
 def test_whatever_is_answered_the_check_itself_does_not_break(value):
     lab = answering(value)
     for check in (
         lambda: check_number(lab, "q1_a", 3),
         lambda: check_choice(lab, "q1_a", "c", ("a", "b", "c")),
         lambda: check_sizes(lab, "q1_a", (4, 9)),
+        lambda: check_same_numbers(lab, "q1_a", {4, 9}),
         lambda: array_answer(lab, "q1_a", (3, 3)),
     ):
         with pytest.raises(Failure, match="q1_a"):
