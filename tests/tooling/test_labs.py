@@ -21,6 +21,7 @@ from autograder.labs.assign import (
     write_labs,
 )
 from autograder.labs.master import (
+    HIDDEN,
     check_master,
     master_cells,
     master_file,
@@ -248,7 +249,9 @@ def test_plain_otter_gives_the_solved_lab_all_points_and_the_students_none(assig
         text = "\n".join(archive.read(name).decode() for name in archive.namelist())
         assert "has none of its protection" in archive.read("README.md").decode()
         assert f"tests/{next(iter(points))}.py" in archive.namelist()
-    answers = [line for line in secret_lines(read_master(assignment)) if line[:6] != "assert"]
+    cells = master_cells(read_master(assignment))
+    hidden = "\n".join(cell.source for cell in cells if cell.source.startswith(HIDDEN))
+    answers = [line for line in secret_lines(read_master(assignment)) if line not in hidden]
     assert answers and not [line for line in answers if line in text]
 
 
