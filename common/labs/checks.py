@@ -15,7 +15,7 @@ LARGEST_EXACT = 2**53  # up to which a float holds every whole number
 
 
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
-    """The answer is that number. tolerance: how far off it may be."""
+    """The answer is that number, which isn't told. tolerance: how far off it may be."""
     value = lab.answer(name)
     if (is_tensor(value) or isinstance(value, np.ndarray)) and math.prod(value.shape) == 1:
         value = value.item()
@@ -23,7 +23,7 @@ def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) 
     check(
         bool(abs(value - expected) <= tolerance),
         f"{name} is wrong.",
-        f"got {value:g}, expected {expected:g}",
+        f"got {value:g}",
         value=np.asarray(float(value)),
     )
 

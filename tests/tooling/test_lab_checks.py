@@ -61,3 +61,10 @@ def test_whatever_is_answered_the_check_itself_does_not_break(value):
     ):
         with pytest.raises(Failure, match="q1_a"):
             check()
+
+
+def test_a_wrong_number_is_told_without_the_right_one():
+    with pytest.raises(Failure) as failure:
+        check_number(answering(0.75), "q1_a", 0.4476, tolerance=0.001)
+    assert "got 0.75" in str(failure.value)
+    assert "0.4476" not in str(failure.value)
