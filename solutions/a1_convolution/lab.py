@@ -114,7 +114,9 @@ assert np.shape(q1_kernel) == (3, 3), "q1_kernel must have shape (3, 3)"
 assert abs(np.sum(q1_kernel)) < 1e-9, "on a flat area it must answer with 0"
 
 # %%
-assert np.sum(np.asarray(q1_kernel)[:, 2]) > 0, "where it gets brighter, it must be positive"
+bright_columns = [np.sum(np.asarray(q1_kernel)[:, first:]) for first in (1, 2)]
+assert min(bright_columns) > -1e-9, "where it gets brighter, it must never be negative"
+assert max(bright_columns) > 1e-9, "where it gets brighter, it must be positive"
 
 # %%
 # HIDDEN
@@ -427,7 +429,7 @@ show(convolve(white, difference, padding=(0, 1)), signed=True)
 
 # %% [markdown]
 # **Question 8.** What is the mean over 3 x 3 pixels of an all-white picture (all ones) in its
-# corner, with padding 1?
+# corner, with padding 1? An error of 0.001 is allowed.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -442,7 +444,7 @@ q8_corner = 4 / 9  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q8_corner - convolve(white, mean_kernel, padding=1)[0, 0]) < 1e-6, "look at the map"
+assert abs(q8_corner - convolve(white, mean_kernel, padding=1)[0, 0]) <= 1e-3, "look at the map"
 
 # %% [raw]
 # # END TESTS
