@@ -582,7 +582,10 @@ q10_width = 3  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q10_greedy - 0.5 * 0.4 * 0.5) < 1e-6, "the likeliest word at each step, and no way back"
+written = ""
+for _ in range(3):
+    written = max((written + word for word in "abc"), key=probability)
+assert abs(q10_greedy - probability(written)) < 1e-6, "the likeliest word at each step, no way back"
 
 # %%
 assert q10_width in range(1, 28), "a whole number from 1 to 27"
