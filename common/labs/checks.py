@@ -12,6 +12,7 @@ from common.values import as_numpy, is_tensor
 
 REAL = int | float | np.integer | np.floating
 LARGEST_EXACT = 2**53  # up to which a float holds every whole number
+LARGEST_FLOAT = int(np.finfo(float).max)
 
 
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
@@ -20,6 +21,8 @@ def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) 
     if (is_tensor(value) or isinstance(value, np.ndarray)) and math.prod(value.shape) == 1:
         value = value.item()
     check(is_real(value), f"{name} must be a number, but it is {kind_of(value)}.")
+    if isinstance(value, int) and abs(value) > LARGEST_FLOAT:
+        value = math.inf if value > 0 else -math.inf
     check(
         bool(abs(value - expected) <= tolerance),
         f"{name} is wrong.",
@@ -56,9 +59,8 @@ def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
 def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """The answer as an array of finite numbers, of that shape. Nested lists will do."""
     value: Any = lab.answer(name)
-    value = as_numpy(value) if is_tensor(value) else value
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.asarray(as_numpy(value) if is_tensor(value) else value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         check(False, f"{name} must be an array of numbers, but it is {kind_of(value)}.")
     check(

@@ -46,6 +46,7 @@ ODD = [
     ),
     *((math.nan, 9), (math.inf, 9), (1j, 9), (10**30, 9), (np.complex64(4), 9), [[4], [9]]),
     *(np.array([]), np.array([1j]), np.array(True), torch.zeros(0), torch.tensor([1j, 9])),
+    *(10**400, -(10**400), torch.ones(3, 3, dtype=torch.bfloat16)),
     *(torch.tensor(True), [10**400, 1], [4, [9]], "\n", np.zeros((2, 2)), torch.zeros(2, 2)),
 ]
 
@@ -54,7 +55,7 @@ ODD = [
 def test_whatever_is_answered_the_check_itself_does_not_break(value):
     lab = answering(value)
     for check in (
-        lambda: check_number(lab, "q1_a", 3),
+        lambda: check_number(lab, "q1_a", 3.5),
         lambda: check_choice(lab, "q1_a", "c", ("a", "b", "c")),
         lambda: check_sizes(lab, "q1_a", (4, 9)),
         lambda: array_answer(lab, "q1_a", (3, 3)),
