@@ -13,7 +13,7 @@
 # %% [markdown]
 # # Lab 2: what a LeNet learned
 #
-# Here you train a LeNet for a few seconds, and then take it apart: what its layers cost, what its
+# Here you train a LeNet on few digits, and then take it apart: what its layers cost, what its
 # kernels look for, where it errs and how sure it is of that. At the end the pixels are shuffled,
 # and you see what a convolution lives on. It takes about an hour.
 #
@@ -156,7 +156,7 @@ plt.show()
 # %% [markdown]
 # **Question 2.** Now the images have 56 x 56 pixels, and nothing else in the network changes: 16
 # and 32 kernels of 5 x 5, 64 hidden numbers, 10 digits. How many numbers does it learn, all told?
-# Which layers grow?
+# Think first which layers grow.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -188,7 +188,7 @@ assert q2_parameters == 261770
 #
 # The next cell trains a LeNet on 2,000 digits, twice over: 126 steps of Adam. First weights and
 # the order of the images are fixed, and all is computed in float64, so that your code and the
-# stand-in come to the same network. It takes a few seconds.
+# stand-in come to the same network. It takes less than a minute.
 
 # %%
 answered(q2_parameters=q2_parameters)
@@ -320,7 +320,8 @@ assert np.allclose(q3_moved, (0.125, 0.396, 0.327, 0.147), atol=0.01)
 answered(q3_moved=q3_moved)
 kernel = after["conv1.w"][0, 0]
 maps = feature_maps(lenet, images[3])["conv1"]
-show(images[3, 0], kernel, maps[0], titles=["image", "kernel 0", "its map"], columns=3)
+show(images[3, 0], maps[0], titles=["image", "map of kernel 0"], columns=3)
+show(kernel, titles=["kernel 0"], columns=3, signed=True)
 print(np.array2string(kernel, precision=2, suppress_small=True))
 
 # %% [markdown]
@@ -365,9 +366,9 @@ assert np.isclose(np.sum(q5_patch * kernel), np.maximum(kernel, 0).sum())
 # # END QUESTION
 
 # %% [markdown]
-# Such patches are rare in digits. Below are the real ones: for each of the first six kernels, the
-# patches of 200 test images to which it answers most, at most one from each image. Each row is one
-# kernel.
+# Real digits hold no such patch. Each row below is one of the first six kernels, and then the
+# patches of 200 test images to which it answers most, at most one from each image. Above a patch is
+# its answer, in percent of the largest that there can be.
 
 # %%
 answered(q5_patch=q5_patch)
@@ -378,7 +379,9 @@ for which in range(6):
     favourites = np.argsort(-answers.max(axis=1))[:7]
     places = [np.unravel_index(answers[image].argmax(), (24, 24)) for image in favourites]
     found = [patches[image][place] for image, place in zip(favourites, places, strict=True)]
-    show(weights / np.abs(weights).max(), *found, signed=True)
+    shares = answers[favourites].max(axis=1) / np.maximum(weights, 0).sum()
+    titles = [f"kernel {which}", *(f"{share:.0%}" for share in shares)]
+    show(weights / np.abs(weights).max(), *found, titles=titles, signed=True)
 
 # %% [markdown]
 # ## Shifted digits
@@ -397,7 +400,8 @@ def shifted(pictures, pixels):
     return moved
 
 
-show(*(shifted(images[7, 0], pixels) for pixels in range(6)), columns=6)
+all_shifts = [shifted(images[7, 0], pixels) for pixels in range(6)]
+show(*all_shifts, titles=[f"by {pixels}" for pixels in range(6)], columns=6)
 for pixels in range(6):
     right_ones = logits_of(lenet, shifted(images, pixels)).argmax(axis=1) == labels
     print(f"shifted by {pixels}: {right_ones.mean():.1%} right")
@@ -407,7 +411,8 @@ def draw_shifted_maps(pixels, kernel):
     """One map of each convolution, for a digit that is shifted."""
     picture = shifted(images[7], pixels)
     found = feature_maps(lenet, picture)
-    show(picture[0], found["conv1"][kernel], found["conv2"][kernel], columns=3)
+    titles = [f"shifted by {pixels}", f"conv1, map {kernel}", f"conv2, map {kernel}"]
+    show(picture[0], found["conv1"][kernel], found["conv2"][kernel], titles=titles, columns=3)
 
 
 slide(draw_shifted_maps, pixels=(0, 6), kernel=(0, 15))
@@ -644,7 +649,8 @@ def learn_linear(pictures, digits, steps=50, rate=0.5):
 shuffled_w, shuffled_b = learn_linear(shuffle(learned), learned_labels)
 linear_guesses = (shuffle(images).reshape(1000, -1) @ shuffled_w + shuffled_b).argmax(axis=1)
 print(f"linear, shuffled pixels: {(linear_guesses == labels).mean():.1%} right")
-show(*shuffled_w.T[:5].reshape(5, 28, 28), columns=5, signed=True)
+titles = [f"weights of {digit}" for digit in range(5)]
+show(*shuffled_w.T[:5].reshape(5, 28, 28), titles=titles, columns=5, signed=True)
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -695,7 +701,8 @@ assert q9_changed == 0
 
 # %%
 answered(q9_picture=q9_picture, q9_changed=q9_changed)
-show(shuffled_w[:, 0].reshape(28, 28), np.asarray(q9_picture), columns=2, signed=True)
+weights_of_0 = shuffled_w[:, 0].reshape(28, 28), np.asarray(q9_picture)
+show(*weights_of_0, titles=["shuffled", "put back"], columns=2, signed=True)
 
 # %% [markdown]
 # Not every permutation hurts a LeNet. What it needs is that pixels which lie in one 5 x 5 patch

@@ -15,7 +15,7 @@
 #
 # Here you look at how far back a recurrent network can learn: when a gradient dies on the way,
 # when it blows up, what clipping does about it and what an LSTM does. Then you train a small
-# character model for a few seconds, and let it write, cold and hot. It takes about an hour.
+# character model, and let it write, cold and hot. It takes about an hour.
 #
 # - Put your answers in place of the three dots, and run the cell below each: it checks the form,
 #   and some of the values. Hidden tests decide the rest.
@@ -93,7 +93,7 @@ def draw_norms(**curves):
     """Norms against distance, on a logarithmic scale."""
     plt.figure(figsize=(7.5, 3.2))
     for label, norms in curves.items():
-        plt.semilogy(np.maximum(norms, 1e-12), label=label.replace("_", " "))
+        plt.semilogy(norms, label=label.replace("_", " "))
     plt.axhline(1, color="grey", linewidth=0.8, linestyle=":")
     plt.xlabel("distance T - t in steps")
     plt.ylabel("norm of dh_T / dh_t")
@@ -110,7 +110,7 @@ def draw_norms(**curves):
 # radius**.
 
 # %%
-turn = np.linalg.qr(waves[:64].reshape(8, 8))[0]  # a rotation in 8 dimensions
+turn = np.linalg.qr(waves[:81].reshape(9, 9))[0]  # a rotation in 9 dimensions
 draw_norms(**{f"radius_{r:g}": by_distance(r * turn, 60) for r in (0.7, 0.9, 1.0, 1.1)})
 
 # %% [raw]
@@ -194,8 +194,9 @@ assert q2_peak == 6
 
 # %% [markdown]
 # And a radius above 1 need not explode. One unit with the weight 2: at rest each step doubles the
-# gradient. But the rest doesn't last. Start it at 0.1 and look at its states, and at the gradient
-# back from the last of them.
+# gradient. But it doesn't stay at rest. Start it at 0.1 and look at its states, and at the gradient
+# back from the last of them. (The bend at its far end is the beginning, close to rest, where a step
+# still doubles it.)
 
 # %%
 answered(q2_peak=q2_peak)
@@ -230,7 +231,8 @@ q3_factor = 2 * (1 - states[-1] ** 2)  # SOLUTION
 assert q3_factor > 0, "a positive number"
 
 # %%
-assert abs(q3_factor - 0.1664) <= 0.001, "the weight times the slope of tanh at that place"
+one_step_back = by_distance([[2.0]], 40, 0.1)[1]
+assert abs(q3_factor - one_step_back) <= 0.001, "the weight times the slope of tanh at that place"
 
 # %% [raw]
 # # END TESTS
@@ -241,8 +243,8 @@ assert abs(q3_factor - 0.1664) <= 0.001, "the weight times the slope of tanh at 
 # %% [markdown]
 # With many units things are less simple. The slider sets the radius (in tenths) of a random matrix
 # for 32 units, which get no input. At rest, a radius above 1 explodes. A network that was started
-# has its units in the flat parts of tanh, at least for a while, and its gradient grows much
-# slower, or not at all.
+# has states away from 0, where tanh is flatter, and its gradient grows much slower, or not at all.
+# Below 1 the states die out, and the two curves are nearly the same.
 
 # %%
 answered(q3_factor=q3_factor)
@@ -274,7 +276,7 @@ for arrow, colour in ((gradient, "lightgrey"), (whole, "tab:blue"), (each, "tab:
     plt.arrow(0, 0, *arrow, color=colour, width=0.02, length_includes_head=True)
 plt.xlim(-0.2, 4.2)
 plt.ylim(-0.2, 1.3)
-plt.title("blue: all by one factor; orange: each entry by itself", fontsize=9)
+plt.title("grey: gradient; blue: all by one factor; orange: each entry by itself", fontsize=9)
 plt.gca().set_aspect("equal")
 plt.show()
 
@@ -318,7 +320,7 @@ assert abs(np.cos(np.radians(q4_degrees)) - whole @ each / np.sqrt(2)) < 1e-3, "
 # points: 2
 
 # %% [markdown]
-# **Question 5.** One lecture text says that clipping mends exploding and vanishing gradients. What
+# **Question 5.** Suppose someone says that clipping mends exploding and vanishing gradients. What
 # does it do for each of them, and why? What would happen if one made a short gradient longer,
 # until it has the norm 1? Three to five sentences.
 
@@ -341,8 +343,9 @@ assert abs(np.cos(np.radians(q4_degrees)) - whole @ each / np.sqrt(2)) < 1e-3, "
 # %% [markdown]
 # ## What the LSTM carries
 #
-# From one cell to the next there is only the factor `f`, the forget gate. Here are the gradients
-# of four LSTMs with 16 cells and the same fresh weights, but for the bias of that gate.
+# On the straight way from one cell to the next there is only the factor `f`, the forget gate. Here
+# are the gradients of four LSTMs with 16 cells and the same fresh weights, but for the bias of that
+# gate.
 
 
 # %%
@@ -408,8 +411,8 @@ assert abs(q6_bias - 7.274) <= 0.01
 
 # %% [markdown]
 # **Question 7.** With a forget bias of 5, most of the loss happens in the very first step back,
-# from 1 to the second number that is printed. In the steps after it, hardly anything is lost.
-# (That the curve rises later is another matter: many ways through the gates add up.) Why?
+# from 1 to the second number that is printed. In the steps after it, little is lost. (That
+# the curve rises later is another matter: many ways through the gates add up.) Why?
 #
 # - `"a"`: the forget gate is closed at the last step.
 # - `"b"`: only the cell is carried. What is moved in `h` gets into the cell through weights and
@@ -446,8 +449,8 @@ assert q7_why == "b"
 # ## A model that writes
 #
 # Now the plays: the first 200,000 characters, 64 cells, 150 updates. First weights are fixed, and
-# all is computed in float64, so that your code and the stand-in come to the same model. It takes a
-# few seconds.
+# all is computed in float64, so that your code and the stand-in come to the same model. It takes
+# less than a minute.
 
 # %%
 answered(q6_bias=q6_bias, q7_why=q7_why)
@@ -482,6 +485,7 @@ left.set(xlabel="update", ylabel="bits per character")
 right.plot(history["norm"])
 right.axhline(config.max_norm, color="grey", linestyle=":")
 right.set(xlabel="update", ylabel="norm before clipping")
+right.set_title("dotted: where clipping begins", fontsize=9)
 plt.tight_layout()
 plt.show()
 print(f"on plays that it hasn't read: {bits_per_character(model, unread):.2f} bits per character")
@@ -503,7 +507,8 @@ plt.figure(figsize=(5, 5))
 plt.imshow((pairs / firsts)[np.ix_(letters, letters)] ** 0.5, cmap="Greys")
 plt.xticks(range(27), "abcdefghijklmnopqrstuvwxyz_")
 plt.yticks(range(27), "abcdefghijklmnopqrstuvwxyz_")
-plt.xlabel("is followed by")
+plt.ylabel("this character")
+plt.xlabel("is followed by (_ is a space)")
 plt.show()
 
 # %% [raw]
@@ -547,6 +552,7 @@ assert abs(q8_bits - 3.4923) <= 0.01
 
 # %%
 answered(q8_bits=q8_bits)
+SPOKEN = {"\n": "line", " ": "space"}
 
 
 def chances(text, temperature):
@@ -559,9 +565,10 @@ def chances(text, temperature):
 def draw_chances(tenths):
     """The ten likeliest characters after two texts, at a temperature in tenths."""
     axes = plt.subplots(1, 2, figsize=(9, 2))[1]
+    axes[0].set_ylabel("chance")
     for axis, text in zip(axes, ("CLEOPATR", "the "), strict=True):
         likely = np.argsort(-chances(text, 1.0))[:10]
-        names = [plays.vocabulary[place].replace("\n", "line") for place in likely]
+        names = [SPOKEN.get(plays.vocabulary[place], plays.vocabulary[place]) for place in likely]
         axis.bar(names, chances(text, tenths / 10)[likely])
         axis.set(ylim=(0, 1))
         axis.set_title(f"after {text!r}, temperature {tenths / 10:g}", fontsize=9)
@@ -613,8 +620,8 @@ for temperature in (0.3, 0.7, 1.0, 1.5):
     print(f"temperature {temperature}\n{'-' * 60}\n{plays.decode(written)}\n")
 
 # %% [markdown]
-# At temperature 0 nothing is drawn: always the likeliest character. There is no way back into
-# chance, and sooner or later the model says again what it has said.
+# At temperature 0 nothing is drawn: always the likeliest character. Nothing leads out of a rut
+# then, and after a few words this model says again and again what it has said.
 
 # %%
 answered(q9_temperature=q9_temperature)
@@ -677,7 +684,7 @@ assert q10_period == 10
 # more variety, and more and more words that don't exist. At temperature 0 each character is likely
 # after those before it, but the text as a whole is nothing that anyone would write: real texts
 # hold a surprise every few characters, and a text without any goes in circles. Somewhere between
-# 0.5 and 0.8 the words are mostly right and the text still goes on.
+# 0.5 and 0.8 most words are right and the text still goes on.
 
 # %% [raw]
 # # END SOLUTION

@@ -74,6 +74,7 @@ np.add.at(table, (lengths[:, 0], lengths[:, 1]), 1)
 plt.figure(figsize=(4.5, 4))
 plt.imshow(np.sqrt(table), cmap="Blues", origin="lower")
 plt.plot([0, 12], [0, 12], color="grey", linewidth=0.8)
+plt.title("dark: many pairs; on the line: equally long", fontsize=9)
 plt.xlabel("French tokens")
 plt.ylabel("English tokens")
 plt.show()
@@ -121,7 +122,8 @@ assert abs(q1_share - q1_counted / len(pairs)) <= 0.002, "count the pairs where 
 #    proportion to `chance`. At first all chances are alike.
 # 2. Add up the weights of each pair of words over all sentences, and make them the new chances.
 #
-# Then again. The weights are rows that sum to 1: soft alignments, as attention has them.
+# Then again. The weights are rows that sum to 1: soft alignments, as attention has them. The cell
+# takes the numbers below 1,000 alone. In its pictures, dark is a large weight.
 
 # %%
 answered(q1_share=q1_share)
@@ -165,7 +167,7 @@ for source, target in EXAMPLES:
     _, panels = plt.subplots(1, 4, figsize=(11, 3))
     for axis, (rounds, chance) in zip(panels, chances.items(), strict=True):
         show_alignment(source.split(), target.split(), chance, axis)
-        axis.set_title(f"{rounds} rounds", fontsize=9)
+        axis.set_title(f"rounds: {rounds}", fontsize=9)
     plt.tight_layout()
     plt.show()
 
@@ -241,11 +243,11 @@ assert q3_lack == "c"
 # %% [markdown]
 # ## One vector for all
 #
-# How much can a decoder find in one vector? Here is an encoder that needs no training. Each word
-# has a random vector of `size` numbers for each place, all $+1/\sqrt{size}$ or $-1/\sqrt{size}$, so
-# its length is 1. A sentence is the **sum** of the vectors of its words. To read the word at a
-# place, take the dot product with the vector of each of the 30 words for that place. The right one
-# gives 1 and some noise, the others noise alone. The largest wins.
+# How much can a decoder find in one vector? Here is an encoder that needs no training. There are 30
+# words. Each has a random vector of `size` numbers for each place, all $+1/\sqrt{size}$ or
+# $-1/\sqrt{size}$, so its length is 1. A sentence is the **sum** of the vectors of its words. To
+# read the word at a place, take the dot product with the vector of each of the 30 words for that
+# place. The right one gives 1 and some noise, the others noise alone. The largest wins.
 
 # %%
 answered(q3_lack=q3_lack)
@@ -314,11 +316,14 @@ answered(q4_noise=q4_noise)
 
 def draw_scores(length, log_size):
     """The scores of all wrong words, and 1, where the right ones lie but for noise."""
-    part, wrong = read_back(length, 2**log_size)
+    size = 2**log_size
+    part, wrong = read_back(length, size)
+    step = max(2 / size, 1 / 16)  # scores are whole multiples of 2 / size apart
     plt.figure(figsize=(8, 2.5))
-    plt.hist(wrong, bins=60, color="grey")
+    plt.hist(wrong, np.arange(wrong.min() - 1 / size, wrong.max() + step, step), color="grey")
     plt.axvline(1, color="red")
-    plt.title(f"{length} words, {2**log_size} numbers: {part:.0%} read right", fontsize=9)
+    plt.xlabel("scores of wrong words; red: a right word without noise")
+    plt.title(f"{length} words, {size} numbers: {part:.0%} read right", fontsize=9)
     plt.show()
 
 
@@ -391,8 +396,8 @@ assert q5_size == 192
 # %% [markdown]
 # **Question 7.** Is the vector simply too small to hold a number? How many **bits** are enough to
 # tell all numbers from 1 to 999,999 apart? A whole number, the smallest. (For comparison: 64
-# numbers of float32 have 2,048 bits. So it isn't room that lacks, but a way to write and to read
-# that a network can learn.)
+# numbers of float32 have 2,048 bits. So what is missing isn't room, but a way to write and to
+# read that a network can learn.)
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -430,10 +435,11 @@ answered(q7_bits=q7_bits)
 as_they_come = pairs.source_ids[:64]
 by_length = sorted(pairs.source_ids, key=len)[4000:4064]
 _, panels = plt.subplots(1, 2, figsize=(8, 4))
-for axis, sources in zip(panels, (as_they_come, by_length), strict=True):
+batches = {"as they come": as_they_come, "sorted": by_length}
+for axis, (name, sources) in zip(panels, batches.items(), strict=True):
     batch, _ = pad(sources)
     axis.imshow(batch != 0, cmap="Blues", vmin=0, vmax=1.5, aspect="auto")
-    axis.set_title(f"{batch.shape[0]} x {batch.shape[1]}", fontsize=9)
+    axis.set_title(f"{name}: {batch.shape[0]} x {batch.shape[1]}", fontsize=9)
     axis.set(xlabel="place", ylabel="sentence")
 plt.tight_layout()
 plt.show()
@@ -474,7 +480,8 @@ assert abs(q8_padding + q8_words - 1) <= 0.002, "padding has the id 0"
 
 # %% [markdown]
 # Padding has states and scores like everything else in the rectangle, and only the mask keeps it
-# out. Here are a sentence of three words and nine columns of padding, with and without the mask.
+# out. Here is a sentence of three words (black) with nine columns of padding (red), without a mask
+# and with one.
 
 # %%
 answered(q8_padding=q8_padding)
@@ -485,6 +492,7 @@ for axis, mask, name in zip(panels, (None, real), ("no mask", "mask"), strict=Tr
     axis.bar(range(12), masked_softmax(scores, mask), color=["black"] * 3 + ["red"] * 9)
     axis.set_xticks(range(12))
     axis.set_title(name, fontsize=9)
+panels[0].set_ylabel("weight")
 plt.show()
 
 # %% [raw]
@@ -582,7 +590,10 @@ q10_width = 3  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q10_greedy - 0.5 * 0.4 * 0.5) < 1e-6, "the likeliest word at each step, and no way back"
+written = ""
+for _ in range(3):
+    written = max((written + word for word in "abc"), key=probability)
+assert abs(q10_greedy - probability(written)) < 1e-6, "the likeliest word at each step, no way back"
 
 # %%
 assert q10_width in range(1, 28), "a whole number from 1 to 27"
@@ -603,6 +614,7 @@ ranked = sorted(("".join(words) for words in product("abc", repeat=3)), key=prob
 plt.figure(figsize=(10, 2.5))
 plt.bar(ranked, [probability(words) for words in ranked])
 plt.xticks(rotation=90)
+plt.ylabel("probability")
 plt.show()
 
 # %% [raw]

@@ -51,15 +51,8 @@ ODD = [
     ),
     *((math.nan, 9), (math.inf, 9), (1j, 9), (10**30, 9), (np.complex64(4), 9), [[4], [9]]),
     *(np.array([]), np.array([1j]), np.array(True), torch.zeros(0), torch.tensor([1j, 9])),
-    *(
-        torch.tensor(True),
-        10**400,
-        [10**400, 1],
-        [4, [9]],
-        "\n",
-        np.zeros((2, 2)),
-        torch.zeros(2, 2),
-    ),
+    *(10**400, -(10**400), torch.ones(3, 3, dtype=torch.bfloat16)),
+    *(torch.tensor(True), [10**400, 1], [4, [9]], "\n", np.zeros((2, 2)), torch.zeros(2, 2)),
 ]
 
 
@@ -67,7 +60,7 @@ ODD = [
 def test_whatever_is_answered_the_check_itself_does_not_break(value):
     lab = answering(value)
     for check in (
-        lambda: check_number(lab, "q1_a", 3),
+        lambda: check_number(lab, "q1_a", 3.5),
         lambda: check_choice(lab, "q1_a", "c", ("a", "b", "c")),
         lambda: check_sizes(lab, "q1_a", (4, 9)),
         lambda: check_same_numbers(lab, "q1_a", {4, 9}),
@@ -75,3 +68,10 @@ def test_whatever_is_answered_the_check_itself_does_not_break(value):
     ):
         with pytest.raises(Failure, match="q1_a"):
             check()
+
+
+def test_a_wrong_number_is_told_without_the_right_one():
+    with pytest.raises(Failure) as failure:
+        check_number(answering(0.75), "q1_a", 0.4476, tolerance=0.001)
+    assert "got 0.75" in str(failure.value)
+    assert "0.4476" not in str(failure.value)
