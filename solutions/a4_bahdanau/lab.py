@@ -302,7 +302,7 @@ q4_noise = math.sqrt(16 / 64)  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q4_noise - read_back(16, 64)[1].std()) <= 0.04, "read_back gives the scores"
+assert abs(q4_noise - read_back(16, 64)[1].std()) <= 0.03, "read_back gives the scores"
 
 # %% [raw]
 # # END TESTS
