@@ -30,8 +30,11 @@ def not_there(artifact: Artifact, reference: bool = False) -> Failure:
     """What a test says that needs an artifact which isn't there."""
     if reference:
         return Failure(f"{artifact.file} of the reference isn't there: `make artifacts` makes it.")
-    made = f"`{artifact.command}` makes it" if artifact.command else "It came with the handout"
+    made = (
+        f"`{artifact.command}` makes it; `make submission` takes it along."
+        if artifact.command
+        else "It came with the handout. If it is too large, clear its outputs, and save it."
+    )
     return Failure(
-        f"{artifact.file} isn't there, or is larger than {artifact.megabytes:g} MB.",
-        help=f"{made}; `make submission` takes it along.",
+        f"{artifact.file} isn't there, or is larger than {artifact.megabytes:g} MB.", help=made
     )

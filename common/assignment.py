@@ -54,8 +54,8 @@ class Exercise(Record, frozen=True):
 
     @property
     def about(self) -> str:
-        """What is to be done: functions to write, or questions of the lab to answer."""
-        asked = f"lab: {', '.join(self.questions)}" if self.questions else ""
+        """What is to be done: functions to write, questions of the lab to answer, or training."""
+        asked = f"lab: {', '.join(self.questions)}" if self.questions else "what was trained"
         return ", ".join(self.functions) or asked
 
 

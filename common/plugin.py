@@ -263,6 +263,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for name, tally in config.stash[POINTS].items():
         assignment = load_assignment(name)
         write_points(terminalreporter, assignment, tally)
+        for lab in config.stash[FACE](assignment).labs.values():
+            for note in lab.notes():
+                terminalreporter.write_line(f"  {note}")
         own = config.getoption("prerequisites") == "own" and config.getoption("impl") != "solutions"
         there = [name for name in assignment.prerequisites if is_there(name)]
         if own and there and tally.earned != tally.shown:

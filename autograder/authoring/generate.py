@@ -114,7 +114,7 @@ def exercise_table(assignment: Assignment, tests: Path) -> str:
     ]
     for exercise in assignment.exercises:
         shown, kept = public.get(exercise.number, 0), hidden.get(exercise.number, 0)
-        functions = ", ".join(f"`{name}`" for name in exercise.functions) or exercise.about or "-"
+        functions = ", ".join(f"`{name}`" for name in exercise.functions) or exercise.about
         points = f"{format_points(shown + kept)} ({format_points(shown)} + {format_points(kept)})"
         needs = ", ".join(exercise.prerequisites) or "-"
         lines.append(

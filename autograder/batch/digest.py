@@ -174,11 +174,11 @@ class Digest:
     def to_json(self) -> dict[str, Any]:
         """The digest as the page reads it."""
         mistakes = sorted(self.mistakes.values(), key=lambda seen: -len(seen.rows))
-        functions = {e.number: e.functions for e in self.assignment.exercises}
+        about = {e.number: e.about for e in self.assignment.exercises}
         points: dict[str, float] = {}
         for test in self.tests.values():
             points[test.exercise] = points.get(test.exercise, 0.0) + test.points
-        order = [number for number in functions if number in points]
+        order = [number for number in about if number in points]
         return {
             "short": self.assignment.short,
             "title": self.assignment.title,
@@ -187,7 +187,7 @@ class Digest:
             "printed": PRINTED,
             "summary": self.summary(),
             "exercises": [
-                {"number": number, "functions": functions[number], "points": points[number]}
+                {"number": number, "about": about[number], "points": points[number]}
                 for number in order
             ],
             "tests": [test.to_json() for test in self.tests.values()],

@@ -7,7 +7,7 @@ from typing import Any
 
 from autograder.batch.digest import Digest
 from autograder.batch.records import Batch, read_batch, writing
-from autograder.batch.texts import write_texts
+from autograder.batch.texts import prompts, write_texts
 from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
@@ -40,7 +40,7 @@ def report_page(batch: Batch, anonymous: bool = False) -> str:
         "title": escape(f"{assignment.short}: {assignment.title}"),
         "style": read_part("report.css"),
         "script": read_part("report.js"),
-        "data": script_json(digest.to_json()),
+        "data": script_json(digest.to_json() | {"answers": [*prompts(assignment)]}),
     }
     page = read_part("report.html")
     before, *rest = page.split("{{")

@@ -47,13 +47,13 @@ PAGE = """<!doctype html>
 def write_texts(batch: Batch, anonymous: bool) -> list[Path]:
     """Write a page for each question that people read, in answers/; those that were written."""
     assignment = load_assignment(batch.assignment)
-    if not assignment.lab:
-        return []
     written = []
     given = {entry.id: texts_of(batch, entry) for entry in batch.entries}
+    # In the order of other files, who knows these could tell who is who.
+    entries = sorted(batch.entries, key=lambda e: e.alias) if anonymous else batch.entries
     for question, asked in prompts(assignment).items():
         title = f"{assignment.short}: {question} of the lab"
-        answers = [(entry, given[entry.id].get(question, "")) for entry in batch.entries]
+        answers = [(entry, given[entry.id].get(question, "")) for entry in entries]
         cards = [card(who(entry, anonymous), text) for entry, text in answers if text]
         without = [who(entry, anonymous) for entry, text in answers if not text]
         page = PAGE.format(
@@ -76,7 +76,9 @@ def texts_of(batch: Batch, entry: Entry) -> dict[str, str]:
 
 
 def prompts(assignment: Assignment) -> dict[str, str]:
-    """The questions of a lab that people read, by name."""
+    """The questions of a lab that people read, by name; none where there is no lab."""
+    if not assignment.lab:
+        return {}
     cells = json.loads(student_file(assignment).read_bytes())["cells"]
     found = {}
     for cell in cells:
@@ -92,7 +94,7 @@ def who(entry: Entry, anonymous: bool) -> str:
     if anonymous:
         return entry.alias
     names = ", ".join(student.name or student.email or student.sid for student in entry.students)
-    return f"{names} ({entry.id})" if names else entry.id
+    return f"{names} ({entry.id})" if names and names != entry.id else entry.id
 
 
 def card(name: str, text: str) -> str:

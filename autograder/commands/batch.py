@@ -16,6 +16,7 @@ from autograder.batch.comparison import changes
 from autograder.batch.local import LocalEngine, slots_for
 from autograder.batch.records import INDEX, Batch, read_batch
 from autograder.batch.run import Engine, Order, run_batch
+from autograder.batch.texts import TEXTS
 from autograder.batch.work import Work
 from autograder.commands.following import following
 from common.assignment import load_assignment
@@ -186,7 +187,8 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
     )
-    files = "report.html, grades.csv, canvas.csv, results/"
+    texts = f", {TEXTS}/" if (graded.folder / TEXTS).is_dir() else ""
+    files = f"report.html, grades.csv, canvas.csv, results/{texts}"
     console.print(f"{graded.folder}: {files}", soft_wrap=True)
     if work.stopped:
         rest = "The same command goes on where it was."

@@ -1,6 +1,5 @@
 """Runs the cells of a submitted lab in a child of the sandbox, each within its time."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,7 @@ from common.assignment import LabLimits, Limits
 from common.errors import GraderFault
 from common.failures import ChildFailure
 from common.labs.cells import MAX_BYTES
-from common.labs.run import RunCell
+from common.labs.run import LabClock, RunCell
 
 REPLY_BYTES = 16 * MAX_BYTES  # small items take more room in a message than they count for
 
@@ -34,30 +33,21 @@ class CellRunner:
 
     def __init__(self, child: Conversation, lab: LabLimits, limits: Limits) -> None:
         self.child = child
-        self.lab = lab
+        self.clock = LabClock(lab)
         self.limits = limits
-        self.seconds = 0.0
 
     def run(self, number: int, source: str) -> Any:
         """Run one cell; a ChildFailure says why it didn't come to its end."""
-        left = max(self.lab.total_seconds - self.seconds, 0.001)
-        seconds = min(self.lab.cell_seconds, left)
-        self.child.limits = msgspec.structs.replace(self.limits, test_seconds=seconds)
-        self.child.seconds = 0.0  # the limit is a cell's
-        start = time.monotonic()
-        try:
-            return self.child.ask("cell", number, source)
-        except ChildFailure as failure:
-            if not self.child.timed_out:
+        with self.clock.cell() as seconds:
+            self.child.limits = msgspec.structs.replace(self.limits, test_seconds=seconds)
+            self.child.seconds = 0.0  # the limit is a cell's
+            try:
+                return self.child.ask("cell", number, source)
+            except ChildFailure as failure:
+                if self.child.timed_out:
+                    raise self.clock.too_long(seconds) from None
                 raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
-        except GraderFault:
-            raise
-        except Exception:  # whatever a child makes up
-            raise ChildFailure("What it answers can't be read.") from None
-        finally:
-            self.seconds += time.monotonic() - start
-        if seconds < self.lab.cell_seconds:
-            raise ChildFailure(
-                f"All cells together took longer than {self.lab.total_seconds:g} seconds."
-            )
-        raise ChildFailure(f"It took longer than {self.lab.cell_seconds:g} seconds.")
+            except GraderFault:
+                raise
+            except Exception:  # whatever a child makes up
+                raise ChildFailure("What it answers can't be read.") from None

@@ -18,10 +18,12 @@ import yaml
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 from common.labs.notebook import BEGIN, END
+from common.labs.questions import ANSWER
 
 MASTER = "lab.py"
 MARKER = re.compile(r"# (BEGIN|END) (QUESTION|SOLUTION|TESTS)\b")
 SOLUTION = re.compile(r"\s*# SOLUTION\b.*$", re.MULTILINE)
+UNMARKED = re.compile(rf"{ANSWER.pattern} = (?!\.\.\.)")
 HIDDEN = "# HIDDEN"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -78,7 +80,7 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
                 raise CourseError(
                     f"{file}: '{marker[0]}' out of place, near {question or 'a prompt'}"
                 )
-            settings = yaml.safe_load(cell.source.partition("\n")[2]) or {} if begins else {}
+            settings = question_settings(cell.source.partition("\n")[2], file) if begins else {}
             question, manual = str(settings.get("name", "")), bool(settings.get("manual"))
             points = float(settings.get("points", 0))
             part = "prompt" if begins else ""
@@ -88,6 +90,18 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
             raise CourseError(f"{file}: '{marker[0]}' outside of a question")
         else:
             part = what.lower() if begins else ""
+
+
+def question_settings(text: str, file: str) -> dict[str, Any]:
+    """What a question's first cell says of it: name, points, whether people read the answer."""
+    try:
+        settings = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        where = " ".join(text.split())[:60]
+        raise CourseError(f"{file}: a question's settings are not YAML: {where!r}") from error
+    if not isinstance(settings, dict) or not isinstance(settings.get("points", 0), int | float):
+        raise CourseError(f"{file}: points must be a number: {' '.join(text.split())[:60]!r}")
+    return settings
 
 
 def question_points(text: str) -> dict[str, float]:
@@ -156,6 +170,12 @@ def check_master(text: str, file: str) -> None:
         ast.parse(text)
     except SyntaxError as error:
         raise CourseError(f"{file}, line {error.lineno}: not valid Python: {error.msg}") from None
+    for cell in master_cells(text, file):
+        for line in cell.source.splitlines() if cell.part == "solution" else ():
+            if UNMARKED.match(line) and "# SOLUTION" not in line:
+                raise CourseError(
+                    f"{file}: without `# SOLUTION` at its end, students get this line: {line}"
+                )
     names = list(dict.fromkeys(cell.question for cell in master_cells(text, file) if cell.question))
     if names != [f"q{number}" for number in range(1, len(names) + 1)]:
         raise CourseError(f"{file}: the questions must be q1, q2, ... in this order: {names}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from common.failures import builtin_name
 from common.labs.magics import cell_code
+from common.labs.patience import TookTooLong
 from common.labs.questions import ANSWER, Unanswered, is_unanswered
 from common.values import MAX_DEPTH, as_numpy, is_container, is_plain, is_tensor
 
@@ -73,7 +74,9 @@ def nobody_to_ask(*prompt: object) -> NoReturn:
 class Cells:
     """The namespace of a notebook, and what its cells leave there."""
 
-    def __init__(self) -> None:
+    def __init__(self, interruptible: bool = False) -> None:
+        """interruptible: whether who presses Ctrl-C, or waits no longer, ends more than a cell."""
+        self.outside = (KeyboardInterrupt, TookTooLong) if interruptible else ()
         os.environ.setdefault("MPLBACKEND", "Agg")
         self.names: dict[str, Any] = {
             "__name__": "__main__",
@@ -103,6 +106,8 @@ class Cells:
         except Unanswered as error:
             kind, message = "Unanswered", str(error)
         except BaseException as error:
+            if isinstance(error, self.outside):
+                raise
             kind, message = builtin_name(error), message_of(error)
         with suppress(Exception):  # a cell may have put anything in its place
             sys.modules["matplotlib.pyplot"].close("all")

@@ -1,12 +1,14 @@
 """Runs a submitted lab cell by cell, and keeps what it answers as data for the tests."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from common.assignment import LAB_FILE, Assignment
+from common.assignment import LAB_FILE, Assignment, LabLimits
 from common.failures import ChildFailure, Failure
 from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
 from common.labs.notebook import read_notebook
@@ -15,6 +17,7 @@ from common.values import is_numeric, is_plain, is_tensor
 
 MANY_TROUBLES = 5
 TEXT_LIMIT = 500
+SHOWN = 40  # letters of a cell's first line
 
 RunCell = Callable[[int, str], Any]  # as Cells.run: the kind of error, its message, the answers
 
@@ -64,6 +67,31 @@ class Lab:
         return notes
 
 
+class LabClock:
+    """How much time the cells of a lab have left."""
+
+    def __init__(self, limits: LabLimits) -> None:
+        self.limits = limits
+        self.used = 0.0
+
+    @contextmanager
+    def cell(self) -> Iterator[float]:
+        """The seconds that one cell may take; those that it takes count."""
+        left = max(self.limits.total_seconds - self.used, 0.001)
+        start = time.monotonic()
+        try:
+            yield min(self.limits.cell_seconds, left)
+        finally:
+            self.used += time.monotonic() - start
+
+    def too_long(self, seconds: float) -> ChildFailure:
+        """What is told of a cell that took longer than it may."""
+        if seconds < self.limits.cell_seconds:
+            whole = f"{self.limits.total_seconds:g} seconds"
+            return ChildFailure(f"All cells together took longer than {whole}.")
+        return ChildFailure(f"It took longer than {self.limits.cell_seconds:g} seconds.")
+
+
 def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
     """Run a lab. A cell that fails costs what it would have answered; the others are run too.
 
@@ -83,14 +111,22 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
             # The first to be told: all later answers are missing because of it.
             lab.troubles.insert(
                 0,
-                f"{LAB_FILE} stopped at cell {number}. {failure} What was answered before counts.",
+                f"{LAB_FILE} stopped at {cell_name(number, source)}. {failure} "
+                "What was answered before counts.",
             )
             return lab
         lab.cells += 1
         lab.answers = answers
         if kind and kind != "Unanswered":
-            lab.troubles.append(f"{LAB_FILE}, cell {number}: {kind}: {message}".rstrip(": "))
+            place = f"{LAB_FILE}, {cell_name(number, source)}"
+            lab.troubles.append(f"{place}: {kind}: {message}".rstrip(": "))
     return lab
+
+
+def cell_name(number: int, source: str) -> str:
+    """A cell as its student finds it: Jupyter shows no numbers of this kind."""
+    first = source.strip().splitlines()[0]
+    return f"cell {number} (`{first[:SHOWN]}{'...' if len(first) > SHOWN else ''}`)"
 
 
 def checked(told: Any) -> tuple[str, str, dict[str, list[Any]]]:

@@ -133,7 +133,7 @@ def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
         )
     )
     assert [lab.answer(name) for name in ("q1_a", "q3_a", "q7_a")] == [1, 3, 7]
-    assert sentence(lab, "q2_a").startswith("lab.ipynb gives no q2_a.\nlab.ipynb, cell 2: ZeroDiv")
+    assert sentence(lab, "q2_a").startswith("lab.ipynb gives no q2_a.\nlab.ipynb, cell 2 (`")
     kinds = [trouble.split(": ")[1] for trouble in lab.troubles]
     assert kinds == ["ZeroDivisionError", "EOFError", "SystemExit", "SyntaxError", "Exception"]
     assert "input() has nobody to ask" in lab.troubles[1]
@@ -185,7 +185,7 @@ def test_a_cell_of_another_language_does_nothing():
 def test_what_jupyter_can_not_read_either_is_told_with_its_line():
     lab = run_directly(notebook("%time q1_a = 7\nq1_b = = 8  # why?"), A1)
     assert lab.troubles == [
-        "lab.ipynb, cell 1: SyntaxError: invalid syntax (<cell 1>, line 2)",
+        "lab.ipynb, cell 1 (`%time q1_a = 7`): SyntaxError: invalid syntax (<cell 1>, line 2)",
     ]
 
 
@@ -204,20 +204,36 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
     assert lab.answer("q1_a") == 1
     if why is None:  # an exception like any other
         assert lab.answer("q3_a") == 3
-        assert "cell 2: MemoryError" in lab.troubles[0]
+        assert "cell 2 (`q2_a = 2`): MemoryError" in lab.troubles[0]
         return
-    assert f"lab.ipynb stopped at cell 2. {why}" in lab.troubles[0]
+    assert f"lab.ipynb stopped at cell 2 (`q2_a = 2`). {why}" in lab.troubles[0]
     assert lab.troubles[0].endswith("What was answered before counts.")
     for name in ("q2_a", "q3_a"):
         assert sentence(lab, name).startswith(f"lab.ipynb gives no {name}.\nlab.ipynb stopped at")
 
 
+def test_a_students_own_run_has_the_same_limits():
+    lab = run_directly(notebook("q1_a = 1", "while True: pass", "q3_a = 3"), QUICK)
+    assert lab.answer("q1_a") == 1 and "q3_a" not in lab.answers
+    stopped = "lab.ipynb stopped at cell 2 (`while True: pass`). It took longer than 2 seconds."
+    assert lab.notes()[0].startswith(stopped)
+    lab = run_directly(notebook(*["import time; time.sleep(1.5)"] * 9), QUICK)
+    assert "All cells together took longer than 6 seconds." in lab.notes()[0]
+
+
+def test_who_interrupts_their_own_run_ends_it_and_not_a_cell_of_it(sandbox):
+    interrupted = notebook("raise KeyboardInterrupt", "q2_a = 2")
+    with pytest.raises(KeyboardInterrupt):
+        run_directly(interrupted, A1)
+    assert run_isolated(sandbox, interrupted).answer("q2_a") == 2
+
+
 def test_what_stopped_a_lab_is_told_before_what_went_wrong_earlier(sandbox):
     lab = run_isolated(sandbox, notebook(*["1 / 0"] * 9, "import os; os._exit(0)", "q3_a = 3"))
     assert sentence(lab, "q3_a").startswith(
-        "lab.ipynb gives no q3_a.\nlab.ipynb stopped at cell 10."
+        "lab.ipynb gives no q3_a.\nlab.ipynb stopped at cell 10 (`import os; os._exit(0)`)."
     )
-    assert lab.notes()[0].startswith("lab.ipynb stopped at cell 10.")
+    assert lab.notes()[0].startswith("lab.ipynb stopped at cell 10 (")
     assert lab.notes()[-1] == "5 more cells failed."
 
 
@@ -369,7 +385,8 @@ def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox)
     lab = face.lab(notebook("print('of the lab')", told))
     assert face.printed == ""
     assert lab.troubles == [
-        "lab.ipynb, cell 2: ValueError: /sandbox/homes/home <object object at 0x...>"
+        "lab.ipynb, cell 2 (`import os; raise ValueError(f'{os.getcwd...`): ValueError: "
+        "/sandbox/homes/home <object object at 0x...>"
     ]
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from autograder.batch.records import read_batch, result_file
 from autograder.batch.report import write_report
+from autograder.batch.texts import prompts
 from common.assignment import load_assignment
 from tests.tooling.batches import HOSTILE_TEXT, write_batch
 
@@ -52,7 +53,11 @@ def test_nothing_that_was_written_becomes_markup(folder):
 def test_without_names_nobody_can_be_told(folder):
     write_report(folder, anonymous=True)
     page = (folder / "answers" / "q6.html").read_text("utf-8")
-    for entry in read_batch(folder).entries:
+    entries = read_batch(folder).entries
+    headings = re.findall(r"<h2>(.*)</h2>", page)
+    assert headings == sorted(headings) and len(headings) == 3
+    assert headings == sorted(entry.alias for entry in entries[:3])
+    for entry in entries:
         assert entry.id not in page and entry.alias in page
         assert not any(student.name in page for student in entry.students)
 
@@ -63,3 +68,4 @@ def test_an_assignment_without_a_lab_has_no_such_pages(tmp_path, monkeypatch):
     monkeypatch.setattr("autograder.batch.texts.load_assignment", lambda name: bare)
     write_report(folder)
     assert not (folder / "answers").exists()
+    assert prompts(bare) == {}

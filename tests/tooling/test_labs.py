@@ -63,7 +63,7 @@ def made():
 
 @EACH
 def test_the_students_notebook_is_current(assignment, made):
-    assert not is_stale(assignment)
+    assert not is_stale(assignment), "`make labs` brings it up to date"
     stored = student_file(assignment).read_bytes()
     assert stored == made[assignment.name].student, "`make labs` brings it up to date"
 
@@ -124,6 +124,9 @@ BAD_MASTERS = {
     "a gap": ("name: q5", "name: q55", "must be q1, q2, ... in this order"),
     "no name": ("# name: q5\n", "", "a question's name is q1 to q99"),
     "a raw cell of another kind": ("# # BEGIN TESTS", "# # BEGIN TEST", "a raw cell that is no"),
+    "points that are no number": ("points: 4", "points: four", "points must be a number"),
+    "settings that are no YAML": ("points: 4", "points: 4: 5", "settings are not YAML"),
+    "an answer without its mark": ("q2_sum = 0  # SOLUTION", "q2_sum = 0", "students get this li"),
     "a question within another": ("# # END QUESTION", "# # BEGIN QUESTION", "out of place"),
 }
 
@@ -286,6 +289,7 @@ CODES = {
     "def double(x):\n    return x.nothing\n": "the stand-in, since yours raised an AttributeError",
     "def double(:\n": "the stand-in, since yours raised a SyntaxError",
     "": "the stand-in, since yours raised an AttributeError",
+    "def double(x):\n    while True: pass\n": "the stand-in, since yours took longer than 1",
 }
 
 
@@ -302,6 +306,7 @@ def test_the_lab_runs_on_own_code_that_is_right_and_says_so(
         (tmp_path / place / "module.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("common.labs.own.STANDINS", standins)
+    monkeypatch.setattr("common.labs.own.PATIENCE", 1)
     mount({"a1_some": tmp_path / "a1_some"})
     try:
         chosen = own_or_standin("a1_some.module", "double", lambda function: function(1.5))

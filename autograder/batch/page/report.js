@@ -53,6 +53,10 @@
     parts.push(missing ? `${graded} graded, ${missing} without a grade` : "all graded");
     if (data.anonymous) parts.push("names are hidden");
     $("lead").textContent = `${parts.join("; ")}. ${seconds(all)} of grading.`;
+    data.answers.forEach((name, place) => {
+      const page = make("a", { href: `answers/${name}.html` }, name);
+      $("lead").append(place ? ", " : " Written in the lab: ", page);
+    });
     for (const note of data.notes) $("notes").append(make("li", {}, note));
     $("notes").hidden = !data.notes.length;
   }
@@ -119,7 +123,7 @@
       $("exercises").append(
         make("details", {},
              make("summary", {}, make("span", {}, exercise.number),
-                  make("span", { class: "name" }, exercise.functions.join(", ") || "what was trained"),
+                  make("span", { class: "name" }, exercise.about),
                   bar(whole ? points / whole : 0), make("b", {}, percent(points, whole))),
              make("ul", { class: "tests" }, ...tests)),
       );
@@ -181,7 +185,7 @@
     ...(data.anonymous ? [] : [{ key: "sid", title: "number", value: (row) => row.sid, first: 1 }]),
     { key: "score", title: "score", value: (row) => row.score, first: -1, n: true },
     ...data.exercises.map((exercise, index) => ({
-      key: exercise.number, title: exercise.number, first: -1, x: true, what: exercise.functions.join(", "),
+      key: exercise.number, title: exercise.number, first: -1, x: true, what: exercise.about,
       value: (row) => (row.exercises ? row.exercises[index] : null),
     })),
     { key: "time", title: "time", value: (row) => row.seconds, first: -1, n: true },
@@ -335,7 +339,7 @@
         if (!onlyFailed || got < test.points) tests.push(drawTest(test, got, state === undefined ? 1 : state, text));
       }
       if (!tests.length) continue;
-      parts.push(make("h3", {}, make("span", {}, exercise.number), make("span", {}, exercise.functions.join(", ")),
+      parts.push(make("h3", {}, make("span", {}, exercise.number), make("span", {}, exercise.about),
                       make("span", {}, `${number(points)} / ${number(whole)}`)), ...tests);
     }
     return parts;
