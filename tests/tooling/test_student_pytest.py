@@ -41,6 +41,7 @@ def test_failures_are_words_and_the_points_are_summed_up():
     assert "44 failed" in done.stdout or re.search(r"\d\d failed", done.stdout)
     assert re.search(r"  1\.1 +0 of 3   conv_output_size", done.stdout)
     assert "0 of 61 points shown here; 39 more are decided by hidden tests." in done.stdout
+    assert "  lab.ipynb: the first question without an answer is q1_kernel." in done.stdout
     assert "not run" not in done.stdout
     assert "torch" not in done.stderr
 
