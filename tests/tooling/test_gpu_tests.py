@@ -98,7 +98,10 @@ def test_asking_for_a_gpu_where_there_is_none_is_one_sentence(tmp_path):
 
 def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_path):
     root = copy_repo(tmp_path / "repo")
-    head = "\n\nfrom gradescope_utils.autograder_utils.decorators import tags  # noqa: E402\n\n"
+    head = (
+        "\n\nfrom gradescope_utils.autograder_utils.decorators import tags  # noqa: E402\n"
+        "from common.comparison import assert_equal  # noqa: E402\n\n"
+    )
     added = head + ON_A_GPU.partition("@weight(3)")[0].replace("student.one()", "1")
     added += "@weight(3)" + ON_A_GPU.partition("@weight(3)")[2].replace("student.one()", "1")
     file = root / "tests" / "a1_convolution" / "test_public.py"
