@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT
 from common.errors import CourseError
-from common.threads import ONE_THREAD
 
 # Where each command lies. A built autograder zip carries only the grading ones.
 COMMANDS = {
@@ -50,7 +50,7 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
             return None
-        os.environ.update(ONE_THREAD)  # before NumPy is loaded: all cores are for gradings
+        os.environ.update(SAME_ARITHMETIC)  # before NumPy is loaded: all cores are for gradings
         module, _, attribute = COMMANDS[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from autograder.labs.master import read_master, solved_notebook
+from common.arithmetic import SAME_ARITHMETIC
 from common.artifacts import read_artifact, reference_artifacts
 from common.assignment import LAB_FILE, ROOT, Assignment, load_all
 from common.errors import CourseError
 from common.submitted import mount
-from common.threads import ONE_THREAD
 
 STAMP = "stamp"
 SECONDS_BETWEEN = 20.0  # two lines of progress
@@ -105,7 +105,7 @@ def make_anew(
     maker = subprocess.Popen(
         [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(beside)],
         cwd=root,
-        env={**os.environ, **ONE_THREAD},  # so that they don't depend on the number of cores
+        env={**os.environ, **SAME_ARITHMETIC},  # so that they don't depend on the number of cores
         pass_fds=[lock],  # held until the maker has ended, even if this process is killed
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

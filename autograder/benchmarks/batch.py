@@ -22,10 +22,10 @@ from autograder.classroom.export import write_class
 from autograder.classroom.school import make_class
 from autograder.classroom.strikes import processes_of
 from autograder.packaging.build import build
+from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT, Assignment, load_assignment
 from common.benchmark import Row
 from common.errors import CourseError
-from common.threads import ONE_THREAD
 
 STUDENTS = 24
 FRESH = 4  # submissions that get a pytest of their own: each takes its time
@@ -81,7 +81,7 @@ def fresh_pytest(school: School, trees: list[Path]) -> float:
             subprocess.run(
                 [sys.executable, *words],
                 cwd=tree,
-                env={**os.environ, **ONE_THREAD},
+                env={**os.environ, **SAME_ARITHMETIC},
                 stdout=subprocess.DEVNULL,
                 check=False,  # tests of a submission may fail
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from autograder.grading.channel import receive_frame, send_frame
-from common.threads import ONE_THREAD
+from common.arithmetic import SAME_ARITHMETIC
 
 SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 LAST_BYTES = 4096
@@ -33,7 +33,7 @@ class JudgeProcess:
     ) -> None:
         ours, theirs = socket.socketpair()
         kept = {name: os.environ[name] for name in self.passed_on if name in os.environ}
-        given = {"PATH": "/usr/bin:/bin", **kept, **ONE_THREAD, **(environment or {})}
+        given = {"PATH": "/usr/bin:/bin", **kept, **SAME_ARITHMETIC, **(environment or {})}
         command = [sys.executable, "-s", "-m", self.module]
         self.process = subprocess.Popen(
             [*command, str(theirs.fileno()), *arguments],

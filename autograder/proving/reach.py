@@ -21,11 +21,11 @@ from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import DIST, build
 from autograder.proving.memory import grader_fingerprint
 from autograder.proving.mistakes import reference
+from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT, Assignment, load_assignment
 from common.errors import CourseError
 from common.plugin import decorated, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TRAINING
-from common.threads import ONE_THREAD
 
 
 class Reach:
@@ -113,7 +113,7 @@ def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:
 def watch_elsewhere(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Watch in a process of its own: tests change what they import."""
     command = [sys.executable, "-m", "autograder.proving.reach", assignment.name, salt]
-    environment = {**os.environ, **ONE_THREAD}
+    environment = {**os.environ, **SAME_ARITHMETIC}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

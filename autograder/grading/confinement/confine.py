@@ -21,8 +21,8 @@ from autograder.grading.confinement.limits import (
     tasks_of_this_user,
 )
 from autograder.grading.confinement.plan import Plan, ServerPlan
+from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT
-from common.threads import ONE_THREAD
 
 SYSTEM = (
     *("/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo"),
@@ -32,7 +32,7 @@ SYSTEM = (
 ENVIRONMENT = {
     "PATH": "/nowhere",
     "LANG": "C.UTF-8",
-    **ONE_THREAD,
+    **SAME_ARITHMETIC,
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
