@@ -10,9 +10,9 @@ from common.arithmetic import SAME_ARITHMETIC
 
 ROUNDED = """
 import torch
-layer = torch.nn.Linear(16, 32)
+layer = torch.nn.Linear(64, 64)  # small ones do without
 with torch.autocast("cpu", dtype=torch.bfloat16):
-    print(layer(torch.ones(8, 16)).dtype, torch.get_num_threads())
+    print(layer(torch.ones(64, 64)).dtype, torch.get_num_threads())
 """
 
 
