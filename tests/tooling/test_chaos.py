@@ -149,7 +149,7 @@ def test_a_lack_of_memory_in_the_judge_is_no_verdict(tmp_path, monkeypatch):
     ask, lacked = conversation.Conversation.ask, []
 
     def lack_once(self, question, *details, label=""):
-        if question == "call" and not lacked:
+        if question in ("call", "operate") and not lacked:
             lacked.append(label)
             raise MemoryError
         return ask(self, question, *details, label=label)

@@ -8,6 +8,7 @@ import pytest
 
 from autograder.commands.proving import still_valid, write_proofs
 from autograder.grading.worker import Job, Reply, Verdict
+from autograder.labs.master import MASTER
 from autograder.proving import equivalents, mistakes, verify
 from autograder.proving import mutants as mutating
 from autograder.proving.case import Case, Scope
@@ -118,7 +119,7 @@ def test_a_good_catalogue_is_read(catalogue):
     ("text", "sentence"),
     [
         (ENTRY + ENTRY, "flipped: the name is there more than once"),
-        (ENTRY.replace('"1.2"', '"1.9"'), "flipped: there is no exercise 1.9"),
+        (ENTRY.replace('"1.2"', '"1.99"'), "flipped: there is no exercise 1.99"),
         (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
         (ENTRY + "colour = 1", "unknown field `colour`"),
         (ENTRY.replace("hint =", "hints ="), "hint"),
@@ -204,7 +205,7 @@ def test_a_test_that_did_not_run_is_a_problem(case):
     replies = replies_of(case, "reference")
     replies["reference: hidden 1"].verdicts.pop()
     row = judge_right(case, "reference", replies)
-    assert "65 of 66 tests ran under salt 1" in row.problems
+    assert "75 of 76 tests ran under salt 1" in row.problems
 
 
 def test_the_stub_must_fail_every_test(case):
@@ -212,14 +213,17 @@ def test_the_stub_must_fail_every_test(case):
     assert judge_stub(case, verdicts).problems == []
     verdicts[3] = verdict(case.tests[3].name)
     assert judge_stub(case, verdicts).problems == [f"passes {case.tests[3].name}"]
-    assert "65 of 66 tests ran" in judge_stub(case, verdicts[:-1]).problems[-1]
+    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1]).problems[-1]
 
 
 def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     jobs = case.jobs()
     right = 1 + len(case.alternatives)
-    # Public tests once, hidden ones under three salts, and two more looks at the clock.
-    assert len(jobs) == right * (1 + 3 + 2) + 2 + 2 * len(case.mistakes)
+    in_labs = [mistake for mistake in case.mistakes if mistake.file == MASTER]
+    # Public tests once, hidden ones under three salts, and two more looks at the clock. A mistake
+    # of the lab meets both at once.
+    assert len(jobs) == right * (1 + 3 + 2) + 2 + 2 * len(case.mistakes) - len(in_labs)
+    assert len(in_labs) == 20
     assert jobs["reference: timing 2"].only == (
         "test_fast_convolution_is_ten_times_as_fast_as_a_loop",
     )
