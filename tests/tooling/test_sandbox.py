@@ -382,4 +382,5 @@ def test_a_child_that_has_failed_stays_failed_and_costs_no_more_time(sandbox):
         for _ in range(3):
             with pytest.raises(ChildFailure, match="ended its process"):
                 student.me()
-        assert time.monotonic() - start < 2
+        # Each call that waited for an answer would take its whole time.
+        assert time.monotonic() - start < sandbox.assignment.limits.test_seconds

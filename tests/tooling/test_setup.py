@@ -15,6 +15,7 @@ from autograder.packaging.rehearsal import rehearse
 from autograder.packaging.requirements import grader_requirements
 from common.assignment import ROOT, load_assignment
 from common.roster import read_roster
+from tests.tooling.grading_fixtures import REFERENCE, with_lab
 from tests.tooling.scratch import run, script
 
 SCRIPTS = sorted((TEMPLATES / "gradescope").iterdir())
@@ -23,6 +24,7 @@ STEPS = (
     "make a virtual environment",
     "install torch",
     "install the pinned packages",
+    "install the data",
     "let other users read them",
     "check that they can be imported",
 )
@@ -51,7 +53,11 @@ def test_setup_makes_all_that_grading_the_reference_needs(prefix, tmp_path):
     for name, version in pinned.items():
         assert versions[name].partition("+")[0] == version
     assert "conda" not in installed
-    rehearsal = rehearse(built.autograder, ROOT / "solutions" / assignment.name, prefix)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for name, content in with_lab(REFERENCE.read_bytes()).files.items():
+        (whole / name).write_bytes(content)
+    rehearsal = rehearse(built.autograder, whole, prefix)
     assert rehearsal.tests == len(read_roster(ROOT / "tests" / assignment.name)) > 0
     assert (rehearsal.score, rehearsal.maximum) == (100, 100), rehearsal.results
 
