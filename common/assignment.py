@@ -81,6 +81,7 @@ class LabLimits(Record, frozen=True):
 
 LAB_FILE = "lab.ipynb"
 LAB = Artifact(LAB_FILE, megabytes=10)
+CLEAR_OUTPUTS = "Clear its outputs, and save it."  # what to do with a lab that is too large
 
 
 class AssignmentFile(Record, frozen=True):

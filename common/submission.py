@@ -5,7 +5,14 @@ import sys
 import zipfile
 from pathlib import Path
 
-from common.assignment import LAB_FILE, ROOT, Assignment, assignment_files, load_assignment
+from common.assignment import (
+    CLEAR_OUTPUTS,
+    LAB_FILE,
+    ROOT,
+    Assignment,
+    assignment_files,
+    load_assignment,
+)
 from common.errors import CourseError
 
 
@@ -39,7 +46,7 @@ def found_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], li
         if (folder / entry.file).stat().st_size > entry.limit:
             raise CourseError(
                 f"{entry.file} is larger than the {entry.megabytes:g} MB that are taken."
-                + (" Clear its outputs, and save it." if entry.file == LAB_FILE else "")
+                + (f" {CLEAR_OUTPUTS}" if entry.file == LAB_FILE else "")
             )
     missing = [entry.file for entry in assignment.artifacts if entry not in there]
     return [entry.file for entry in there], missing

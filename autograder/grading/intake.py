@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from common.assignment import LAB_FILE, Assignment
+from common.assignment import CLEAR_OUTPUTS, LAB_FILE, Assignment
 from common.errors import CourseError, GraderFault
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -240,7 +240,7 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     """Take a file's content, unless it is larger than such a file may be."""
     if len(content) > limit:
         size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
-        clear = " Clear its outputs, and save it." if file == LAB_FILE else ""
+        clear = f" {CLEAR_OUTPUTS}" if file == LAB_FILE else ""
         submission.refuse(file, f"{file} is larger than {size}: not taken.{clear}")
         return
     submission.files[file] = content

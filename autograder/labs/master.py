@@ -94,13 +94,13 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
 
 def question_settings(text: str, file: str) -> dict[str, Any]:
     """What a question's first cell says of it: name, points, whether people read the answer."""
+    where = " ".join(text.split())[:60]
     try:
         settings = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        where = " ".join(text.split())[:60]
-        raise CourseError(f"{file}: a question's settings are not YAML: {where!r}") from error
+    except yaml.YAMLError:
+        raise CourseError(f"{file}: a question's settings are not YAML: {where!r}") from None
     if not isinstance(settings, dict) or not isinstance(settings.get("points", 0), int | float):
-        raise CourseError(f"{file}: points must be a number: {' '.join(text.split())[:60]!r}")
+        raise CourseError(f"{file}: points must be a number: {where!r}")
     return settings
 
 
