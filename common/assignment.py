@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -72,11 +72,16 @@ class Artifact(Record, frozen=True):
         return int(self.megabytes * 1024 * 1024)
 
 
-class LabLimits(Record, frozen=True):
-    """What the cells of the lab's notebook may use: each of them, and all together."""
+class LabSettings(Record, frozen=True):
+    """What the cells of the lab's notebook may use: each of them, and all together.
+
+    data: what they load of common/data. When labs are graded, it is in memory already: a child of
+    the sandbox has no cache, and would make it anew.
+    """
 
     cell_seconds: Annotated[float, Meta(gt=0)]
     total_seconds: Annotated[float, Meta(gt=0)]
+    data: list[Literal["mnist", "numbers", "shakespeare"]] = []
 
 
 LAB_FILE = "lab.ipynb"
@@ -97,7 +102,7 @@ class AssignmentFile(Record, frozen=True):
     data: bool = False  # whether its tests or experiments read what common/data offers
     artifacts: list[Artifact] = []
     given: list[FileName] = []  # modules that go along in the handout, and are not handed in
-    lab: LabLimits | None = None  # whether there is a lab: a notebook with questions
+    lab: LabSettings | None = None  # whether there is a lab: a notebook with questions
 
 
 class Assignment(Record, frozen=True):
@@ -114,7 +119,7 @@ class Assignment(Record, frozen=True):
     data: bool
     artifacts: tuple[Artifact, ...] = ()
     given: tuple[str, ...] = ()
-    lab: LabLimits | None = None
+    lab: LabSettings | None = None
 
     @property
     def short(self) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from autograder.grading.conversation import Conversation
 from autograder.grading.sandbox import Sandbox
-from common.assignment import LabLimits, Limits
+from common.assignment import LabSettings, Limits
 from common.errors import GraderFault
 from common.failures import ChildFailure
 from common.labs.cells import MAX_BYTES
@@ -31,7 +31,7 @@ def cells_in_a_child(sandbox: Sandbox) -> Iterator[RunCell]:
 class CellRunner:
     """Asks a child to run cells."""
 
-    def __init__(self, child: Conversation, lab: LabLimits, limits: Limits) -> None:
+    def __init__(self, child: Conversation, lab: LabSettings, limits: Limits) -> None:
         self.child = child
         self.clock = LabClock(lab)
         self.limits = limits

@@ -117,14 +117,17 @@ class Sandbox:
         self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
         if self.lean:
             self.lean.begin(self.server_plan(self.allowed))
-        if self.lab_server:
-            lab = (*LAB_MODULES, *self.assignment.lab_standins)
-            self.lab_server.begin(self.server_plan((*self.assignment.preloaded, *lab)))
+        if self.lab_server and self.assignment.lab:
+            modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
+            self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
 
-    def server_plan(self, libraries: Iterable[str], first: bool = False) -> ServerPlan:
-        """The plan of a fork server with these libraries."""
+    def server_plan(
+        self, libraries: Iterable[str], data: Iterable[str] = (), first: bool = False
+    ) -> ServerPlan:
+        """The plan of a fork server with these libraries, and with this data."""
         return ServerPlan(
             libraries=[*libraries, *self.assignment.standins],
+            data=list(data),
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
             common=str(self.common),

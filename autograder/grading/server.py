@@ -220,6 +220,13 @@ def preload(libraries: list[str]) -> None:
     seed_all()
 
 
+def hold_data(names: list[str]) -> None:
+    """Load what children will load, once for all of them. Where it can't be had, they say why."""
+    if names:
+        with suppress(Exception):
+            importlib.import_module("common.data").hold(names)
+
+
 def run(control: socket.socket) -> bool:
     """Leave the network, load the libraries, and serve; whether the folder is to be kept."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -233,6 +240,7 @@ def run(control: socket.socket) -> bool:
     network, ipc = attempt(NEW_NETWORK), attempt(NEW_IPC)
     homes = Homes(Path(plan.folder) / "homes")
     preload(plan.libraries)
+    hold_data(plan.data)
     server = Server(control, plan, homes)
     gc.collect()
     gc.freeze()

@@ -1,5 +1,8 @@
 """The course's data: handwritten digits, Shakespeare and number words."""
 
+from collections.abc import Callable, Iterable
+
+from common.data import cache
 from common.data.mnist import Mnist, load_mnist
 from common.data.numbers import Numbers, Pairs, Vocabulary, load_numbers
 from common.data.shakespeare import load_shakespeare
@@ -11,7 +14,21 @@ __all__ = [
     "Pairs",
     "Text",
     "Vocabulary",
+    "hold",
     "load_mnist",
     "load_numbers",
     "load_shakespeare",
 ]
+
+LOADERS: dict[str, Callable[[], object]] = {
+    "mnist": load_mnist,
+    "numbers": load_numbers,
+    "shakespeare": load_shakespeare,
+}
+
+
+def hold(names: Iterable[str]) -> None:
+    """Load data now and hold it in memory, so that forks of this process needn't make it."""
+    cache.hold()
+    for name in names:
+        LOADERS[name]()

@@ -1,4 +1,7 @@
-"""Keeps what took long to make in a folder of the user's, checked by hash each time it is read."""
+"""Keeps what took long to make in a folder of the user's, checked by hash each time it is read.
+
+A process can hold it in memory besides, for forks that may not reach that folder.
+"""
 
 import hashlib
 import os
@@ -8,6 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from common.errors import CourseError
+
+held: dict[str, bytes] | None = None  # by hash; None: nothing is held
+
+
+def hold() -> None:
+    """From now on, hold in memory what is loaded in this process or in a fork of it."""
+    global held
+    held = {}
 
 
 def cache_folder() -> Path | None:
@@ -23,10 +34,20 @@ def cache_folder() -> Path | None:
 
 
 def cached(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
-    """The content with this hash: from the cache, or made anew and then kept there.
+    """The content with this hash: from memory, from the cache, or made anew and then kept.
 
     A damaged file counts as none. A folder that can't be read or written costs time only.
     """
+    if held is not None and sha256 in held:
+        return held[sha256]
+    content = from_folder(name, sha256, make)
+    if held is not None:
+        held[sha256] = content
+    return content
+
+
+def from_folder(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
+    """The content from the cache's folder, or made anew and then kept there."""
     folder = cache_folder()
     file = folder / f"{name}-{sha256[:12]}" if folder else None
     if file and (found := read_checked(file, sha256)) is not None:

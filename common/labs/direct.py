@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from common.assignment import Assignment, LabLimits
+from common.assignment import Assignment, LabSettings
 from common.failures import Failure
 from common.forbidden import Guard
 from common.labs.cells import Cells
@@ -26,7 +26,7 @@ def run_directly(content: bytes, assignment: Assignment) -> Lab:
 class LimitedCells:
     """Runs cells within the limits of grading."""
 
-    def __init__(self, cells: Cells, limits: LabLimits) -> None:
+    def __init__(self, cells: Cells, limits: LabSettings) -> None:
         self.cells = cells
         self.clock = LabClock(limits)
 

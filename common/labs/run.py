@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from common.assignment import LAB_FILE, Assignment, LabLimits
+from common.assignment import LAB_FILE, Assignment, LabSettings
 from common.failures import ChildFailure, Failure
 from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
 from common.labs.notebook import read_notebook
@@ -70,7 +70,7 @@ class Lab:
 class LabClock:
     """How much time the cells of a lab have left."""
 
-    def __init__(self, limits: LabLimits) -> None:
+    def __init__(self, limits: LabSettings) -> None:
         self.limits = limits
         self.used = 0.0
 

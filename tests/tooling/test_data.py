@@ -6,13 +6,18 @@ import multiprocessing
 import os
 import re
 import urllib.request
+from typing import Literal
 
+import msgspec
 import numpy as np
 import pytest
 
-from common.assignment import ROOT
+from common.assignment import ROOT, LabSettings
 from common.data import (
+    LOADERS,
     Text,
+    cache,
+    hold,
     load_mnist,
     load_numbers,
     load_shakespeare,
@@ -503,6 +508,26 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
 def test_where_nobody_is_at_home_nothing_is_kept(monkeypatch):
     monkeypatch.setattr("common.data.cache.cache_folder", lambda: None)
     assert cached("thing", *make_once(b"content")) == b"content"
+
+
+def test_what_is_held_needs_no_folder_and_is_made_once(cold, monkeypatch):
+    monkeypatch.setattr(cache, "held", None)
+    made = load_mnist()
+    hold(["mnist"])
+    [file] = cold.iterdir()
+    file.unlink()
+    monkeypatch.setattr(mnist, "interleaved_pixels", lambda: pytest.fail("made anew"))
+    for held, one in zip(load_mnist(), made, strict=True):
+        np.testing.assert_array_equal(held, one)
+        held[:] = 0  # which the next to load it must not notice
+    np.testing.assert_array_equal(load_mnist().train_images, made.train_images)
+    assert not list(cold.iterdir())
+    assert cached("thing", *make_once(b"content")) == cached("thing", *make_once(b"content"))
+
+
+def test_data_can_be_held_by_each_name_that_an_assignment_may_give():
+    [names] = {field.type for field in msgspec.structs.fields(LabSettings) if field.name == "data"}
+    assert names == list[Literal[tuple(LOADERS)]]
 
 
 def test_what_comes_out_different_is_not_kept(cold):

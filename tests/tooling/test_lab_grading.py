@@ -11,9 +11,11 @@ from autograder.grading.intake import Submission, take
 from autograder.grading.isolated import IsolatedFace
 from autograder.grading.lab import REPLY_BYTES, cells_in_a_child
 from autograder.grading.sandbox import Sandbox
+from autograder.grading.server import hold_data
 from autograder.labs.assign import student_file
 from autograder.labs.master import read_master, solved_notebook
-from common.assignment import LAB_FILE, LabLimits, load_all, load_assignment
+from common.assignment import LAB_FILE, LabSettings, load_all, load_assignment
+from common.data import cache, load_mnist
 from common.failures import ChildFailure, Failure
 from common.labs.cells import answers_in
 from common.labs.direct import run_directly
@@ -22,7 +24,9 @@ from common.roster import read_roster
 from tests.tooling.grading_fixtures import FILE, REFERENCE, grade
 
 A1 = load_assignment("a1")
-QUICK = msgspec.structs.replace(A1, lab=LabLimits(cell_seconds=2, total_seconds=6))
+QUICK = msgspec.structs.replace(
+    A1, lab=LabSettings(cell_seconds=2, total_seconds=6, data=["mnist"])
+)
 WITH_LAB = [one for one in load_all() if one.lab]
 
 
@@ -424,9 +428,17 @@ def test_each_question_says_why_the_lab_was_not_taken(tmp_path, name):
 
 
 @pytest.mark.parametrize("assignment", WITH_LAB, ids=lambda one: one.name)
-def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(assignment):
+def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(
+    assignment, monkeypatch
+):
+    loaded = set()
+    from_folder = cache.from_folder
+    monkeypatch.setattr(
+        cache, "from_folder", lambda name, *more: loaded.add(name) or from_folder(name, *more)
+    )
     whole = run_directly(solved_notebook(read_master(assignment)), assignment)
     assert whole.troubles == [] and whole.notes() == []
+    assert sorted(loaded) == sorted(assignment.lab.data)
     assert all(whole.texts.values())
     empty = run_directly(student_file(assignment).read_bytes(), assignment)
     assert empty.troubles == []
@@ -435,6 +447,37 @@ def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(assi
     first = next(iter(whole.answers))
     assert empty.notes() == [f"lab.ipynb: the first question without an answer is {first}."]
     assert set(empty.texts) == set(whole.texts) and not any(empty.texts.values())
+
+
+def test_the_labs_data_is_in_memory_where_it_is_graded(sandbox):
+    content = notebook(
+        "from common.data import load_mnist, mnist\n"
+        "mnist.interleaved_pixels = None  # what makes it, where there is no cache\n"
+        "q1_images = load_mnist().train_images[:2]",
+    )
+    lab = run_isolated(sandbox, content)
+    np.testing.assert_array_equal(lab.answer("q1_images"), load_mnist().train_images[:2])
+
+
+def test_what_one_lab_does_to_the_data_stays_there(sandbox):
+    spoil = notebook(
+        "from common.data import cache, load_mnist\n"
+        "for key in cache.held: cache.held[key] = bytes(len(cache.held[key]))\n"
+        "q1_ink = load_mnist().train_images.sum()",
+    )
+    look = notebook(
+        "from common.data import load_mnist\nq1_ink = load_mnist().train_images.sum()",
+    )
+    assert run_isolated(sandbox, spoil).answer("q1_ink") == 0
+    assert run_isolated(sandbox, look).answer("q1_ink") > 0
+
+
+def test_data_that_cannot_be_had_is_left_to_the_cell_that_loads_it(monkeypatch):
+    monkeypatch.setattr(cache, "held", None)
+    monkeypatch.setattr(cache, "from_folder", lambda *arguments: 1 / 0)
+    hold_data(["mnist"])
+    with pytest.raises(ZeroDivisionError):
+        load_mnist()
 
 
 def test_a_server_that_is_stopped_while_it_loads_leaves_the_folder_to_the_others():

@@ -20,6 +20,7 @@ class ServerPlan(Record, frozen=True):
     """Everything that decides how the fork server is started."""
 
     libraries: list[str]
+    data: list[str]  # of common/data, to be held in memory
     forbidden: list[Forbidden]
     folder: str  # the sandbox's own
     common: str  # where children find common/
