@@ -33,7 +33,7 @@ GONE_SECONDS = 1.0
 PROBE_SECONDS = 60.0
 # All that notebooks may import from here: a child may not be able to read our files.
 LAB_MODULES = (
-    "matplotlib.pyplot",
+    *("matplotlib.pyplot", "matplotlib.backends.backend_agg"),
     *(module.name for module in pkgutil.iter_modules(labs.__path__, "common.labs.")),
 )
 

@@ -35,7 +35,8 @@ def load_mnist() -> Mnist:
     0 to 9 and again from 0, so that every slice of whole tens holds each of them equally often.
     """
     pixels = np.frombuffer(cached("mnist", PIXELS_SHA256, interleaved_pixels), np.uint8)
-    images = pixels.reshape(-1, 1, SIZE, SIZE).astype(np.float32) / np.float32(255)
+    images = pixels.reshape(-1, 1, SIZE, SIZE).astype(np.float32)
+    images /= np.float32(255)
     labels = np.arange(len(images), dtype=np.int64) % CLASSES
     train = EACH_TRAIN * CLASSES
     return Mnist(images[:train], labels[:train], images[train:], labels[train:])

@@ -11,14 +11,16 @@ Size = int | tuple[int, int]
 def conv2d_forward(
     x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: Size = 1, padding: Size = 0
 ) -> tuple[np.ndarray, None]:
-    """Every image with every kernel: row by row, each row of pixels with each row of weights."""
+    """Every image with every kernel: all rows of pixels in one line, with each row of weights."""
     (down, across), (above, beside) = (
         (size, size) if isinstance(size, int) else size for size in (stride, padding)
     )
     x = np.pad(x, ((0, 0), (0, 0), (above, above), (beside, beside)))
     tall, wide = (x.shape[axis] - w.shape[axis] + 1 for axis in (2, 3))
     out = np.zeros((len(x), len(w), tall, wide)) + b.reshape(1, -1, 1, 1)
-    for image, channel, kernel, p, r in np.ndindex(len(x), x.shape[1], len(w), w.shape[2], tall):
-        pixels, weights = x[image, channel, r + p], w[kernel, channel, p]
-        out[image, kernel, r] += np.correlate(pixels, weights, "valid")
+    for channel, kernel, p in np.ndindex(x.shape[1], len(w), w.shape[2]):
+        rows, weights = x[:, channel, p : p + tall], w[kernel, channel, p]
+        line = np.correlate(rows.ravel(), weights, "full")[len(weights) - 1 :]
+        # Where weights lie on the end of one row and the beginning of the next, it means nothing.
+        out[:, kernel] += line.reshape(rows.shape)[..., :wide]
     return out[:, :, ::down, ::across], None
