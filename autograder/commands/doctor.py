@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.grading.defences import Defence, Mechanism, check_floor, mechanisms
-from autograder.grading.judge import secret_places
+from autograder.grading.grade import secret_places
 from autograder.grading.sandbox import Sandbox
 from common.assignment import load_all
 from common.errors import CourseError

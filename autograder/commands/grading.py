@@ -6,9 +6,10 @@ import click
 from rich.console import Console
 
 from autograder.commands.progress import progress_bar
+from autograder.grading.grade import grade as grade_submission
+from autograder.grading.grade import with_gpu
 from autograder.grading.intake import take
-from autograder.grading.judge import Settings, with_gpu
-from autograder.grading.judge import grade as grade_submission
+from autograder.grading.judge import Settings
 from autograder.grading.ongradescope import grade_tree
 from autograder.grading.report import print_result
 from autograder.grading.results import Outcome

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from autograder.grading.grade import grade
 from autograder.grading.intake import Submission, take
-from autograder.grading.judge import Settings, grade
+from autograder.grading.judge import Settings
 from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault

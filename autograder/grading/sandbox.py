@@ -5,7 +5,6 @@ import pkgutil
 import secrets
 import socket
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Self
 
 import msgspec
 
-from autograder.grading.channel import readable
 from autograder.grading.confinement import gpu
 from autograder.grading.confinement.cgroups import remove_groups
 from autograder.grading.confinement.confine import reachable_by_others
@@ -24,12 +22,12 @@ from autograder.grading.defences import Defence, Findings, defences_in_force
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.placing import compile_files, copy_common, place_packages
 from autograder.grading.slots import Slot, free_slot
+from autograder.grading.trial import GONE_SECONDS, all_are_gone, files_among, listening
 from common import labs
 from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 
-GONE_SECONDS = 1.0
 PROBE_SECONDS = 60.0
 # All that notebooks may import from here: a child may not be able to read our files.
 LAB_MODULES = (
@@ -264,42 +262,3 @@ def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
         server.stop(keep_folder)
     groups = set().union(*(server.groups for server in servers))
     remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
-
-
-def files_among(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files named, and one file of each folder named: the first, as far up as there is one.
-
-    Not the one that a link leads to: students' folders may hold links to what all may read.
-    """
-    for path in paths:
-        if path.is_file():
-            yield path
-            continue
-        for folder, folders, names in os.walk(path):  # no further: there may be thousands
-            folders.sort()
-            files = [Path(folder) / name for name in sorted(names)]
-            found = [file for file in files if file.is_file() and not file.is_symlink()]
-            if found:
-                yield found[0]
-                break
-
-
-@contextmanager
-def listening() -> Iterator[tuple[int, str]]:
-    """A port and an abstract socket of this machine, for a child to reach if it can."""
-    name = f"conv2gpt-{os.getpid()}-{threading.get_ident()}"
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as other:
-        other.bind(f"\0{name}")
-        other.listen()
-        yield listener.getsockname()[1], name
-
-
-def all_are_gone(output: int) -> bool:
-    """Whether no process holds that output open any more. Closes it."""
-    try:
-        while readable([output], GONE_SECONDS):
-            if not os.read(output, 1 << 16):
-                return True
-        return False
-    finally:
-        os.close(output)

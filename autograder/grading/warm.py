@@ -19,16 +19,10 @@ import pytest
 
 from autograder.grading.channel import ChannelClosed, readable, receive_frame, send_frame
 from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
+from autograder.grading.grade import grade_in, new_result, with_gpu
 from autograder.grading.intake import Submission
-from autograder.grading.judge import (
-    Judge,
-    Settings,
-    grade_in,
-    new_result,
-    read_all,
-    test_files,
-    with_gpu,
-)
+from autograder.grading.judge import Judge, Settings
+from autograder.grading.reading import read_all, test_files, tests_folder
 from autograder.grading.results import as_json
 from autograder.grading.sandbox import Sandbox, stop_servers
 from common.assignment import ROOT, Record, load_assignment
@@ -83,7 +77,7 @@ class WarmJudge:
         reading = read_all(sandbox.assignment, semester)
         self.settings = Settings(semester, gpu=gpu, reading=reading, private=private)
         if sandbox.assignment.stores_answers:
-            stored_oracle(ROOT / "tests" / sandbox.assignment.name)
+            stored_oracle(tests_folder(sandbox.assignment))
         self.wait_for_servers()
 
     def wait_for_servers(self) -> None:

@@ -10,8 +10,9 @@ import sys
 import msgspec
 
 from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
+from autograder.grading.grade import grade_in, new_result
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Settings, grade_in, new_result
+from autograder.grading.judge import Settings
 from autograder.grading.results import Outcome
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, Record, load_assignment

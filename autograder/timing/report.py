@@ -4,7 +4,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.timing.speed import Measured, Speed
+from autograder.timing.race import Measured
+from autograder.timing.speed import Speed
 
 
 def print_speed(speed: Speed, console: Console) -> None:

@@ -4,57 +4,21 @@ The clock is the judge's, around work whose results are compared. Student code s
 """
 
 import math
-import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import msgspec
-import torch
 
 from autograder.grading.defences import check_floor
 from autograder.grading.intake import Submission, laid_out
 from autograder.grading.sandbox import Sandbox
-from autograder.timing.yardstick import (
-    BETAS,
-    CLIP,
-    LEARNING_RATE,
-    SIZES,
-    WEIGHT_DECAY,
-    Sizes,
-    Trainer,
-    Yardstick,
-    continue_greedily,
-)
+from autograder.timing.race import Measured, Race
+from autograder.timing.yardstick import Sizes
 from common import cuda
 from common.assignment import ROOT, Assignment
-from common.errors import CourseError, GraderFault
-from common.failures import Failure, explain, is_the_submissions
-from common.memory import cpu_peak_memory
-from common.modules import load_parameters
-from common.operations import Sealed, call_each_held, fetch, hold_on, peak_memory_held
-from common.timing import Alternation, Interval, alternate, interval
-from common.values import Handle, is_tensor
+from common.errors import CourseError
 
 NEEDED = ("model.py", "training.py", "sampling.py")
-STEPS = 4  # of training in one run, so that asking the child takes next to no part of the time
-SUCCESSORS = (0.8, 0.2)  # how likely the first and the second follower of a token are
-# How far losses may be off: they are of the order 1, and rounding adds up over all steps.
-BANDS = {"cpu": 0.01, "cuda": 0.05}  # bfloat16 on a GPU
-NARROWEST_LEAD = 3e-4  # far above rounding, of scores of the order 1
 HOUR = 3600.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How fast one thing is. Where the submission isn't right, only the problem is there."""
-
-    what: str
-    problem: str = ""
-    ratio: Interval | None = None  # times the yardstick's speed
-    tokens_per_second: Interval | None = None
-    yardstick_tokens_per_second: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -110,25 +74,25 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
             defences = sandbox.admit(packages, (ROOT / "tests",))
         check_floor(defences, order.unsafe)
         with sandbox.child(assignment.forbidden, limits) as child:
-            run = Run(child.student(assignment.modules), order)
+            race = Race(child.student(assignment.modules), order.device, order.repeats, order.seed)
             before = clocks_in_words(order.device)
-            training = run.attempt("training step", run.train)
-            generation = run.attempt("generation", run.generate)
-            memory = run.memory()
+            training = race.attempt("training step", race.train)
+            generation = race.attempt("generation", race.generate)
+            memory = race.memory()
             after = clocks_in_words(order.device)
     rate = training.tokens_per_second
     return Speed(
         assignment=assignment.name,
         device=order.device,
         device_name=cuda.device_name() if order.device == "cuda" else "CPU, one thread",
-        sizes=run.sizes,
+        sizes=race.sizes,
         repeats=order.repeats,
         training=training,
         generation=generation,
         peak_bytes=memory[0],
         yardstick_peak_bytes=memory[1],
         mfu=(
-            rate.median * run.sizes.flops_per_token / order.peak_flops
+            rate.median * race.sizes.flops_per_token / order.peak_flops
             if rate and order.peak_flops
             else None
         ),
@@ -141,166 +105,3 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
 def clocks_in_words(device: str) -> str:
     """What nvidia-smi says of the GPU's clocks, if there is one that says something."""
     return str(cuda.clocks() or "") if device == "cuda" else ""
-
-
-class Run:
-    """A yardstick and a student's model with the same weights, side by side."""
-
-    def __init__(self, student: Handle, order: Order) -> None:
-        self.student = student
-        self.order = order
-        self.device = order.device
-        self.sizes = SIZES[order.device]
-        self.random = random.Random(order.seed)
-        torch.manual_seed(order.seed)
-        self.yardstick = Yardstick(self.sizes).to(self.device)
-        self.trainer = Trainer(self.yardstick, autocast=self.device == "cuda")
-        followers = range(self.sizes.vocabulary)
-        self.text = {token: self.random.sample(followers, len(SUCCESSORS)) for token in followers}
-        self.model: Handle | None = None
-
-    def attempt(self, what: str, task: Callable[[], Measured]) -> Measured:
-        """Measure; what is wrong with the submission is told in place of figures."""
-        try:
-            return task()
-        except Exception as error:
-            if not is_the_submissions(error):
-                raise
-            return Measured(what, explain(error).sentence)
-
-    def students_model(self) -> Handle:
-        """The student's model, with the yardstick's weights as they are now."""
-        if self.model is None:
-            code, sizes = self.student.model, self.sizes
-            config = code.GPTConfig(
-                sizes.vocabulary,
-                context=sizes.context,
-                layers=sizes.layers,
-                heads=sizes.heads,
-                width=sizes.width,
-                dropout=0.0,
-            )
-            self.model = code.GPT(config)
-            self.model.to(self.device)
-        load_parameters(self.model, self.yardstick.students_weights())
-        return self.model
-
-    def batch(self) -> tuple[Any, Any]:
-        """Sequences in which each token has two followers, a likely one and another."""
-        rows = []
-        for _ in range(self.sizes.batch):
-            row = [self.random.randrange(self.sizes.vocabulary)]
-            while len(row) <= self.sizes.context:
-                row += self.random.choices(self.text[row[-1]], SUCCESSORS)
-            rows.append(row)
-        whole = torch.tensor(rows)
-        return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()
-
-    def train(self) -> Measured:
-        """Both take the same steps, run after run, and lose the same at each of them."""
-        model = self.students_model()
-        training = self.student.training
-        optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
-        autocast = self.trainer.autocast
-        runs = [[[self.batch()] for _ in range(STEPS)] for _ in range(self.order.repeats + 1)]
-        ours = [[[(x.to(self.device), y.to(self.device)) for x, y in s] for s in r] for r in runs]
-        held = [[hold_on(self.student, step, self.device) for step in run] for run in runs]
-        right: dict[int, list[float]] = {}
-        left: dict[int, Sealed] = {}
-
-        def yardstick(number: int) -> None:
-            right[number] = [self.trainer.step(step) for step in ours[number]]
-            cuda.synchronise()
-
-        def candidate(number: int) -> None:
-            calls = [(model, optimizer, step) for step in held[number]]
-            left[number] = call_each_held(training.train_step, calls, clip=CLIP, autocast=autocast)
-
-        times = alternate(candidate, yardstick, self.order.repeats)
-        for number, losses in right.items():
-            self.check_losses(fetch(left[number]), losses, number * STEPS)
-        tokens = STEPS * self.sizes.batch * self.sizes.context
-        return measured("training step", tokens, times)
-
-    def check_losses(self, found: Any, right: list[float], before: int) -> None:
-        """Each loss is the yardstick's, but for rounding."""
-        band = BANDS[self.device]
-        numbers = isinstance(found, list) and all(type(loss) is float for loss in found)
-        if not numbers or len(found) != len(right):
-            raise Failure("train_step didn't return a float for each step.")
-        for step, (loss, wanted) in enumerate(zip(found, right, strict=True), start=before + 1):
-            if not math.isfinite(loss) or abs(loss - wanted) > band * max(1.0, wanted):
-                raise Failure(
-                    f"At step {step} the loss is {loss:.4f}, where the yardstick has {wanted:.4f}: "
-                    "with the same weights and batches, these are not the same steps."
-                )
-
-    def prompts(self) -> list[tuple[list[int], list[int]]]:
-        """For each run a prompt of its own, and what follows. No choice in it is a close call."""
-        self.yardstick.scatter()
-        found: list[tuple[list[int], list[int]]] = []
-        for _ in range(10 * (self.order.repeats + 1)):
-            if len(found) > self.order.repeats:
-                return found
-            prompt = [self.random.randrange(self.sizes.vocabulary) for _ in range(4)]
-            tokens, lead = continue_greedily(self.yardstick, prompt, self.sizes.new_tokens)
-            if lead > NARROWEST_LEAD:
-                found.append((prompt, tokens))
-        raise GraderFault("the yardstick can't decide between tokens")
-
-    def generate(self) -> Measured:
-        """Both continue the same prompts with the likeliest tokens: the same ones."""
-        runs = self.prompts()
-        model = self.students_model()
-        held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]
-        left: dict[int, Sealed] = {}
-        count = self.sizes.new_tokens
-
-        def yardstick(number: int) -> None:
-            continue_greedily(self.yardstick, runs[number][0], count)
-
-        def candidate(number: int) -> None:
-            left[number] = call_each_held(
-                self.student.sampling.generate_cached,
-                [(model, held[number], count)],
-                temperature=0.0,
-            )
-
-        times = alternate(candidate, yardstick, self.order.repeats)
-        for number, result in left.items():
-            (tokens,) = fetch(result)
-            wanted = torch.tensor(runs[number][1])
-            if not is_tensor(tokens) or not torch.equal(tokens, wanted):
-                raise Failure("generate_cached gives other tokens than the yardstick.")
-        return measured("generation", count, times)
-
-    def memory(self) -> tuple[int | None, int]:
-        """Bytes of tensors at the peak of a training step: the student's, and the yardstick's."""
-        batch = self.batch()
-        ours = [tuple(part.to(self.device) for part in batch)]
-        count = cpu_peak_memory if self.device == "cpu" else cuda.peak_memory
-        of_yardstick = count(partial(self.trainer.step, ours))
-        try:
-            model, training = self.students_model(), self.student.training
-            optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
-            step = hold_on(self.student, [batch], self.device)
-            call = (model, optimizer, step)
-            settings: dict[str, Any] = {"clip": CLIP, "autocast": self.trainer.autocast}
-            # Once before, so that the optimiser's state is there.
-            call_each_held(training.train_step, [call], **settings)
-            taken = peak_memory_held(training.train_step, call, self.device, **settings)
-        except Exception as error:
-            if not is_the_submissions(error):
-                raise
-            return None, of_yardstick
-        return taken if type(taken) is int else None, of_yardstick
-
-
-def measured(what: str, tokens: int, times: Alternation) -> Measured:
-    """The figures of runs of that many tokens each."""
-    return Measured(
-        what,
-        ratio=interval(times.ratios),
-        tokens_per_second=interval([tokens / taken for taken in times.candidate_seconds]),
-        yardstick_tokens_per_second=interval([tokens / taken for taken in times.yardstick_seconds]),
-    )

@@ -9,8 +9,11 @@ from textwrap import dedent
 import msgspec
 import pytest
 
-from autograder.grading import judge
+from autograder.grading import grade as grading
+from autograder.grading import reading
 from autograder.grading.intake import Submission
+from autograder.grading.isolated import IsolatedFace
+from autograder.grading.judge import Settings
 from autograder.grading.results import Result
 from autograder.grading.sandbox import Sandbox
 from autograder.labs.master import read_master, solved_notebook
@@ -54,7 +57,7 @@ def make_face(kind: str, sandbox: Sandbox | None, packages: dict[str, Path]):
     """One of the two faces on the same code."""
     if kind == "direct":
         return DirectFace(assignment(), packages)
-    return judge.IsolatedFace(sandbox)
+    return IsolatedFace(sandbox)
 
 
 @contextmanager
@@ -84,17 +87,15 @@ def grade(
 ) -> Result:
     """Grade in this process, against the tests of assignment 1 or against those in a folder."""
     taken = source if isinstance(source, Submission) else submission(source)
-    settings = judge.Settings(
-        SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient, gpu=gpu
-    )
+    settings = Settings(SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient, gpu=gpu)
     path = list(sys.path)
     with pytest.MonkeyPatch.context() as patch:
         if tests is not None:
-            patch.setattr(judge, "ROOT", tests)
+            patch.setattr(reading, "ROOT", tests)
         try:
             # All tests of a made-up file may belong to one exercise, and several may hang.
             patch.setattr("autograder.grading.isolated.TIMEOUTS", 99)
-            return judge.grade(chosen or assignment(), taken, settings)
+            return grading.grade(chosen or assignment(), taken, settings)
         finally:
             sys.path[:] = path
 

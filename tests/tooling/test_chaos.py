@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from autograder.grading import conversation, results
-from autograder.grading.judge import Settings, grade
+from autograder.grading.grade import grade
+from autograder.grading.judge import Settings
 from autograder.grading.ongradescope import told_if_it_fails
 from autograder.proving.chaos.checks import UNFINISHED, complaints, read_whole
 from autograder.proving.chaos.faults import FAULTS, JumpingClock

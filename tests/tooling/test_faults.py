@@ -8,15 +8,18 @@ import subprocess
 import numpy as np
 import pytest
 
-from autograder.grading import judge, ongradescope
+from autograder.grading import grade as grading
+from autograder.grading import ongradescope
 from autograder.grading.channel import readable
 from autograder.grading.forkserver import ForkServer
+from autograder.grading.judge import Settings
 from autograder.grading.results import clean
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
 from common.hints import Hints
 from common.relations import relation
+from common.roster import read_roster
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 
 CODE = with_lab(REFERENCE.read_bytes())
@@ -31,9 +34,9 @@ NAMES = tuple(
 
 
 def grade(sandbox, on_test=lambda outcome: None):
-    settings = judge.Settings(semester=SEMESTER, only=NAMES, on_test=on_test)
-    result = judge.new_result(assignment(), CODE, settings)
-    return judge.grade_in(sandbox, result, CODE, settings)
+    settings = Settings(semester=SEMESTER, only=NAMES, on_test=on_test)
+    result = grading.new_result(assignment(), CODE, settings)
+    return grading.grade_in(sandbox, result, CODE, settings)
 
 
 @pytest.fixture
@@ -159,7 +162,7 @@ def test_a_damaged_hint_file_costs_no_grade(tmp_path):
 
 def test_children_must_not_read_tests_solutions_and_the_salt(sandbox, tmp_path, monkeypatch):
     (tmp_path / "semester").touch()
-    monkeypatch.setattr(judge, "FILES", (tmp_path / "semester", tmp_path / "absent"))
+    monkeypatch.setattr(grading, "FILES", (tmp_path / "semester", tmp_path / "absent"))
     admit, asked = sandbox.admit, []
 
     def listen(packages, private):
@@ -192,12 +195,12 @@ def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sa
         "def conv_parameters(*a, **k):\n    time.sleep(60)\n"
         "def linear_parameters(n_in, n_out, bias=True):\n    return (n_in + bias) * n_out\n"
     )
-    wanted = judge.read_roster(ROOT / "tests" / "a1_convolution")
+    wanted = read_roster(ROOT / "tests" / "a1_convolution")
     names = tuple(test.name for test in wanted if test.exercise in ("1.1", "1.7"))
     slow = assignment(test_seconds=2)
     sandbox.assignment = slow
-    settings = judge.Settings(semester=SEMESTER, only=names)
-    result = judge.grade_in(sandbox, judge.new_result(slow, hang, settings), hang, settings)
+    settings = Settings(semester=SEMESTER, only=names)
+    result = grading.grade_in(sandbox, grading.new_result(slow, hang, settings), hang, settings)
     own = {o.test.name: o for o in result.all_outcomes if o.test.exercise == "1.7"}
     assert own.pop("test_linear_parameters_counts_weights_and_biases").passed
     said = sorted(outcome.explanation.sentence for outcome in own.values())

@@ -10,8 +10,9 @@ import zipfile
 import pytest
 
 from autograder.grading import intake
+from autograder.grading.grade import grade
 from autograder.grading.intake import MAX_FILE_BYTES, take
-from autograder.grading.judge import Settings, grade
+from autograder.grading.judge import Settings
 from common.assignment import LAB_FILE, ROOT
 from common.errors import CourseError
 from tests.tooling.grading_fixtures import FILE, SEMESTER, assignment

@@ -16,8 +16,9 @@ from io import BytesIO
 
 import pytest
 
+from autograder.grading.grade import grade_in, new_result
 from autograder.grading.intake import MAX_FILE_BYTES, Submission, take
-from autograder.grading.judge import Settings, grade_in, new_result
+from autograder.grading.judge import Settings
 from autograder.grading.results import write_results
 from autograder.grading.sandbox import Sandbox
 from autograder.proving.hostile.corpus import honest_parts

@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, ".")
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Settings, grade
+from autograder.grading.grade import grade
+from autograder.grading.judge import Settings
 from common.assignment import load_assignment
 from common.semester import Semester
 file, out, count = sys.argv[1:]

@@ -9,8 +9,9 @@ import pytest
 
 from autograder.grading.channel import ChannelTimeout, send_frame
 from autograder.grading.confinement import landlock
-from autograder.grading.judge import IsolatedFace, check_floor
-from autograder.grading.sandbox import files_among
+from autograder.grading.defences import check_floor
+from autograder.grading.isolated import IsolatedFace
+from autograder.grading.trial import files_among
 from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT
 from common.errors import CourseError

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
+from autograder.grading.grade import grade
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Settings, grade
+from autograder.grading.judge import Settings
 from autograder.grading.ongradescope import told_if_it_fails
 from autograder.proving.chaos.checks import complaints, read_whole, scores
 from autograder.proving.chaos.faults import FAULTS, Fault, JumpingClock

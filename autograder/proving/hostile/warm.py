@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.getcwd())
 
-from autograder.grading import judge, ongradescope
+from autograder.grading import grade, ongradescope
 from autograder.grading.intake import Submission, take
 from autograder.grading.sandbox import Sandbox
 from common.assignment import Assignment, load_all
@@ -40,7 +40,7 @@ def main() -> None:
     with Sandbox(assignment) as sandbox, os.fdopen(incoming) as jobs:
         importlib.import_module(f"tests.{assignment.name}.oracle")
         KeptSandbox.kept = sandbox
-        judge.Sandbox = KeptSandbox  # type: ignore[misc, assignment]
+        grade.Sandbox = KeptSandbox  # type: ignore[misc, assignment]
         gc.freeze()  # pytest collects garbage after every run, and PyTorch has much of it
         for line in jobs:
             handed_in = Path(json.loads(line))

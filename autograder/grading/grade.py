@@ -1,0 +1,146 @@
+"""Grades one submission: from its files to a result that is complete at every moment."""
+
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from autograder.grading.defences import check_floor
+from autograder.grading.intake import Submission, laid_out
+from autograder.grading.isolated import IsolatedFace
+from autograder.grading.judge import Judge, Settings, run_tests, save
+from autograder.grading.reading import read_tests
+from autograder.grading.results import Result, without_gpu
+from autograder.grading.sandbox import Sandbox
+from common import cuda
+from common.assignment import ROOT, Assignment
+from common.direct import DirectFace
+from common.errors import CourseError, GraderFault
+from common.semester import FILES
+
+UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
+
+
+def grade(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
+    """Grade one submission. If `out` is given, a complete result is there at every moment."""
+    if settings.gpu:
+        assignment = with_gpu(assignment)
+    result = new_result(assignment, submission, settings)
+    if settings.direct:
+        return grade_directly(result, submission, settings)
+    oracle = import_meanwhile(f"tests.{assignment.name}.oracle")
+    with Sandbox(assignment) as sandbox:
+        return grade_in(sandbox, result, submission, settings, oracle)
+
+
+def with_gpu(assignment: Assignment) -> Assignment:
+    """The assignment, with student code that may reach the GPU; an error where there is none."""
+    if not cuda.available():
+        raise CourseError("--gpu: there is no GPU here that PyTorch can use.")
+    limits = msgspec.structs.replace(assignment.limits, gpu=True)
+    return msgspec.structs.replace(assignment, limits=limits)
+
+
+def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
+    """The result before anything has run: every test of it failed."""
+    known = settings.reading
+    tests = known.tests if known else read_tests(assignment)
+    if settings.only is not None:
+        by_name = {test.name: test for test in tests}
+        tests = [by_name[name] for name in settings.only]
+    fingerprint = settings.semester.fingerprint
+    result = Result(assignment, tests, fingerprint, notes=list(submission.notes))
+    if not settings.gpu:
+        left_out = [test for test in tests if test.needs_gpu]
+        result.outcomes = {test.name: without_gpu(test, assignment) for test in left_out}
+    save(result, settings)
+    return result
+
+
+def grade_in(
+    sandbox: Sandbox,
+    result: Result,
+    submission: Submission,
+    settings: Settings,
+    busy: threading.Thread | None = None,
+    run: Callable[[Judge], list[str]] | None = None,
+) -> Result:
+    """Grade in a sandbox, which may have served other submissions before.
+
+    run: what runs the tests and names those in which the machinery failed, if not `run_tests`.
+    """
+    run = run or run_tests
+    start = time.monotonic()
+    with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
+        private = (*secret_places(), *settings.private)
+        try:
+            defences = sandbox.admit(packages, private)
+        except GraderFault:  # once more, with a new fork server
+            sandbox.restart()
+            defences = sandbox.admit(packages, private)
+    result.defences = [str(defence) for defence in defences]
+    check_floor(defences, settings.unsafe)
+    face = IsolatedFace(sandbox)
+    left = run(Judge(result, submission, face, settings, busy))
+    if left:  # the machinery failed in these: once more, with a new fork server
+        sandbox.restart()
+        left = run(Judge(result, submission, face, settings, busy, left))
+    if left:
+        raise GraderFault(f"The grader itself failed in {left[0]}: {face.fault}")
+    return finish(result, face, settings, time.monotonic() - start)
+
+
+def grade_directly(result: Result, submission: Submission, settings: Settings) -> Result:
+    """Grade in this process, for debugging."""
+    start = time.monotonic()
+    result.defences = [UNPROTECTED]
+    with laid_out(submission, result.assignment.name) as packages:
+        face = DirectFace(result.assignment, packages, result.assignment.standins)
+        left = run_tests(Judge(result, submission, face, settings))
+        if left:
+            reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
+            raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
+    return finish(result, face, settings, time.monotonic() - start)
+
+
+def secret_places() -> list[Path]:
+    """What student code must never read, of all that lies here."""
+    places = (ROOT / "tests", ROOT / "solutions", *FILES)
+    return [place for place in places if place.exists()]
+
+
+def finish(
+    result: Result, face: DirectFace | IsolatedFace, settings: Settings, seconds: float
+) -> Result:
+    """The result after everything has run."""
+    for lab in face.labs.values():
+        result.notes += lab.notes()
+        result.texts |= lab.texts
+    result.seconds = seconds
+    result.finished = True
+    save(result, settings)
+    return result
+
+
+def import_meanwhile(module: str) -> threading.Thread:
+    """Import a module, which takes PyTorch seconds, while the judge waits for children."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    sys.setswitchinterval(0.0005)  # the judge's own work must not wait long for the import
+    thread = threading.Thread(target=import_quietly, args=(module,), daemon=True)
+    thread.start()
+    return thread
+
+
+def import_quietly(module: str) -> None:
+    """Import a module. Where that fails, the test that needs it says why.
+
+    It fails, too, when grading is stopped meanwhile, and then nobody wants to hear of it.
+    """
+    with suppress(Exception):
+        importlib.import_module(module)

@@ -1,0 +1,45 @@
+"""What a judge reads of an assignment before it can grade: its tests, and the hints for them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.assignment import ROOT, Assignment
+from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_roster
+from common.semester import Semester
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tests of an assignment, and what is known of mistakes."""
+
+    tests: list[GradedTest]
+    hints: Hints
+
+
+def read_all(assignment: Assignment, semester: Semester) -> Reading:
+    """All that a judge reads of an assignment, for a semester."""
+    return Reading(read_tests(assignment), read_hints(assignment, semester))
+
+
+def tests_folder(assignment: Assignment) -> Path:
+    """Where an assignment's tests lie."""
+    return ROOT / "tests" / assignment.name
+
+
+def read_tests(assignment: Assignment) -> list[GradedTest]:
+    """An assignment's tests, with their points."""
+    return read_roster(tests_folder(assignment))
+
+
+def read_hints(assignment: Assignment, semester: Semester) -> Hints:
+    """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
+    tests = tests_folder(assignment)
+    in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
+    return Hints([tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist])
+
+
+def test_files(assignment: Assignment) -> list[Path]:
+    """The files with an assignment's tests."""
+    folder = tests_folder(assignment)
+    return [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]
