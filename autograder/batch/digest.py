@@ -39,6 +39,7 @@ class Test:
     points: float
     visibility: str
     title: str  # the first paragraph of its output, which all results share
+    where: str  # the exercise and, where it is about the lab, the question: "1.8 q3"
     passed: int = 0
     failed: int = 0
     not_run: int = 0
@@ -62,7 +63,7 @@ class Seen:
     """A known mistake, and whose results show it."""
 
     hint: str
-    exercises: set[str] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)  # "1.2", or "1.8 q3" in the lab
     rows: list[int] = field(default_factory=list)
 
 
@@ -147,6 +148,7 @@ class Digest:
                 told["max_score"],
                 told["visibility"],
                 title,
+                self.where(told["number"], key),
             )
         test = self.tests[key]
         ran = told.get("extra_data", {}).get("ran", True)
@@ -162,12 +164,18 @@ class Digest:
             return [test.place]
         return [test.place, told["score"], 1 if passed else 0 if ran else -1, text]
 
+    def where(self, exercise: str, test: str) -> str:
+        """What a test is about: its exercise, and of the lab the question, too."""
+        questions = {e.number: e.questions for e in self.assignment.exercises}.get(exercise, [])
+        asked = [question for question in questions if test.startswith(f"test_{question}_")]
+        return " ".join([exercise, *asked])
+
     def look_for_hints(self, text: str, test: Test, place: int) -> None:
         """Count the known mistakes that a failure names. What student code printed is not asked."""
         for line in text.partition(PRINTED)[0].splitlines():
             seen = self.mistakes.get(line)
             if seen:
-                seen.exercises.add(test.exercise)
+                seen.places.add(test.where)
                 if seen.rows[-1:] != [place]:
                     seen.rows.append(place)
 
@@ -194,7 +202,7 @@ class Digest:
             "texts": list(self.texts.numbers),
             "endings": self.ending_list,
             "mistakes": [
-                {"hint": s.hint, "exercises": sorted(s.exercises), "rows": s.rows}
+                {"hint": s.hint, "places": sorted(s.places), "rows": s.rows}
                 for s in mistakes
                 if s.rows
             ],

@@ -12,8 +12,10 @@ from autograder.batch.picture import HEIGHT, WIDTH, launch
 from autograder.batch.records import keep_result, read_batch, read_state
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
+from autograder.grading.results import PRINTED
 from common.assignment import ROOT
 from common.errors import CourseError
+from common.roster import read_roster
 from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
 from tests.tooling.browser import needs_browser
 from tests.tooling.scratch import python
@@ -138,6 +140,27 @@ def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watch
     assert {name.split(",")[0] for name in watched.names()} == showing
     watched.page.locator("#clear").click()
     assert len(watched.names()) == COUNT
+
+
+def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
+    roster = read_roster(ROOT / "tests" / "a1_convolution")
+    asked = {test.name: " ".join(filter(None, [test.exercise, test.question])) for test in roster}
+    batch = read_batch(folder)
+    results = [result for entry in batch.entries if (result := batch.result(entry))]
+    with_questions = 0
+    watched.page.locator("details.more summary").click()
+    for told in watched.page.locator(".mistakes button span").all():
+        hint = told.evaluate("span => span.firstChild.data")
+        where = told.locator("small").inner_text()
+        places = {
+            asked[test["extra_data"]["test"]]
+            for result in results
+            for test in result["tests"]
+            if hint in test["output"].partition(PRINTED)[0].splitlines()
+        }
+        assert where.partition(" ")[2].split(", ") == sorted(places)
+        with_questions += " q" in where
+    assert with_questions
 
 
 def test_what_student_code_prints_is_never_taken_for_a_hint(watched, folder):
