@@ -14,6 +14,8 @@ from common.assignment import (
     load_assignment,
 )
 from common.errors import CourseError
+from common.failures import Failure
+from common.labs.notebook import read_notebook
 
 
 def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
@@ -63,6 +65,18 @@ def without(assignment: Assignment, missing: list[str]) -> str:
     )
 
 
+def about_lab(assignment: Assignment, folder: Path) -> str:
+    """What to say of a lab that can't be graded, or not in full; nothing, if all is well."""
+    try:
+        notebook = read_notebook((folder / LAB_FILE).read_bytes(), assignment)
+    except Failure as failure:
+        return " ".join(filter(None, [failure.explanation.sentence, failure.explanation.help]))
+    open_ones = notebook.open_questions()
+    if not open_ones:
+        return ""
+    return f"{LAB_FILE} has no answer yet to {', '.join(open_ones)}. Only what is saved counts."
+
+
 def main() -> None:
     """Zip the assignment that is named, or the only one there is."""
     names = sys.argv[1:] or [file.parent.name for file in assignment_files()]
@@ -75,11 +89,14 @@ def main() -> None:
     except CourseError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    taken, missing = found_artifacts(assignment, ROOT / "assignments" / assignment.name)
+    folder = ROOT / "assignments" / assignment.name
+    taken, missing = found_artifacts(assignment, folder)
     content = ", ".join([*assignment.files, *taken])
     print(f"Written: {file.name} ({content}). Upload it to Gradescope.")
     if missing:
         print(without(assignment, missing))
+    if LAB_FILE in taken and (said := about_lab(assignment, folder)):
+        print(said)
 
 
 if __name__ == "__main__":

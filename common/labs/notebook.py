@@ -7,12 +7,15 @@ import msgspec
 
 from common.assignment import LAB_FILE, Assignment
 from common.failures import Failure
+from common.labs.questions import ANSWER
 
 MAX_CELLS = 500
 TEXT_LIMIT = 8000
 BEGIN, END = "<!-- BEGIN QUESTION -->", "<!-- END QUESTION -->"  # Otter's, around such a text
 PLACEHOLDER = "_Type your answer here, replacing this text._"
 HEADING = re.compile(r"\*\*Question (\d+)")
+# A line that gives an answer, or still has the dots: q1_kernel = ...
+GIVEN = re.compile(rf"^({ANSWER.pattern})[ \t]*=(?!=)[ \t]*(.*)$", re.MULTILINE)
 # A module of an assignment, as labs name it: "a1_convolution.convolution", assignments.a1_...
 ASSIGNMENT = re.compile(r"""(?:assignments[./]|["'])(a\d_[a-z]+)(?=[./ ])""")
 
@@ -42,6 +45,14 @@ class Notebook:
 
     code: tuple[tuple[int, str], ...]  # each code cell that isn't empty, and which one it is
     texts: dict[str, str]  # what was written to the questions that people read: {"q9": "..."}
+
+    def open_questions(self) -> list[str]:
+        """The questions that have dots in an answer's place, or no text. Nothing is run."""
+        given = [pair for _, source in self.code for pair in GIVEN.findall(source)]
+        last = {name: line.partition("#")[0].strip() for name, line in given}
+        found = {name.partition("_")[0] for name, line in last.items() if line == "..."}
+        found |= {question for question, text in self.texts.items() if not text}
+        return sorted(found, key=lambda question: int(question[1:]))
 
 
 def read_notebook(content: bytes, assignment: Assignment) -> Notebook:
