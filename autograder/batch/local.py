@@ -9,6 +9,7 @@ from typing import Self
 
 import msgspec
 
+from autograder.batch.machine import available_megabytes, cores
 from autograder.batch.scratch import Scratch
 from autograder.batch.work import Attempt, Work
 from autograder.grading.processes import ClassJudge
@@ -25,8 +26,12 @@ TICK = 0.2
 
 
 def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
-    """How many submissions to grade at once: as cores, memory and GPUs allow."""
-    count = jobs or len(os.sched_getaffinity(0))
+    """How many submissions to grade at once: as cores, memory and GPUs allow.
+
+    Not more than there are cores, even if asked: limits of time are told by a clock, and right
+    code that has half a core would miss them.
+    """
+    count = min(jobs or cores(), cores())
     memory = available_megabytes() // (JUDGE_MB + assignment.limits.memory_mb)
     if gpus:
         count = min(count, max(1, gpu_count() // whole(gpus) * sharers(gpus)))
@@ -50,14 +55,6 @@ def silence_of(assignment: Assignment) -> float:
     """The seconds after which a judge that has not answered counts as dead."""
     lab = assignment.lab.total_seconds if assignment.lab else 0.0
     return 2 * (assignment.limits.total_seconds + lab) + SPARE_SECONDS
-
-
-def available_megabytes() -> int:
-    """The memory that is free, or would be if asked for."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) // 1024
-    return JUDGE_MB
 
 
 def gpu_count() -> int:

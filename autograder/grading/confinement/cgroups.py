@@ -90,7 +90,9 @@ def enable(folder: Path, controller: str) -> None:
         control.write_text(f"+{controller}")
 
 
-def own_groups(proc: Path = Path("/proc/self")) -> dict[str, Path]:
+def own_groups(
+    proc: Path = Path("/proc/self"), controllers: Iterable[str] = (MEMORY, PIDS)
+) -> dict[str, Path]:
     """The folders of the groups that this process is in, by controller."""
     try:
         lines = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
@@ -100,7 +102,7 @@ def own_groups(proc: Path = Path("/proc/self")) -> dict[str, Path]:
     places = {name: path for _, names, path in lines for name in names.split(",")}
     found = {}
     for kind, options, root, target in mounts:
-        for controller in (MEMORY, PIDS):
+        for controller in controllers:
             if kind == "cgroup" and controller in options:
                 path = places.get(controller)
             elif kind == "cgroup2" and has(target, controller):
