@@ -14,6 +14,7 @@ import msgspec
 
 from autograder.batch import node
 from autograder.batch.local import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.machine import cores
 from autograder.batch.work import Attempt, Work
 from autograder.grading.warm import Graded
 from common.assignment import ROOT, Assignment
@@ -23,6 +24,7 @@ REQUIREMENTS = "autograder/batch/requirements.txt"
 TICK = 0.2
 CLEAN_SECONDS = 20
 CONNECT_SECONDS = 10
+ROOM_SECONDS = 600.0  # to wait for a node, where all that had room are lost
 LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
 
 
@@ -92,15 +94,17 @@ class RayEngine:
             memory=memory,
             max_retries=0,  # attempts are counted by `Work`, whichever the engine
         )
+        self.check_nodes()
         self.slots = self.count_slots()
-        self.looked = time.monotonic()
+        self.looked = self.had_room = time.monotonic()
 
     def join(self, address: str | None, jobs: int | None) -> None:
         """Join a cluster, or start one."""
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
         if address is None:
-            cores = jobs or len(os.sched_getaffinity(0))
-            self.ray.init(num_cpus=cores, include_dashboard=False, **quiet)
+            count = min(jobs or cores(), cores())
+            # "local": without it, Ray would join a cluster that runs here, or refuse to.
+            self.ray.init(address="local", num_cpus=count, include_dashboard=False, **quiet)
             return
         check_somebody_listens(address)
         try:
@@ -109,22 +113,31 @@ class RayEngine:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise CourseError(f"There is no Ray cluster at {address}: {reason}") from None
 
-    def count_slots(self) -> int:
-        """How many submissions the cluster can grade at once."""
-        nodes = [one["Resources"] for one in self.ray.nodes() if one["Alive"]]
-        room = sum(
-            min(int(node.get(name, 0) / need) for name, need in self.needs.items())
-            for node in nodes
-        )
+    def nodes(self) -> list[dict[str, float]]:
+        """What each node that lives has."""
+        return [one["Resources"] for one in self.ray.nodes() if one["Alive"]]
+
+    def check_nodes(self) -> None:
+        """Refuse a cluster in which no submission can ever be graded: Ray would wait, silently."""
+        nodes = self.nodes()
         if "GPU" in self.needs and not any(node.get("GPU") for node in nodes):
             raise CourseError("--gpus-per-submission: the Ray cluster has no GPU.")
         needed = self.needs["memory"]
         if nodes and all(node.get("memory", 0) < needed for node in nodes):
-            raise CourseError(  # Ray would wait for such a node, and never say so
+            raise CourseError(
                 f"No node of the Ray cluster has the {needed / 2**20:.0f} MB of memory that "
                 "grading a submission takes."
             )
-        return max(1, min(room, self.jobs or room))
+        if not self.count_slots():
+            raise CourseError("No node of the Ray cluster has room to grade a submission.")
+
+    def count_slots(self) -> int:
+        """How many submissions the cluster can grade at once."""
+        room = sum(
+            min(int(node.get(name, 0) / need) for name, need in self.needs.items())
+            for node in self.nodes()
+        )
+        return min(room, self.jobs or room)
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         """Grade until nothing is left; `tick` is called now and then."""
@@ -147,6 +160,11 @@ class RayEngine:
         if time.monotonic() - self.looked > LOOK_EVERY:
             self.looked = time.monotonic()
             self.slots = self.count_slots()
+            if self.slots:
+                self.had_room = self.looked
+            elif self.looked - self.had_room > ROOM_SECONDS:  # nodes that were lost may come back
+                minutes = f"{ROOM_SECONDS / 60:g} minutes"
+                work.stop(f"for {minutes} no node of the Ray cluster has had room")
         taken = {slot for slot, _ in running.values()}
         for slot in range(1, self.slots + 1):
             if slot not in taken:
