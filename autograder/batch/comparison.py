@@ -49,10 +49,10 @@ def why(first: Batch, before: Entry | None, second: Batch, after: Entry | None) 
     if old is None or new is None:
         yield after.why or before.why or "not graded yet"
         return
-    if first.index.grader != second.index.grader:
-        yield "graded with another zip"
+    if first.grader(before) != second.grader(after):
+        yield "graded with another zip, or with other settings"
     elif first.key(before) != second.key(after):
-        yield "other files were handed in, or other settings used"
+        yield "other files were handed in"
     tests = {test["extra_data"]["test"]: test for test in old["tests"]}
     for test in new["tests"]:
         known = tests.pop(test["extra_data"]["test"], None)

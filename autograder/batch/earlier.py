@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.batch.export import Export
-from autograder.batch.records import Index, Student, Submitted, graded_state
+from autograder.batch.records import Index, Submitted, graded_state
 
 NAMED = 10  # ids in a note
 
@@ -27,12 +27,12 @@ def missing_from(export: Export, known: Index, out: Path) -> Earlier:
     exports only the last one: where all students have a newer one, the older counts no more.
     """
     there = {one.id for one in export.submissions}
-    students = {who(student) for one in export.submissions for student in one.students}
+    students = {student.key for one in export.submissions for student in one.students}
     kept, replaced, ungraded = [], [], []
     for one in known.submissions:
         if one.id in there:
             continue
-        if one.students and {who(student) for student in one.students} <= students:
+        if one.students and {student.key for student in one.students} <= students:
             replaced.append(one)
         elif graded_state(out, one.id) is None:
             ungraded.append(one)
@@ -45,11 +45,6 @@ def missing_from(export: Export, known: Index, out: Path) -> Earlier:
     )
     notes = tuple(f"Not in this export, {words}: {ids(ones)}." for ones, words in told if ones)
     return Earlier(tuple(kept), notes)
-
-
-def who(student: Student) -> str:
-    """What tells one student from another."""
-    return student.email or student.sid or student.name
 
 
 def ids(submissions: Iterable[Submitted]) -> str:

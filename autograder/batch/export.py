@@ -22,7 +22,7 @@ from autograder.grading.intake import (
     unreadable_zip,
 )
 from common.assignment import Assignment
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 
 PREFIX = "submission_"
 IGNORED = ("__MACOSX", "Thumbs.db", "desktop.ini")
@@ -38,18 +38,31 @@ class Item:
     problem: str = ""  # why it is none
 
     @property
+    def title(self) -> str:
+        """Its name without .zip: other dots may be a person's, as in maria.garcia."""
+        return self.name[:-4] if self.name.lower().endswith(".zip") else self.name
+
+    @property
     def identifier(self) -> str:
         """Its name as far as that is fit for a file's name."""
-        name = self.name.removeprefix(PREFIX)
-        name = name[:-4] if name.lower().endswith(".zip") else name
+        name = self.title.removeprefix(PREFIX)
         return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:NAME_LENGTH].lstrip(".") or "unnamed"
+
+
+def is_ignored(name: str) -> bool:
+    """Whether that is what systems leave in folders and zips, and nobody has handed in."""
+    return name in IGNORED or name.startswith(".")
 
 
 class FolderShelf:
     """Submissions in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        inner = [item for item in folder.iterdir() if item.is_dir() and not item.is_symlink()]
+        inner = [
+            item
+            for item in folder.iterdir()
+            if item.is_dir() and not item.is_symlink() and not is_ignored(item.name)
+        ]
         alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
         self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
         self.places: dict[str, str] = {}  # what each is called there
@@ -90,7 +103,18 @@ class PartOfZip(ZipSource):
             yield name.removeprefix(self.folder), plain
 
     def read(self, name: str, count: int) -> bytes:
-        return super().read(self.folder + name, count)
+        return read_whole(self, self.folder + name, count)
+
+
+def read_whole(source: ZipSource, name: str, count: int) -> bytes:
+    """A member of the export itself. That it is damaged is no student's fault."""
+    try:
+        return ZipSource.read(source, name, count)
+    except Exception as error:  # as for any zip
+        blame(error, name)
+        raise GraderFault(
+            f"{in_words(name)} can't be read: the export is damaged. Download it again."
+        ) from None
 
 
 class ZipShelf:
@@ -134,7 +158,7 @@ class ZipShelf:
     def take_inner(self, member: ZipInfo, assignment: Assignment) -> Submission:
         """A submission that is a zip within the zip."""
         try:
-            content = ZipSource(self.archive).read(member.filename, MAX_ZIP_BYTES)
+            content = read_whole(ZipSource(self.archive), member.filename, MAX_ZIP_BYTES)
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
         except Exception as error:  # as for any zip
@@ -149,15 +173,16 @@ def is_sound(name: str) -> bool:
 
 
 def root_of(names: list[str]) -> str:
-    """The folder in which submissions lie: that of the metadata, or the only one at the top."""
-    places = [name for name in names if PurePosixPath(name).name == METADATA]
-    if places:
-        nearest = min(places, key=lambda name: (name.count("/"), name))
-        return nearest.removesuffix(METADATA)
+    """The folder in which submissions lie: the top, or the only folder there.
+
+    Metadata that lies deeper is what somebody has handed in, and says nothing of others.
+    """
     tops = {name.partition("/")[0] for name in names}
-    inner = {name.split("/")[1] for name in names if name.count("/") > 1}
-    files_at_top = any("/" not in name for name in names)
-    return f"{tops.pop()}/" if len(tops) == 1 and inner and not files_at_top else ""
+    if len(tops) != 1 or any("/" not in name for name in names):
+        return ""
+    top = f"{tops.pop()}/"
+    holds_folders = any(name.count("/") > 1 for name in names)
+    return top if holds_folders or f"{top}{METADATA}" in names else ""
 
 
 @dataclass
@@ -212,7 +237,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
     taken: dict[str, str] = {}
     nameless = 0
     for item in export.shelf.items():
-        if item.name in (METADATA, *IGNORED) or item.name.startswith("."):
+        if item.name == METADATA or is_ignored(item.name):
             continue
         shown = in_words(item.name)
         if item.problem:
@@ -228,7 +253,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
         taken[identifier.lower()] = item.name
         students = known.students if known else ()
         if not from_gradescope and not known:
-            students = (Student(name=PurePosixPath(item.name).stem),)
+            students = (Student(name=item.title),)
         created_at = known.created_at if known else ""
         export.submissions.append(Submitted(identifier, item.name, students, created_at))
     return nameless
@@ -262,7 +287,7 @@ def note_repeated_students(export: Export) -> None:
     seen: dict[str, list[str]] = {}
     for one in export.submissions:
         for student in one.students:
-            seen.setdefault(student.email or student.sid or student.name, []).append(one.id)
+            seen.setdefault(student.key, []).append(one.id)
     for who, identifiers in seen.items():
         if who and len(identifiers) > 1:
             export.notes.append(

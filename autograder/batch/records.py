@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from autograder.packaging.archive import write_atomically
+from autograder.packaging.archive import write_atomically, write_beside
 from common.assignment import Record
 from common.errors import CourseError
 
@@ -35,6 +35,11 @@ class Student(Record, frozen=True):
     name: str = ""
     sid: str = ""
     email: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells one student from another."""
+        return self.email or self.sid or self.name
 
 
 class Submitted(Record, frozen=True):
@@ -61,6 +66,11 @@ class Index(Record, frozen=True):
     gpus: float = 0.0  # for each submission
     notes: tuple[str, ...] = ()  # what was odd about the export
 
+    @property
+    def settings(self) -> str:
+        """All that decides a result besides the submission."""
+        return f"{self.grader} gpu={self.gpus > 0}"
+
 
 class State(Record, frozen=True):
     """How one submission's grading ended: the whole of state/ID.json."""
@@ -73,6 +83,7 @@ class State(Record, frozen=True):
     attempts: int = 1
     why: str = ""
     again: str = ""  # why grading it again failed, where this is the result of before
+    grader: str = ""  # the assignment's zip, and the settings; "": not known
 
 
 class Entry(Record, frozen=True):
@@ -93,6 +104,7 @@ class Entry(Record, frozen=True):
     why: str  # a sentence where status is "failed" or "unreadable", else ""
     older: str = ""  # a sentence where the result is of before the last run, which gave none
     absent: bool = False  # whether that is so since the export no longer holds it
+    outdated: bool = False  # or since the last run didn't come to it, and had another zip
 
 
 class Batch:
@@ -103,7 +115,9 @@ class Batch:
         self.index = index
         order = sorted(index.submissions, key=lambda one: hashlib.sha256(one.id.encode()).digest())
         names = {one.id: f"submission {place}" for place, one in enumerate(order, 1)}
-        self.entries = tuple(entry(folder, one, names[one.id]) for one in index.submissions)
+        self.entries = tuple(
+            entry(folder, one, names[one.id], index.settings) for one in index.submissions
+        )
 
     @property
     def assignment(self) -> str:
@@ -126,10 +140,19 @@ class Batch:
             return None
         return json.loads(result_file(self.folder, entry.id).read_bytes())
 
+    def state(self, entry: Entry) -> State | None:
+        """How a submission's grading ended, if it has."""
+        return read_state(self.folder, entry.id)
+
     def key(self, entry: Entry) -> str:
         """The hash of all that decided a submission's result; "" if it has none."""
-        state = read_state(self.folder, entry.id)
+        state = self.state(entry)
         return state.key if state else ""
+
+    def grader(self, entry: Entry) -> str:
+        """The zip and the settings that a submission was graded with; "" if it wasn't."""
+        state = self.state(entry)
+        return state.grader if state else ""
 
 
 def read_batch(folder: Path) -> Batch:
@@ -139,8 +162,8 @@ def read_batch(folder: Path) -> Batch:
     return Batch(folder, read_record(folder / INDEX, Index))
 
 
-def entry(folder: Path, one: Submitted, alias: str) -> Entry:
-    """What is known of one submission so far."""
+def entry(folder: Path, one: Submitted, alias: str, settings: str) -> Entry:
+    """What is known of one submission so far. settings: those of the last run."""
     state = read_state(folder, one.id)
     if state is None or not has_its_result(folder, one.id, state):
         return Entry(one.id, alias, one.students, "waiting", None, None, 0.0, 0, "")
@@ -154,18 +177,27 @@ def entry(folder: Path, one: Submitted, alias: str) -> Entry:
         seconds=state.seconds,
         attempts=state.attempts,
         why=state.why,
-        older=why_older(one, state),
+        older=why_older(one, state, settings),
         absent=one.absent,
+        outdated=is_outdated(state, settings),
     )
 
 
-def why_older(one: Submitted, state: State) -> str:
+def is_outdated(state: State, settings: str) -> bool:
+    """Whether a result is that of another zip, or of other settings."""
+    graded = state.status in WITH_RESULT and not state.again
+    return graded and state.grader not in ("", settings)
+
+
+def why_older(one: Submitted, state: State, settings: str) -> str:
     """Why a result of before stands, if it does."""
     if one.absent:
         return "It is not in this export. This is its result of before."
-    if not state.again:
-        return ""
-    return f"Grading it again failed: {state.again.rstrip('.')}. This is the older result."
+    if state.again:
+        return f"Grading it again failed: {state.again.rstrip('.')}. This is the older result."
+    if is_outdated(state, settings):
+        return "It was graded with another zip, or with other settings than the last run's."
+    return ""
 
 
 def read_state(folder: Path, identifier: str) -> State | None:
@@ -209,15 +241,19 @@ def write_index(folder: Path, index: Index) -> None:
 def write_state(folder: Path, identifier: str, state: State, result: bytes | None) -> None:
     """Write a submission's result, then that it has one.
 
-    Whoever is killed in between leaves a result that nothing points to, which is made anew.
+    Where there is no room for them, those of before stay. Whoever is killed in between leaves a
+    result that nothing points to, which is made anew.
     """
     file = folder / STATES / f"{identifier}.json"
+    told = result_file(folder, identifier)
+    new_state = write_beside(file, pretty(state))
+    new_result = None if result is None else write_beside(told, result)
     file.unlink(missing_ok=True)
-    if result is None:
-        result_file(folder, identifier).unlink(missing_ok=True)
+    if new_result is None:
+        told.unlink(missing_ok=True)
     else:
-        write_atomically(result_file(folder, identifier), result)
-    write_atomically(file, pretty(state))
+        os.replace(new_result, told)
+    os.replace(new_state, file)
 
 
 def keep_result(folder: Path, identifier: str, state: State, again: str) -> None:

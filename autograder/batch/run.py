@@ -81,6 +81,8 @@ def opened(out: Path) -> Iterator[Log]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CourseError(f"Another batch is being graded into {out}.") from None
+        except OSError:  # file systems of some clusters know no locks
+            pass
         log = Log(out)
         try:
             yield log
@@ -167,8 +169,8 @@ def run_batch(
         earlier = read_earlier(order, export)
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive, earlier)
-        settings = f"{index.grader} gpu={index.gpus > 0}"
-        work = Work(export, order.assignment, settings, log, chosen(order, index), order.anew)
+        picked = chosen(order, index)
+        work = Work(export, order.assignment, index.settings, log, picked, order.anew)
         clear_leftovers()
         engine = start_engine(archive)  # which may refuse; nothing is changed before
         try:

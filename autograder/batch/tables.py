@@ -104,7 +104,7 @@ def latest(batch: Batch) -> dict[str, tuple[Student, Entry]]:
     found: dict[str, tuple[Student, Entry]] = {}
     for entry in sorted(batch.entries, key=lambda entry: (not entry.absent, created[entry.id])):
         for student in entry.students:
-            found[student.email or student.sid or student.name] = (student, entry)
+            found[student.key] = (student, entry)
     return found
 
 

@@ -95,6 +95,7 @@ class Work:
         self.later: list[tuple[float, int, Submitted]] = []
         self.running: dict[int, Attempt] = {}  # by slot
         self.tally = Tally(len(self.waiting))
+        self.with_code = 0  # submissions that hold a file of the assignment, besides its lab
         self.stopped = ""  # why, if it was
         self.changed = threading.Condition()
 
@@ -153,6 +154,7 @@ class Work:
             told = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
             self.failed_attempt(submitted, "", number, told)
             return None
+        self.with_code += not submission.files.keys().isdisjoint(self.assignment.files)
         key = key_of(submission, self.grader)
         if not self.anew and is_done(self.log.folder, submitted.id, key):
             self.tally.kept += 1
@@ -188,6 +190,7 @@ class Work:
             seconds=round(graded.seconds, 3),
             attempts=attempt.number,
             why=attempt.unreadable,
+            grader=self.grader,
         )
         write_state(self.log.folder, attempt.id, state, graded.result)
         self.tally.graded += 1

@@ -34,10 +34,15 @@ def write_if_changed(file: Path, content: bytes) -> bool:
 
 def write_atomically(file: Path, content: bytes) -> None:
     """Replace a file in one step, so that a reader never sees half of it."""
+    os.replace(write_beside(file, content), file)
+
+
+def write_beside(file: Path, content: bytes) -> Path:
+    """Write what is to take a file's place; where it lies until then."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".{file.name}.part")
     beside.write_bytes(content)
-    os.replace(beside, file)
+    return beside
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from autograder.batch.export import Export, read_export
 from autograder.batch.records import Student
 from common.assignment import load_assignment
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 
 A1 = load_assignment("a1")
 METADATA = """
@@ -145,6 +145,34 @@ def test_a_zip_of_zips_is_a_plain_folder_too(tmp_path):
     assert files(export) == {"ada": {"convolution.py": b"a = 1\n"}, "bad": {}}
 
 
+def test_dots_in_the_names_of_folders_are_part_of_a_student_s_name(tmp_path):
+    for name in ("maria.garcia", "maria.lopez", "J. Smith"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ada.b.zip").write_bytes(b"")
+    submissions = read_export(tmp_path).submissions
+    names = [one.students[0].name for one in submissions]
+    assert names == ["J. Smith", "ada.b", "maria.garcia", "maria.lopez"]
+
+
+def test_metadata_that_somebody_has_handed_in_says_nothing_of_others(tmp_path):
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        archive.writestr("ada/convolution.py", b"a = 1")
+        archive.writestr("eve/submission_metadata.yml", dedent(METADATA))
+        archive.writestr("eve/submission_11/convolution.py", b"e = 1")
+    export = read_export(tmp_path / "class.zip")
+    assert [one.students for one in export.submissions] == [
+        (Student(name="ada"),),
+        (Student(name="eve"),),
+    ]
+
+
+def test_what_a_mac_leaves_beside_an_export_is_not_looked_at(tmp_path):
+    root = export_folder(tmp_path)
+    (tmp_path / "__MACOSX" / root.name).mkdir(parents=True)
+    (tmp_path / ".Trashes").mkdir()
+    assert [one.id for one in read_export(tmp_path).submissions] == ["11", "12"]
+
+
 def test_names_become_ids_that_are_fit_for_files_and_differ(tmp_path):
     for name in ("Ömer Ç", "ada", "ADA", "..", "x" * 300, "a;rm -rf\n"):
         place = tmp_path / (name if name != ".." else "...dots")
@@ -174,14 +202,28 @@ def test_a_student_in_two_submissions_is_told_of(tmp_path):
     assert read_export(root).notes == ["ada@example.edu is in 2 submissions: 11, 12."]
 
 
-def test_a_damaged_member_of_an_export_is_one_unreadable_submission(tmp_path):
+def test_a_damaged_member_of_an_export_is_no_student_s_fault(tmp_path):
     file = zipped(export_folder(tmp_path), tmp_path / "export.zip")
     content = file.read_bytes()
     file.write_bytes(content.replace(b"number = 11", b"number = 99"))  # the checksum is wrong now
     export = read_export(file)
-    taken = {one.id: export.take(one, A1) for one in export.submissions}
-    assert "can't be read" in taken["11"].notes[0] and not taken["11"].files
-    assert taken["12"].files
+    first, second = export.submissions
+    with pytest.raises(GraderFault, match=r"submission_11/.* can't be read: the export"):
+        export.take(first, A1)
+    assert export.take(second, A1).files
+
+
+def test_a_damaged_zip_within_an_export_is_a_fault_only_where_the_export_is_damaged(tmp_path):
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        archive.writestr("ada.zip", b"no zip, and whole")
+        archive.writestr("alan.zip", b"harmed on the way")
+    content = (tmp_path / "class.zip").read_bytes()
+    (tmp_path / "class.zip").write_bytes(content.replace(b"harmed", b"HARMED"))
+    export = read_export(tmp_path / "class.zip")
+    ada, alan = export.submissions
+    assert export.take(ada, A1).notes == ["ada.zip is not a readable zip file."]
+    with pytest.raises(GraderFault, match="can't be read: the export is damaged"):
+        export.take(alan, A1)
 
 
 def test_a_damaged_member_that_is_the_metadata_costs_the_names_and_nothing_else(tmp_path):
