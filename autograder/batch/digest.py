@@ -8,12 +8,12 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.batch.names import unnamed
 from autograder.batch.records import Batch, Entry
 from autograder.grading.results import PRINTED
 from common.assignment import Assignment
 
 LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
-HIDDEN_NAME = "[hidden]"
 
 
 class Texts:
@@ -78,12 +78,14 @@ class Digest:
         self.endings: dict[str, int] = {}  # how all tests ended, as JSON-like text, by number
         self.ending_list: list[list[Any]] = []
         self.tests: dict[str, Test] = {}
+        self.points: dict[str, float] = {}  # of each exercise, as the results tell
         self.mistakes = {hint: Seen(hint) for hint in hints}
         self.boards: dict[tuple[str, str], list[tuple[float, int]]] = {}
         self.rows: list[dict[str, Any]] = []
         entries = batch.entries
         if anonymous:  # the order of an export is that of its ids, or of names
             entries = tuple(sorted(entries, key=lambda entry: int(entry.alias.split()[-1])))
+        self.entries = entries
         for entry in entries:
             self.add(entry, batch.result(entry))
 
@@ -103,7 +105,7 @@ class Digest:
         if entry.older:
             row["older"] = "This is an older result." if self.anonymous else entry.older
         if result is not None:
-            row["said"] = self.texts.number(self.unnamed(result.get("output", ""), entry))
+            row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
             row["ending"] = self.ending(entry, result, place)
             for board in result.get("leaderboard", []):
                 key = (str(board["name"]), str(board.get("order", "asc")))
@@ -116,22 +118,27 @@ class Digest:
             return entry.why
         return "It could not be read." if entry.status == "unreadable" else "Grading failed."
 
-    def unnamed(self, text: str, entry: Entry) -> str:
-        """A text without the names of those who handed in, where names are hidden."""
-        if self.anonymous:
-            for student in entry.students:
-                for secret in (student.name, student.email, student.sid, entry.id):
-                    text = text.replace(secret, HIDDEN_NAME) if secret else text
-        return text
+    def shown(self, text: str, entry: Entry) -> str:
+        """A text, without the names of those who handed in where names are hidden."""
+        return unnamed(text, entry) if self.anonymous else text
 
     def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
         """The number of the way in which all tests ended: points and text of each."""
         tests = [self.test_ending(entry, test, place) for test in result["tests"]]
+        self.count_points(result["tests"])
         key = repr(tests)
         if key not in self.endings:
             self.endings[key] = len(self.ending_list)
             self.ending_list.append(tests)
         return self.endings[key]
+
+    def count_points(self, tests: list[dict[str, Any]]) -> None:
+        """Take the points that there are from one result: another may be of other tests."""
+        points: dict[str, float] = {}
+        for test in tests:
+            points[test["number"]] = points.get(test["number"], 0.0) + test["max_score"]
+        for exercise, most in points.items():
+            self.points[exercise] = max(most, self.points.get(exercise, 0.0))
 
     def test_ending(self, entry: Entry, told: dict[str, Any], place: int) -> list[Any]:
         """How one test ended: its place among all, its points, what was said beyond its title.
@@ -159,7 +166,7 @@ class Digest:
         if title != test.title:
             rest = told["output"]
         self.look_for_hints(rest, test, place)
-        text = self.texts.number(self.unnamed(rest, entry)) if rest else None
+        text = self.texts.number(self.shown(rest, entry)) if rest else None
         if passed and told["score"] == test.points and text is None:
             return [test.place]
         return [test.place, told["score"], 1 if passed else 0 if ran else -1, text]
@@ -183,10 +190,7 @@ class Digest:
         """The digest as the page reads it."""
         mistakes = sorted(self.mistakes.values(), key=lambda seen: -len(seen.rows))
         about = {e.number: e.about for e in self.assignment.exercises}
-        points: dict[str, float] = {}
-        for test in self.tests.values():
-            points[test.exercise] = points.get(test.exercise, 0.0) + test.points
-        order = [number for number in about if number in points]
+        order = [number for number in about if number in self.points]
         return {
             "short": self.assignment.short,
             "title": self.assignment.title,
@@ -195,7 +199,7 @@ class Digest:
             "printed": PRINTED,
             "summary": self.summary(),
             "exercises": [
-                {"number": number, "about": about[number], "points": points[number]}
+                {"number": number, "about": about[number], "points": self.points[number]}
                 for number in order
             ],
             "tests": [test.to_json() for test in self.tests.values()],
@@ -219,12 +223,12 @@ class Digest:
     def summary(self) -> dict[str, Any]:
         """The figures above the page."""
         scores = [row["score"] for row in self.rows if row["score"] is not None]
-        maximum = sum(test.points for test in self.tests.values())
+        maxima = [entry.maximum for entry in self.entries if entry.maximum is not None]
         return {
             "submissions": len(self.rows),
             "students": sum(row["members"] for row in self.rows),
             "graded": len(scores),
-            "maximum": maximum,
+            "maximum": max(maxima, default=0.0),
             "mean": statistics.fmean(scores) if scores else None,
             "median": statistics.median(scores) if scores else None,
             "seconds": sum(row["seconds"] for row in self.rows),

@@ -5,6 +5,7 @@ import re
 from html import escape
 from pathlib import Path
 
+from autograder.batch.names import unnamed
 from autograder.batch.records import Batch, Entry
 from autograder.labs.assign import student_file
 from autograder.packaging.archive import write_atomically
@@ -54,6 +55,8 @@ def write_texts(batch: Batch, anonymous: bool) -> list[Path]:
     for question, asked in prompts(assignment).items():
         title = f"{assignment.short}: {question} of the lab"
         answers = [(entry, given[entry.id].get(question, "")) for entry in entries]
+        if anonymous:  # some sign what they write
+            answers = [(entry, unnamed(text, entry)) for entry, text in answers]
         cards = [card(who(entry, anonymous), text) for entry, text in answers if text]
         without = [who(entry, anonymous) for entry, text in answers if not text]
         page = PAGE.format(

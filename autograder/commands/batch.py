@@ -14,7 +14,8 @@ from rich.markup import escape
 from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
 from autograder.batch.local import LocalEngine, slots_for
-from autograder.batch.records import INDEX, Batch, read_batch
+from autograder.batch.names import unnamed
+from autograder.batch.records import INDEX, Batch, Entry, read_batch
 from autograder.batch.run import Engine, Order, run_batch
 from autograder.batch.texts import TEXTS
 from autograder.batch.work import Work
@@ -43,18 +44,37 @@ ONLY = click.option(
 )
 
 
+FAILED = click.option(
+    "--failed",
+    is_flag=True,
+    help="Grade only what has no result, or could not be graded again.",
+)
+
+
 def engine_options(command: Callable) -> Callable:
     """The options that say where submissions are graded."""
     for option in reversed(
         (
-            click.option("--jobs", type=click.IntRange(min=1), help="How many at once."),
-            click.option("--engine", type=click.Choice(["local", "ray"]), default="local"),
+            click.option(
+                "--jobs",
+                type=click.IntRange(min=1),
+                help="At most so many at once (default: one for each core); "
+                "fewer where cores, memory or GPUs don't suffice.",
+            ),
+            click.option(
+                "--engine",
+                type=click.Choice(["local", "ray"]),
+                default="local",
+                show_default=True,
+                help="This machine, or a Ray cluster.",
+            ),
             click.option("--address", help="A Ray cluster to join: auto, or host:port."),
             click.option(
                 "--gpus-per-submission",
                 "gpus",
                 type=click.FloatRange(min=0),
-                help="Run the tests that need a GPU, too; 0.25 lets four share one.",
+                help="Run the tests that need a GPU, too; 0.25 lets four share one "
+                "(default: none; in a regrade, as before).",
             ),
         )
     ):
@@ -69,7 +89,7 @@ def engine_options(command: Callable) -> Callable:
 @engine_options
 @click.option("--anonymous", is_flag=True, help="Hide names in the report.")
 @ONLY
-@click.option("--failed", is_flag=True, help="Grade only what has no result, or no new one.")
+@FAILED
 def batch(
     assignment: str,
     export: Path,
@@ -91,7 +111,7 @@ def batch(
 @click.argument("folder", type=FOLDER)
 @engine_options
 @ONLY
-@click.option("--failed", is_flag=True, help="Grade only what has no result, or no new one.")
+@FAILED
 def regrade(
     folder: Path,
     jobs: int | None,
@@ -101,8 +121,14 @@ def regrade(
     only: tuple[str, ...],
     failed: bool,
 ) -> None:
-    """Grade submissions of a batch again, with the assignment as it is now, and its GPUs."""
+    """Grade submissions of a batch again, with the assignment as it is now."""
     index = read_batch(folder).index
+    if not Path(index.export).exists():
+        short = index.assignment.partition("_")[0]
+        raise CourseError(
+            f"{folder} was graded from {index.export}, which is no longer there: put it back, or "
+            f"name it anew by `python -m autograder batch {short} EXPORT --out {folder}`."
+        )
     order = Order(
         assignment=load_assignment(index.assignment),
         export=Path(index.export),
@@ -149,6 +175,8 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         private = (order.export, order.out, order.out / INDEX)  # which others might read
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
+            if jobs and slots < jobs:
+                console.print(f"{slots} at once, not {jobs}: cores, memory or GPUs don't suffice.")
             return LocalEngine(order.assignment, archive, slots, order.gpus, private)
         return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
 
@@ -171,18 +199,19 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 def tell(console: Console, graded: Batch, work: Work) -> None:
     """How the batch went, and where its results are."""
-    for note in graded.index.notes[:NOTES_SHOWN]:
-        console.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
-    if len(graded.index.notes) > NOTES_SHOWN:
-        console.print(f"[yellow]and {len(graded.index.notes) - NOTES_SHOWN} notes more[/]")
+    tell_notes(console, graded)
     for entry in [entry for entry in graded.entries if entry.status == "failed"][:NOTES_SHOWN]:
-        name = entry.alias if graded.anonymous else entry.id
-        console.print(f"[red]{escape(name)} was not graded:[/] {escape(entry.why)}", soft_wrap=True)
+        tell_of(console, graded, entry, " was not graded:", entry.why)
     again = tell_older(console, graded)
     tally = work.tally
     counts = Counter(entry.status for entry in graded.entries)
-    if counts["unreadable"]:
-        tell_unreadable(console, graded, counts["unreadable"])
+    if tally.total and not work.with_code and not work.stopped:
+        files = " and no ".join(work.assignment.files)
+        words = f"No submission in {graded.index.export} holds a {files}: is it an export of "
+        console.print(f"[yellow]{escape(words)}{work.assignment.short}?[/]", soft_wrap=True)
+    elif counts["unreadable"]:
+        words = f"{counts['unreadable']} of {len(graded.entries)} could not be read"
+        console.print(f"[yellow]{words}: graded as nothing handed in.[/]", soft_wrap=True)
     console.print(
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
@@ -200,22 +229,36 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         console.print(words, soft_wrap=True)
 
 
+def tell_notes(console: Console, graded: Batch) -> None:
+    """What was odd about the export. Such notes hold names of files and of students."""
+    notes = graded.index.notes
+    if graded.anonymous and notes:
+        console.print(f"[yellow]{len(notes)} notes, which may hold names, are in {INDEX}.[/]")
+        return
+    for note in notes[:NOTES_SHOWN]:
+        console.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
+    if len(notes) > NOTES_SHOWN:
+        console.print(f"[yellow]and {len(notes) - NOTES_SHOWN} notes more[/]")
+
+
+def tell_of(console: Console, graded: Batch, entry: Entry, words: str, why: str) -> None:
+    """A sentence on one submission; of whom, only where that may be told."""
+    name = entry.alias if graded.anonymous else entry.id
+    why = unnamed(why, entry) if graded.anonymous else why
+    console.print(f"[red]{escape(name)}{words}[/] {escape(why)}", soft_wrap=True)
+
+
 def tell_older(console: Console, graded: Batch) -> int:
     """Whose older results stand since grading them again failed; how many they are."""
-    older = [entry for entry in graded.entries if entry.older and not entry.absent]
+    present = [entry for entry in graded.entries if entry.older and not entry.absent]
+    outdated = [entry for entry in present if entry.outdated]
+    older = [entry for entry in present if not entry.outdated]
     for entry in older[:NOTES_SHOWN]:
-        name = entry.alias if graded.anonymous else entry.id
-        console.print(f"[red]{escape(name)}:[/] {escape(entry.older)}", soft_wrap=True)
+        tell_of(console, graded, entry, ":", entry.older)
     if len(older) > NOTES_SHOWN:
         console.print(f"[red]and {len(older) - NOTES_SHOWN} older results more[/]")
+    if outdated:
+        words = f"{len(outdated)} results are of another zip, or of other settings: "
+        words += "`batch` without --only and --failed grades them anew."
+        console.print(f"[yellow]{words}[/]", soft_wrap=True)
     return len(older)
-
-
-def tell_unreadable(console: Console, graded: Batch, count: int) -> None:
-    """That there are zeros for which nothing was graded."""
-    short = load_assignment(graded.assignment).short
-    if count == len(graded.entries):
-        words = f"Nothing in {graded.index.export} could be read: is it an export of {short}?"
-    else:
-        words = f"{count} of {len(graded.entries)} could not be read: graded as nothing handed in."
-    console.print(f"[yellow]{escape(words)}[/]", soft_wrap=True)

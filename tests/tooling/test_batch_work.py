@@ -17,11 +17,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from autograder.batch import local, records, run, tables, work
+from autograder.batch import cluster, local, records, run, tables, work
 from autograder.batch.cluster import RayEngine, check_somebody_listens
 from autograder.batch.comparison import changes
 from autograder.batch.earlier import ids
-from autograder.batch.records import Batch, Submitted, read_batch, write_state
+from autograder.batch.export import read_export
+from autograder.batch.log import Log
+from autograder.batch.records import RESULTS, STATES, Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.scratch import PREFIX
 from autograder.batch.work import Attempt, Tally, Work
@@ -33,7 +35,7 @@ from autograder.grading.intake import MAX_FILE_BYTES
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT
 from autograder.grading.warm import Graded, HandedIn
-from common.assignment import ROOT, load_assignment
+from common.assignment import LAB_FILE, ROOT, load_assignment
 from common.errors import CourseError
 from tests.tooling.scratch import python
 
@@ -425,12 +427,17 @@ def test_only_without_an_id_is_not_everyone(order):
     [
         (0, ""),
         (1, "1 of 3 could not be read: graded as nothing handed in.\n"),
-        (3, "Nothing in {export} could be read: is it an export of a1?\n"),
+        (3, "No submission in {export} holds a convolution.py: is it an export of a1?\n"),
     ],
 )
-def test_zeros_for_what_could_not_be_read_are_told(count, told, order):
+@pytest.mark.parametrize("with_lab", [False, True])
+def test_zeros_for_what_could_not_be_read_are_told(count, told, with_lab, order):
     for name in NAMES[:count]:
         (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
+        if with_lab:  # which every assignment has
+            (order.export / name / LAB_FILE).write_text("{}")
+    if with_lab and count < len(NAMES):
+        told = ""  # a part of it could be read
     screen = io.StringIO()
     tell(Console(file=screen, width=80), *carry_out(order, Pretender()))
     before, _, _ = screen.getvalue().partition("3 graded, 0 kept")
@@ -619,16 +626,16 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
 
 
 def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
-    write = records.write_atomically
+    write = records.write_beside
 
-    def full(file: Path, content: bytes) -> None:
+    def full(file: Path, content: bytes) -> Path:
         if file.name in ("alan.json", "canvas.csv"):
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(file, content)
+        return write(file, content)
 
     why = f"{order.out} can't be written: No space left on device"
     with monkeypatch.context() as disk:
-        disk.setattr(records, "write_atomically", full)
+        disk.setattr(records, "write_beside", full)
         batch, done = carry_out(order, Pretender())
         assert done.stopped == why
         assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
@@ -638,6 +645,80 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
     again = Pretender()
     carry_out(order, again)
     assert again.asked == ["alan", "grace"]
+
+
+@pytest.mark.parametrize("full", (STATES, RESULTS))
+def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monkeypatch):
+    carry_out(order, Pretender())
+    write = records.write_beside
+
+    def written(file: Path, content: bytes) -> Path:
+        if file.parent.name == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, content)
+
+    monkeypatch.setattr(records, "write_beside", written)
+    batch, done = carry_out(changed(order, anew=True), Pretender({"ada": [graded(2.0)]}))
+    assert "No space left" in done.stopped
+    assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3
+
+
+def test_results_of_another_zip_are_told_apart_from_those_of_this_one(order, tmp_path):
+    first, _ = carry_out(order, Pretender())
+    assert not any(entry.older for entry in first.entries)
+    (tmp_path / "grader.zip").write_bytes(b"another zip")
+    some = changed(order, only=("ada",))
+    batch, done = carry_out(some, Pretender())
+    assert [entry.outdated for entry in batch.entries] == [False, True, True]
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert rows["ada"]["why"] == "" and "another zip" in rows["alan"]["why"]
+    screen = io.StringIO()
+    tell(Console(file=screen, width=200), batch, done)
+    assert "2 results are of another zip, or of other settings" in screen.getvalue()
+    assert "regrade" not in screen.getvalue()
+    batch, done = carry_out(order, Pretender())
+    assert (done.tally.graded, done.tally.kept) == (2, 1)
+    assert not any(entry.outdated or entry.older for entry in batch.entries)
+
+
+def test_compare_says_of_each_submission_whether_its_zip_was_another(order, tmp_path):
+    second = changed(order, out=tmp_path / "second")
+    carry_out(second, Pretender())
+    (tmp_path / "grader.zip").write_bytes(b"another zip")
+    (order.export / "grace" / "convolution.py").write_text("name = 'another'\n")
+    new = {name: [graded(2.0)] for name in NAMES}
+    whole, _ = carry_out(order, Pretender(new))
+    part, _ = carry_out(changed(second, only=("ada",)), Pretender({"ada": [graded(0.0)]}))
+    (ada, alan, grace) = changes(whole, part)
+    assert "zip" not in ada.reasons[0]
+    assert alan.reasons[0] == grace.reasons[0] == "graded with another zip, or with other settings"
+
+
+def test_where_files_cannot_be_locked_a_batch_is_graded_all_the_same(order, monkeypatch):
+    def flock(*given: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(run.fcntl, "flock", flock)
+    assert carry_out(order, Pretender())[1].tally.graded == 3
+
+
+def test_a_regrade_whose_export_was_moved_says_what_to_do(order):
+    carry_out(order, Pretender())
+    order.export.rename(order.export.with_name("moved"))
+    done = python("-m", "autograder", "regrade", order.out, cwd=ROOT)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert f"was graded from {order.export}, which is no longer there" in done.stderr
+    assert f"batch a1 EXPORT --out {order.out}" in done.stderr
+
+
+@pytest.mark.parametrize("anonymous", (False, True))
+def test_what_is_printed_names_nobody_where_names_are_hidden(anonymous, order):
+    (order.export / "notes of ada.txt").write_text("")
+    fault = Graded(fault="ada.zip broke the judge")
+    given = changed(order, anonymous=anonymous)
+    screen = io.StringIO()
+    tell(Console(file=screen, width=200), *carry_out(given, Pretender({"ada": [fault]})))
+    assert ("ada" in screen.getvalue()) == (not anonymous)
 
 
 def test_aliases_say_nothing_and_stay_the_same(order):
@@ -659,6 +740,7 @@ def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
     monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     monkeypatch.setattr(local, "gpu_count", lambda: 2)
+    monkeypatch.setattr(local, "cores", lambda: 16)
     assert local.slots_for(A1, 16, gpus) == len(seen)
     assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
 
@@ -676,21 +758,54 @@ def test_slots_of_a_cluster_are_those_that_its_nodes_have_room_for():
     small, large = {"CPU": 8.0, "memory": 5e9}, {"CPU": 4.0, "memory": 64e9}
     assert ray_engine(small, large, {"memory": 64e9}).count_slots() == 2 + 4
     with pytest.raises(CourseError, match="No node of the Ray cluster has the 1907 MB"):
-        ray_engine({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).count_slots()
+        ray_engine({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).check_nodes()
+    with pytest.raises(CourseError, match="No node of the Ray cluster has room"):
+        ray_engine({"memory": 64e9}, {"CPU": 4.0, "memory": 1e9}).check_nodes()
+
+
+def test_a_cluster_that_loses_its_nodes_is_waited_for_but_not_for_ever(order, monkeypatch):
+    engine = ray_engine({"CPU": 2.0, "memory": 64e9})
+    engine.slots, engine.task = 2, SimpleNamespace(remote=lambda *given: object())
+    engine.archive, engine.fixed = None, ()
+    engine.looked = engine.had_room = time.monotonic()
+    monkeypatch.setattr(cluster, "LOOK_EVERY", -1.0)
+    waiting = Work(read_export(order.export), A1, "zip", Log(tmp(order)), [])
+    engine.ray.nodes = lambda: [{"Alive": False, "Resources": {"CPU": 2.0, "memory": 64e9}}]
+    engine.submit(waiting, {})
+    assert engine.slots == 0 and not waiting.stopped
+    engine.had_room -= cluster.ROOM_SECONDS + 1
+    engine.submit(waiting, {})
+    assert waiting.stopped == "for 10 minutes no node of the Ray cluster has had room"
+
+
+def tmp(order: Order) -> Path:
+    """A folder for a log."""
+    folder = order.out.with_name("log")
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
     monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
     monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(local, "cores", lambda: 256)
     assert local.slots_for(A1, 256, 0.0) == COUNT >= 128
 
 
 def test_slots_fit_into_the_memory(monkeypatch):
     each = local.JUDGE_MB + A1.limits.memory_mb
     monkeypatch.setattr(local, "available_megabytes", lambda: 3 * each + 5)
+    monkeypatch.setattr(local, "cores", lambda: 8)
     assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
     monkeypatch.setattr(local, "available_megabytes", lambda: 10)
     assert local.slots_for(A1, 8, 0.0) == 1
+
+
+def test_there_are_no_more_slots_than_cores(monkeypatch):
+    """Limits of time are told by a clock: with half a core, right code would miss them."""
+    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(local, "cores", lambda: 4)
+    assert [local.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]
 
 
 def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):

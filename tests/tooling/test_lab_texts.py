@@ -62,6 +62,19 @@ def test_without_names_nobody_can_be_told(folder):
         assert not any(student.name in page for student in entry.students)
 
 
+def test_who_signs_an_answer_is_hidden_too(folder):
+    first = read_batch(folder).entries[0]
+    file = result_file(folder, first.id)
+    result = json.loads(file.read_bytes())
+    name, mail = first.students[0].name, first.students[0].email
+    result["extra_data"]["texts"] = {"q6": f"All is well. {name.upper()} <{mail}>"}
+    file.write_text(json.dumps(result))
+    write_report(folder, anonymous=True)
+    page = (folder / "answers" / "q6.html").read_text("utf-8")
+    assert "All is well. [hidden] &lt;[hidden]&gt;" in page
+    assert name.upper() not in page and mail not in page
+
+
 def test_an_assignment_without_a_lab_has_no_such_pages(tmp_path, monkeypatch):
     folder = write_batch(tmp_path / "out", COUNT)
     bare = replace(load_assignment("a1"), lab=None)

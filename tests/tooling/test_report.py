@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from autograder.batch.picture import HEIGHT, WIDTH, launch
-from autograder.batch.records import keep_result, read_batch, read_state
+from autograder.batch.records import keep_result, read_batch, read_state, result_file
 from autograder.batch.report import report_page, write_report
 from autograder.classroom.people import plain
 from autograder.grading.results import PRINTED
@@ -368,6 +368,20 @@ def test_without_names_nothing_in_the_file_tells_who_it_was(browser, tmp_path):
     expect(watched.page.locator("dialog h2")).to_have_text("submission 1")
     watched.context.close()
     assert not watched.errors
+
+
+def test_points_are_those_of_one_result_whatever_tests_others_had(tmp_path):
+    folder = write_batch(tmp_path / "out", COUNT)
+    file = result_file(folder, read_batch(folder).entries[0].id)
+    result = json.loads(file.read_bytes())
+    result["tests"][0]["extra_data"]["test"] = "test_of_another_name"
+    file.write_text(json.dumps(result))
+    write_report(folder)
+    text = (folder / "report.html").read_text("utf-8")
+    content = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    assert len(content["tests"]) == len(result["tests"]) + 1
+    assert content["summary"]["maximum"] == 100
+    assert sum(exercise["points"] for exercise in content["exercises"]) == 100
 
 
 def test_a_leaderboard_is_ranked_from_its_best_end(browser, tmp_path):
