@@ -175,13 +175,14 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         private = (order.export, order.out, order.out / INDEX)  # which others might read
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
-            if jobs and slots < jobs:
-                console.print(f"{slots} at once, not {jobs}: cores, memory or GPUs don't suffice.")
             return LocalEngine(order.assignment, archive, slots, order.gpus, private)
         return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
 
     def start_and_listen(archive: Path) -> Engine:
         started = start(archive)
+        if jobs and started.slots < jobs:
+            words = f"{started.slots} at once, not {jobs}: cores, memory or GPUs don't suffice."
+            console.print(words, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C, and after Ray has set its own
         return started
 
