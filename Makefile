@@ -101,6 +101,8 @@ lint: $(VENV)/.installed  ## format, lint and check types
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m mypy
 
-clean:  ## remove dist/ and caches, but not .venv
-	@rm -rf dist .ruff_cache .mypy_cache .hypothesis
+clean:  ## remove dist/ and caches, but not .venv, and no grades: dist/batch-* stay
+	@test ! -d dist || find dist -mindepth 1 -maxdepth 1 -not -name 'batch-*' -exec rm -rf {} +
+	@rmdir dist 2> /dev/null || true
+	@rm -rf .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

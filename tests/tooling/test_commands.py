@@ -214,6 +214,26 @@ def test_make_grade_takes_a_path_with_spaces(front_door):
     assert result.stdout == "<-m><autograder><grade><a1><my work><--out><my results>"
 
 
+def test_make_clean_keeps_the_grades_of_a_class(front_door):
+    kept = front_door / "dist" / "batch-a1" / "grades.csv"
+    gone = front_door / "dist" / "a1 build" / "x.zip", front_door / "dist" / ".hidden"
+    for file in (kept, *gone):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert run(["make", "clean"], front_door).returncode == 0
+    assert [file.name for file in (front_door / "dist").iterdir()] == ["batch-a1"]
+    assert kept.is_file()
+    assert (front_door / ".venv").is_dir()
+
+
+def test_make_clean_leaves_no_empty_folder_and_can_be_repeated(front_door):
+    (front_door / "dist").mkdir()
+    for _ in range(2):
+        result = run(["make", "clean"], front_door)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        assert not (front_door / "dist").exists()
+
+
 def test_make_refuses_a_python_that_is_too_old(front_door):
     (front_door / ".venv" / ".installed").unlink()
     result = run(["make", "PYTHON=false"], front_door)
