@@ -78,6 +78,10 @@ def run() -> None:
         click.echo(f"{message}. `{command} --help` says more.", err=True)
     except CourseError as error:
         click.echo(str(error), err=True)
+    except PermissionError as error:  # a folder that this user may not enter, for instance
+        if error.filename is None:
+            raise
+        click.echo(f"{error.filename} can't be used: {error.strerror}.", err=True)
     except click.Abort:
         click.echo("Stopped.", err=True)
     sys.exit(2)

@@ -1,5 +1,6 @@
 """The commands that grade."""
 
+import os
 from pathlib import Path
 
 import click
@@ -21,20 +22,27 @@ from common.semester import read_semester
 
 def writable(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
     """Refuse a result file that could not be written, before any work is done for it."""
-    if out is None:
-        return None
-    reason = ""
-    if out.is_dir():
-        reason = "it is a folder"
-    elif out.exists() and not out.is_file():
-        reason = "it is no ordinary file"  # a device would be replaced by a file
-    elif out.parent.exists() and not out.parent.is_dir():
-        reason = f"{out.parent} is not a folder"
-    elif not out.parent.is_dir():
-        reason = f"there is no folder {out.parent}"
-    if reason:
+    if out is not None and (reason := why_not_writable(out)):
         raise CourseError(f"{out} can't be written: {reason}.")
     return out
+
+
+def why_not_writable(out: Path) -> str:
+    """Why a file can't be written, as far as one can tell without writing it."""
+    try:
+        if out.is_dir():
+            return "it is a folder"
+        if out.exists() and not out.is_file():
+            return "it is no ordinary file"  # a device would be replaced by a file
+        if out.parent.exists() and not out.parent.is_dir():
+            return f"{out.parent} is not a folder"
+        if not out.parent.is_dir():
+            return f"there is no folder {out.parent}"
+    except PermissionError as error:  # of a folder on the way there
+        return error.strerror or "permission denied"
+    if not os.access(out.parent, os.W_OK | os.X_OK):  # results are written beside, then renamed
+        return f"no file can be made in {out.parent}"
+    return ""
 
 
 OUT = click.Path(path_type=Path)

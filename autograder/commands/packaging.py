@@ -8,8 +8,10 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from autograder.batch.records import writing
 from autograder.commands.authoring import chosen
 from autograder.commands.grading import OUT, writable
+from autograder.packaging.archive import write_atomically
 from autograder.packaging.build import DIST
 from autograder.packaging.build import build as build_zips
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
@@ -60,5 +62,6 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     console.print(escape(rehearsal.results["output"]), style="dim")
     console.print(f"[bold]{rehearsal.score:g} of {rehearsal.maximum:g} points[/]")
     if out:
-        out.write_text(json.dumps(rehearsal.results, indent=1) + "\n")
+        with writing(out):
+            write_atomically(out, f"{json.dumps(rehearsal.results, indent=1)}\n".encode())
         console.print(f"Written: {out}")

@@ -6,8 +6,10 @@ import click
 import msgspec
 from rich.console import Console
 
+from autograder.batch.records import writing
 from autograder.commands.grading import OUT, writable
 from autograder.grading.intake import take
+from autograder.packaging.archive import write_atomically
 from autograder.timing.report import print_speed
 from autograder.timing.speed import Order, measure
 from common.assignment import load_assignment
@@ -42,5 +44,6 @@ def time(
         console.print(note)
     print_speed(speed, console)
     if out:
-        out.write_bytes(msgspec.json.format(msgspec.json.encode(speed)) + b"\n")
+        with writing(out):
+            write_atomically(out, msgspec.json.format(msgspec.json.encode(speed)) + b"\n")
         console.print(f"Written: {out}")

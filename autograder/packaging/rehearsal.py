@@ -66,7 +66,11 @@ def laid_out(archive: Path, submission: Path) -> Iterator[Path]:
         (root / "submission_metadata.json").write_text(json.dumps(METADATA))
         if submission.is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(submission, root / "submission", symlinks=True, ignore=ignored)
+            try:
+                shutil.copytree(submission, root / "submission", symlinks=True, ignore=ignored)
+            except shutil.Error as error:  # all that it could not copy: the first will do
+                file, _, reason = error.args[0][0]
+                raise CourseError(f"{file} can't be copied: {reason}.") from None
         else:
             (root / "submission").mkdir()
             shutil.copy(submission, root / "submission" / submission.name)
