@@ -45,7 +45,7 @@ test: $(VENV)/.installed  ## run everything that CI runs
 stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and tests
 	@$(RUN) -m autograder stubs $(A)
 
-answers: $(VENV)/.installed  ## record the oracles' answers that public tests read
+answers: $(VENV)/.installed  ## record the oracles' answers that public tests of assignments 1 to 3 read
 	@$(RUN) -m autograder answers $(A)
 
 artifacts: $(VENV)/.installed  ## train what the references submit beside their code

@@ -29,7 +29,10 @@ def stubs(assignments: tuple[str, ...]) -> None:
 def answers(assignments: tuple[str, ...]) -> None:
     """Record the oracles' answers that public tests read."""
     for assignment in chosen(assignments):
-        click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+        if assignment.stores_answers:
+            click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+        elif assignments:
+            click.echo(f"{assignment.short} stores no answers: its public tests ask PyTorch")
 
 
 @click.command()

@@ -137,6 +137,32 @@ def test_stubs_writes_what_is_stale_and_then_nothing(tmp_path):
         assert (result.returncode, result.stdout) == (0, expected)
 
 
+@pytest.mark.parametrize(
+    ("named", "recorded", "said"),
+    [
+        ([], ["a1", "a2", "a3"], []),
+        (["a3"], ["a3"], []),
+        (["a4", "a1"], ["a1"], ["a4 stores no answers: its public tests ask PyTorch"]),
+    ],
+)
+def test_answers_are_recorded_only_where_public_tests_read_them(
+    autograder, monkeypatch, named, recorded, said
+):
+    done = []
+
+    def record(assignment):
+        done.append(assignment.short)
+        return ROOT / "tests" / assignment.name / "answers.npz"
+
+    monkeypatch.setattr("autograder.commands.authoring.record_to_file", record)
+    code, out, err = autograder("answers", *named)
+    assert (code, done, err) == (0, recorded, "")
+    lines = [line for line in out.splitlines() if not line.startswith("written: tests/")]
+    assert lines == said
+    stored = {file.parent.name.partition("_")[0] for file in ROOT.glob("tests/*/answers.npz")}
+    assert set(recorded) <= stored == {"a1", "a2", "a3"}
+
+
 def test_a_broken_marker_is_one_sentence_with_file_and_line(tmp_path):
     root = copy_repo(tmp_path / "repo")
     file = root / "solutions" / "a1_convolution" / "convolution.py"
