@@ -1,12 +1,15 @@
 """The commands that grade."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from autograder.commands.progress import progress_bar
+from autograder.grading.defences import Unprotected
 from autograder.grading.grade import grade as grade_submission
 from autograder.grading.grade import with_gpu
 from autograder.grading.intake import take
@@ -43,6 +46,15 @@ def why_not_writable(out: Path) -> str:
     if not os.access(out.parent, os.W_OK | os.X_OK):  # results are written beside, then renamed
         return f"no file can be made in {out.parent}"
     return ""
+
+
+@contextmanager
+def offering_unsafe() -> Iterator[None]:
+    """Where the machine can't protect the grader, name the option that goes on all the same."""
+    try:
+        yield
+    except Unprotected as error:
+        raise CourseError(f"{error} --unsafe goes on all the same.") from None
 
 
 OUT = click.Path(path_type=Path)
@@ -85,7 +97,8 @@ def grade(
             on_test=note,
             gpu=gpu,
         )
-        result = grade_submission(chosen, submission, settings)
+        with offering_unsafe():
+            result = grade_submission(chosen, submission, settings)
     print_result(result, console)
     if out:
         console.print(f"Written: {out}")

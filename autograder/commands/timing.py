@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Console
 
 from autograder.batch.records import writing
-from autograder.commands.grading import OUT, writable
+from autograder.commands.grading import OUT, offering_unsafe, writable
 from autograder.grading.intake import take
 from autograder.packaging.archive import write_atomically
 from autograder.timing.report import print_speed
@@ -38,7 +38,8 @@ def time(
     order = Order(device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16))
     console = Console()
     submission = take(path, chosen)
-    with console.status(f"timing {chosen.short} on {device}, beside the yardstick"):
+    telling = console.status(f"timing {chosen.short} on {device}, beside the yardstick")
+    with telling, offering_unsafe():
         speed = measure(chosen, submission, order)
     for note in submission.notes:
         console.print(note)

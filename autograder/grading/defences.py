@@ -31,6 +31,10 @@ COSTS = {
 FLOOR = (FILES, RESULTS)  # without these, a result means nothing
 
 
+class Unprotected(CourseError):
+    """A machine on which student code could read the tests or write its own result."""
+
+
 @dataclass(frozen=True)
 class Defence:
     """One thing that student code can't do here, and what prevents it."""
@@ -134,8 +138,8 @@ def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
     if unsafe or all(defence.holds for defence in defences if defence.floor):
         return
     open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
-    raise CourseError(
+    raise Unprotected(
         f"This machine can't protect the grader (not true here: {open_doors}). "
         "Run as root, or on Linux 5.13 or later, with submissions and results where other users "
-        "can't read them; --unsafe grades all the same."
+        "can't read them."
     )

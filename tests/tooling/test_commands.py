@@ -11,6 +11,7 @@ from rich.console import Console
 from autograder.__main__ import COMMANDS, is_there
 from autograder.__main__ import run as run_command
 from autograder.commands.progress import progress_bar
+from autograder.grading.defences import FILES, Defence, check_floor
 from common.assignment import ROOT, load_all
 from tests.tooling.scratch import copy_repo, give_python, python, run, script
 
@@ -112,6 +113,26 @@ def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
     (tmp_path / "a1-autograder.zip").touch()
     code, _, err = autograder("rehearse", "a1", "nowhere")
     assert (code, err) == (2, "There is nothing at nowhere.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "work"),
+    [
+        (("grade", "a1"), "autograder.commands.grading.grade_submission"),
+        (("time", "a7"), "autograder.commands.timing.measure"),
+    ],
+)
+def test_a_refusal_names_the_option_where_there_is_one(
+    autograder, tmp_path, monkeypatch, command, work
+):
+    def refuse(*arguments):
+        check_floor((Defence(FILES, False, "uid 1"),), unsafe=False)
+
+    monkeypatch.setattr(work, refuse)
+    code, _, err = autograder(*command, str(tmp_path))
+    assert code == 2 and len(err.splitlines()) == 1
+    assert err.startswith("This machine can't protect the grader")
+    assert err.endswith("other users can't read them. --unsafe goes on all the same.\n")
 
 
 def test_help_lists_every_command_and_each_says_what_it_does(autograder):
