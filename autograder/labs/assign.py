@@ -78,7 +78,7 @@ def settings(assignment: Assignment, beside: Mapping[str, bytes] | None) -> str:
             "pdf": False,
             "files": list(assignment.files),
             "ignore_log": True,
-            "instructions": SUBMITTING,
+            "instructions": submitting(assignment),
         },
         "generate": bool(beside),
         "tests": {"files": False},
@@ -88,6 +88,18 @@ def settings(assignment: Assignment, beside: Mapping[str, bytes] | None) -> str:
         content["python_version"] = OTTER_PYTHON
         content["autograder_files"] = [name for name in beside if name != OTTER_REQUIREMENTS]
     return f"# ASSIGNMENT CONFIG\n{yaml.safe_dump(content, sort_keys=False)}"
+
+
+def submitting(assignment: Assignment) -> str:
+    """What the notebook says of the zip that its last cell makes, and of what that zip lacks."""
+    lacking = [artifact.file for artifact in assignment.artifacts if artifact.file != LAB_FILE]
+    if not lacking:
+        return SUBMITTING
+    return (
+        f"The zip holds this notebook and your code, but not {' and '.join(lacking)}, which have "
+        f"points too. `make submission A={assignment.short}` takes all of it along: upload the "
+        "zip that it makes to Gradescope."
+    )
 
 
 def run_otter(arguments: Iterable[str], folder: Path) -> None:

@@ -81,6 +81,18 @@ def test_the_students_notebook_holds_no_output_no_solution_and_no_hidden_test(as
 
 
 @EACH
+def test_the_students_notebook_says_what_its_zip_lacks(assignment):
+    raw = json.loads(student_file(assignment).read_bytes())
+    text = "".join(raw["cells"][-2]["source"])
+    assert "The zip holds this notebook and your code" in text
+    lacking = [one.file for one in assignment.artifacts if one.file != LAB_FILE]
+    assert bool(lacking) == (assignment.short == "a7")
+    for name in lacking:
+        assert name in text
+    assert (f"`make submission A={assignment.short}`" in text) == bool(lacking)
+
+
+@EACH
 def test_a_question_has_the_same_points_in_the_master_and_in_the_tests(assignment):
     roster = [t for t in read_roster(ROOT / "tests" / assignment.name) if t.reads_lab]
     asked = {exercise.number: exercise.questions for exercise in assignment.exercises}
