@@ -105,6 +105,16 @@ def test_a_question_has_the_same_points_in_the_master_and_in_the_tests(assignmen
 
 
 @EACH
+def test_the_handout_says_what_the_written_questions_are_worth(assignment):
+    settings = read_master(assignment).split("# # BEGIN QUESTION")[1:]
+    manual = [one for one in settings if "# manual: true" in one.split("# %%")[0]]
+    assert [re.search(r"# points: (\d+)", one)[1] for one in manual] == ["2", "2"]
+    handout = (ROOT / "assignments" / assignment.name / "README.md").read_text("utf-8")
+    assert "These two are not among the 100 points" in handout
+    assert "as a rule 2 for each" in handout
+
+
+@EACH
 def test_answers_are_named_after_their_questions_and_asked_for(assignment):
     for cell in master_cells(read_master(assignment)):
         if cell.part == "solution" and cell.kind == "code":
