@@ -19,7 +19,10 @@ def chosen(names: tuple[str, ...]) -> list[Assignment]:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def stubs(assignments: tuple[str, ...]) -> None:
-    """Make stubs and exercise tables from solutions and tests."""
+    """Make stubs and exercise tables from solutions and tests.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for file in generate(chosen(assignments)):
         click.echo(f"written: {file.relative_to(ROOT)}")
 
@@ -27,7 +30,10 @@ def stubs(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def answers(assignments: tuple[str, ...]) -> None:
-    """Record the oracles' answers that public tests read."""
+    """Record the oracles' answers that public tests read.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for assignment in chosen(assignments):
         if assignment.stores_answers:
             click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
@@ -38,7 +44,10 @@ def answers(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def artifacts(assignments: tuple[str, ...]) -> None:
-    """Make what the references submit beside their code, such as trained weights."""
+    """Make what the references submit beside their code, such as trained weights.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for assignment in chosen(assignments):
         folder = reference_artifacts(assignment).relative_to(ROOT)
         for name, content in made_artifacts(assignment, click.echo).items():
@@ -50,7 +59,10 @@ def artifacts(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def figures(assignments: tuple[str, ...]) -> None:
-    """Draw the figures of the handouts."""
+    """Draw the figures of the handouts.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for assignment in chosen(assignments):
         if not (ROOT / "solutions" / assignment.name / "figures.py").is_file():
             click.echo(f"{assignment.short} has no figures: solutions/{assignment.name}/figures.py")

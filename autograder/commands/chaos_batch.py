@@ -21,7 +21,12 @@ from common.assignment import load_assignment
 @click.option("--students", default=100, show_default=True, help="How many there are.")
 @click.option("--every", default=5, show_default=True, help="Results between two strikes.")
 @click.option("--seed", default=1, show_default=True, help="Decides what is struck.")
-@click.option("--engine", multiple=True, type=click.Choice(["local", "ray"]), help="Only this one.")
+@click.option(
+    "--engine",
+    multiple=True,
+    type=click.Choice(["local", "ray"]),
+    help="Only this one; can be repeated (default: both).",
+)
 def chaos_batch(
     assignment: str, students: int, every: int, seed: int, engine: tuple[str, ...]
 ) -> None:

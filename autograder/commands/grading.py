@@ -105,7 +105,13 @@ def grade(
 
 
 @click.command()
-@click.option("--root", type=click.Path(path_type=Path), default=Path("/autograder"))
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default=Path("/autograder"),
+    show_default=True,
+    help="Gradescope's tree.",
+)
 def gradescope(root: Path) -> None:
     """What run_autograder runs on Gradescope."""
     grade_tree(root)

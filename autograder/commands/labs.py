@@ -12,7 +12,10 @@ from common.roster import format_points
 @click.command()
 @click.argument("assignments", nargs=-1)
 def labs(assignments: tuple[str, ...]) -> None:
-    """Make the labs' notebooks from their masters."""
+    """Make the labs' notebooks from their masters.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     entries = chosen(assignments)
     for file in write_labs(entry for entry in entries if entry.lab):
         click.echo(f"written: {file.relative_to(ROOT)}")
@@ -24,7 +27,10 @@ def labs(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def otter(assignments: tuple[str, ...]) -> None:
-    """Build dist/aN-otter.zip, and grade the solved and the student's lab with it."""
+    """Build dist/aN-otter.zip, and grade the solved and the student's lab with it.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for assignment in chosen(assignments):
         if assignment.lab:
             proof = build_and_prove(assignment)

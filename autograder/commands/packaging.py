@@ -22,7 +22,10 @@ from common.semester import new_semester
 @click.command()
 @click.argument("assignments", nargs=-1)
 def build(assignments: tuple[str, ...]) -> None:
-    """Build handout and autograder zips into dist/."""
+    """Build handout and autograder zips into dist/.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     for assignment in chosen(assignments):
         built = build_zips(assignment)
         for file in (built.handout, built.autograder):

@@ -34,7 +34,10 @@ SHOWN = 12
     help="One salt, no mutants, no trained mistakes: what `make test` runs.",
 )
 def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
-    """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html."""
+    """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     console = Console()
     if seeds < 1:
         raise CourseError("--seeds must be at least 1.")

@@ -16,7 +16,10 @@ WIDEST = 200
 @click.command()
 @click.argument("assignments", nargs=-1)
 def release(assignments: tuple[str, ...]) -> None:
-    """Generate, build and check everything; what hasn't changed isn't done again."""
+    """Generate, build and check everything; what hasn't changed isn't done again.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
     console = Console()
     with status_line(console) as say:
         rows = [release_assignment(entry, say) for entry in chosen(assignments)]

@@ -19,7 +19,13 @@ from common.semester import read_semester
 @click.command()
 @click.argument("assignment")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to measure.",
+)
 @click.option("--repeats", default=20, show_default=True, help="Runs of each that are timed.")
 @click.option("--peak-flops", type=float, help="FLOPs per second of the device, to tell the MFU.")
 @click.option("--json", "out", type=OUT, callback=writable, help="Write all figures here.")

@@ -5,10 +5,11 @@ import re
 import shutil
 import sys
 
+import click
 import pytest
 from rich.console import Console
 
-from autograder.__main__ import COMMANDS, is_there
+from autograder.__main__ import COMMANDS, is_there, main
 from autograder.__main__ import run as run_command
 from autograder.commands.progress import progress_bar
 from autograder.grading.defences import FILES, Defence, check_floor
@@ -142,6 +143,17 @@ def test_help_lists_every_command_and_each_says_what_it_does(autograder):
         assert code == 0
         for name in COMMANDS:
             assert re.search(rf"^  {name} +[A-Z].+", out, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_explains_what_it_takes(autograder, name):
+    code, out, _ = autograder(name, "--help")
+    assert code == 0
+    assert ("[ASSIGNMENTS]..." in out) == ("\n  ASSIGNMENTS: a1 to a7; none: all.\n" in out)
+    if name not in ("batch", "regrade"):  # whose --engine names its choices
+        command = main.get_command(click.Context(main), name)
+        options = [entry for entry in command.params if isinstance(entry, click.Option)]
+        assert [option.name for option in options if not option.help] == []
 
 
 def test_no_command_at_all_shows_the_help_and_fails(autograder):
