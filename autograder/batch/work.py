@@ -173,7 +173,7 @@ class Work:
             if self.stopped:
                 return
             if graded.hopeless:
-                self.stop(graded.fault)
+                self.stop(graded.fault.rstrip("."))
             elif graded.fault:
                 self.failed_attempt(attempt.submitted, attempt.key, attempt.number, graded.fault)
             else:
