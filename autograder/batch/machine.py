@@ -19,16 +19,10 @@ def cores(proc: Path = Path("/proc/self")) -> int:
 def shares_of_cores(proc: Path) -> Iterator[float]:
     """How many cores each control group that we are in may use, where it is bounded."""
     for group in groups_above(proc, CPU):
-        quota, period = (
-            words_of(group / "cpu.max")
-            or [
-                *words_of(group / "cpu.cfs_quota_us"),
-                *words_of(group / "cpu.cfs_period_us"),
-            ]
-            or ["max", ""]
-        )
-        if quota.isdecimal() and period.isdecimal():  # or it is "max", and "-1" in version 1
-            yield int(quota) / int(period)
+        older = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        words = words_of(group / "cpu.max") or [w for name in older for w in words_of(group / name)]
+        if len(words) == 2 and all(map(str.isdecimal, words)):  # without a bound: "max", or "-1"
+            yield int(words[0]) / int(words[1])
 
 
 def available_megabytes(
@@ -51,9 +45,9 @@ def memory_left(proc: Path) -> Iterator[int]:
         ):
             most, taken = words_of(group / limit), words_of(group / usage)
             if most and taken and most[0].isdecimal():
-                files = [line.split() for line in lines_of(group / "memory.stat")]
-                freed = max([int(n) for name, n in files if name.endswith("inactive_file")] + [0])
-                yield max(0, int(most[0]) - int(taken[0]) + freed)
+                told = map(str.split, lines_of(group / "memory.stat"))
+                of_files = [int(line[1]) for line in told if line[0].endswith("inactive_file")]
+                yield max(0, int(most[0]) - int(taken[0]) + max(of_files, default=0))
 
 
 def groups_above(proc: Path, controller: str) -> Iterator[Path]:

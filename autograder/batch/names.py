@@ -1,7 +1,7 @@
 """Hides who somebody is, in texts that they or their files have a part in."""
 
 import re
-from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from autograder.batch.records import Entry, Student
 
@@ -11,35 +11,37 @@ SHORTEST = 3  # letters of a word that tells who somebody is
 # are written and by themselves: somebody is called Max, and that is not the max of max_pool2d.
 LONG = 5
 BETWEEN = r"[\W_]*"  # what may stand between two names: ada_lovelace, Ada Lovelace, AdaLovelace
+NOTHING = r"(?!)"
 # Names of files that were handed in; people call files by their own names.
 FOUND = re.compile(r"(?<=Found: )[^\n]*")
 
 
 def unnamed(text: str, entry: Entry) -> str:
     """A text without the names of those who handed in."""
-    text = FOUND.sub(HIDDEN_NAME, text)
-    for pattern in patterns(entry.students, entry.id):
-        text = pattern.sub(HIDDEN_NAME, text)
-    return text
+    return who_it_is(entry.students, entry.id).sub(HIDDEN_NAME, FOUND.sub(HIDDEN_NAME, text))
 
 
-def patterns(students: Iterable[Student], identifier: str) -> Iterator[re.Pattern[str]]:
-    """All that tells who somebody is, the longest first."""
+@lru_cache(maxsize=8)  # all texts of a submission come one after the other
+def who_it_is(students: tuple[Student, ...], identifier: str) -> re.Pattern[str]:
+    """All that tells who somebody is."""
+    told = [short_or_long(identifier)]
     for student in students:
-        if student.email:  # which may hold the name
-            yield anywhere(re.escape(student.email))
         names = [part for part in re.split(r"[\W_]+", student.name) if part]
-        if len(names) > 1:
-            for order in (names, names[::-1]):
-                yield anywhere(BETWEEN.join(map(re.escape, order)))
+        whole = [BETWEEN.join(map(re.escape, order)) for order in (names, names[::-1])]
         login = student.email.partition("@")[0]
-        for secret in (student.name, student.sid, login, identifier, *names):
-            if len(secret) >= LONG:
-                yield anywhere(re.escape(secret))
-            elif len(secret) >= SHORTEST:
-                yield re.compile(rf"\b{re.escape(secret)}\b")
+        told.append(anywhere(re.escape(student.email)))  # first: it may hold the name
+        told += map(anywhere, whole if len(names) > 1 else [])
+        told += map(short_or_long, (student.name, student.sid, login, *names))
+    return re.compile("|".join(filter(None, told)) or NOTHING)
 
 
-def anywhere(pattern: str) -> re.Pattern[str]:
+def short_or_long(word: str) -> str:
+    """What matches a word that tells who somebody is; nothing, where it is too short for that."""
+    if len(word) >= LONG:
+        return anywhere(re.escape(word))
+    return rf"\b{re.escape(word)}\b" if len(word) >= SHORTEST else ""
+
+
+def anywhere(pattern: str) -> str:
     """What matches in small or large letters, where no other letter or digit is beside it."""
-    return re.compile(rf"(?<![^\W_]){pattern}(?![^\W_])", re.IGNORECASE)
+    return rf"(?i:(?<![^\W_]){pattern}(?![^\W_]))" if pattern else ""

@@ -206,7 +206,7 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     again = tell_older(console, graded)
     tally = work.tally
     counts = Counter(entry.status for entry in graded.entries)
-    if tally.total and not work.with_code and not work.stopped:
+    if tally.graded + tally.kept == tally.total and tally.total and not work.with_code:
         files = " and no ".join(work.assignment.files)
         words = f"No submission in {graded.index.export} holds a {files}: is it an export of "
         console.print(f"[yellow]{escape(words)}{work.assignment.short}?[/]", soft_wrap=True)

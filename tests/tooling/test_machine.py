@@ -57,6 +57,7 @@ def test_the_bounds_of_a_container_count_wherever_they_lie(machine):
             "job/memory.max": str(8 * GB),
             "job/memory.current": str(5 * GB),
             "job/memory.stat": f"anon 1\ninactive_file {GB}\n",
+            "cpu.max": "max",
             "job/step/memory.max": "max",
             "job/step/memory.current": str(GB),
         },
