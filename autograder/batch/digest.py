@@ -116,7 +116,8 @@ class Digest:
         """Why there is no grade; a reason may hold a file's name, and that a student's."""
         if not self.anonymous or not entry.why:
             return entry.why
-        return "It could not be read." if entry.status == "unreadable" else "Grading failed."
+        told = {"unreadable": "It could not be read.", "failed": "Grading failed."}
+        return told.get(entry.status, "Code is missing.")
 
     def shown(self, text: str, entry: Entry) -> str:
         """A text, without the names of those who handed in where names are hidden."""

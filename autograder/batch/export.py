@@ -27,7 +27,12 @@ from common.errors import CourseError, GraderFault
 PREFIX = "submission_"
 IGNORED = ("__MACOSX", "Thumbs.db", "desktop.ini")
 NAME_LENGTH = 80
+DOWNLOAD_AGAIN = "the export is damaged. Download it again."
 MAX_ZIP_BYTES = 256 * 1024 * 1024  # of a zip within a zip
+
+
+class DamagedExport(GraderFault):
+    """What a new download mends, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,14 @@ class Item:
 def is_ignored(name: str) -> bool:
     """Whether that is what systems leave in folders and zips, and nobody has handed in."""
     return name in IGNORED or name.startswith(".")
+
+
+def is_only_a_zip(names: list[str]) -> bool:
+    """Whether a student's folder holds one zip and nothing else: some systems hand work out so.
+
+    Gradescope doesn't: there a zip inside is the student's slip, and graded as one.
+    """
+    return len(names) == 1 and names[0].lower().endswith(".zip")
 
 
 class FolderShelf:
@@ -88,7 +101,17 @@ class FolderShelf:
 
     def take(self, name: str, assignment: Assignment) -> Submission:
         """The submission of that name."""
-        return take(self.folder / self.places[name], assignment)
+        place = self.folder / self.places[name]
+        if place.is_dir() and not name.startswith(PREFIX):
+            inside = [item for item in place.iterdir() if not is_ignored(item.name)]
+            if is_only_a_zip([item.name for item in inside]) and inside[0].is_file():
+                place = inside[0]
+        return take(place, assignment)
+
+
+def hides(path: str) -> bool:
+    """Whether a member of a zip is one that systems leave there."""
+    return is_ignored(PurePosixPath(path).name)
 
 
 class PartOfZip(ZipSource):
@@ -112,9 +135,7 @@ def read_whole(source: ZipSource, name: str, count: int) -> bytes:
         return ZipSource.read(source, name, count)
     except Exception as error:  # as for any zip
         blame(error, name)
-        raise GraderFault(
-            f"{in_words(name)} can't be read: the export is damaged. Download it again."
-        ) from None
+        raise DamagedExport(f"{in_words(name)} can't be read: {DOWNLOAD_AGAIN}") from None
 
 
 class ZipShelf:
@@ -153,6 +174,10 @@ class ZipShelf:
         members = self.members[name]
         if members[0].filename == self.root + name:
             return self.take_inner(members[0], assignment)
+        inside = [one for one in members if not one.is_dir() and not hides(one.filename)]
+        names = [one.filename.removeprefix(f"{self.root}{name}/") for one in inside]
+        if not name.startswith(PREFIX) and is_only_a_zip(names) and "/" not in names[0]:
+            return self.take_inner(inside[0], assignment)
         return collect(assignment, PartOfZip(self.archive, f"{self.root}{name}/", members))
 
     def take_inner(self, member: ZipInfo, assignment: Assignment) -> Submission:
@@ -206,7 +231,7 @@ def read_export(path: Path) -> Export:
     elif path.is_file():
         export = Export(path, ZipShelf(path))
     else:
-        raise CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
+        raise nothing_at(path)
     known, problem = metadata_of(export.shelf)
     if problem:
         export.notes.append(problem)
@@ -223,12 +248,18 @@ def read_export(path: Path) -> Export:
     return export
 
 
+def nothing_at(path: Path) -> CourseError:
+    """That there is no export."""
+    return CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
+
+
 def metadata_of(shelf: FolderShelf | ZipShelf) -> tuple[dict[str, Facts] | None, str]:
     """What a file says of each submission, if it is there, and what was wrong with it."""
     try:
         content = shelf.metadata()
     except Exception as error:  # of a zip, nearly anything
-        return {}, f"{METADATA} can't be read ({error}): names, ids and groups are missing."
+        lost = "names, ids and groups are missing, and canvas.csv is empty"
+        return {}, f"{METADATA} can't be read ({error}): {lost}. Download the export again."
     return read_metadata(content) if content is not None else (None, "")
 
 
@@ -284,12 +315,15 @@ def add_missing(export: Export, facts: dict[str, Facts]) -> None:
 
 def note_repeated_students(export: Export) -> None:
     """Say who has handed in more than once."""
-    seen: dict[str, list[str]] = {}
+    seen: dict[str, list[Submitted]] = {}
     for one in export.submissions:
         for student in one.students:
-            seen.setdefault(student.key, []).append(one.id)
-    for who, identifiers in seen.items():
-        if who and len(identifiers) > 1:
+            seen.setdefault(student.key, []).append(one)
+    for who, ones in seen.items():
+        if who and len(ones) > 1:
+            names = ", ".join(one.id for one in ones)
+            last = sorted(ones, key=lambda one: one.created_at)[-1].id  # as canvas.csv has it
             export.notes.append(
-                f"{in_words(who)} is in {len(identifiers)} submissions: {', '.join(identifiers)}."
+                f"{in_words(who)} is in {len(ones)} submissions: {names}. "
+                f"In canvas.csv it is {last} that counts."
             )

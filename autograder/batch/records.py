@@ -101,7 +101,7 @@ class Entry(Record, frozen=True):
     maximum: float | None
     seconds: float
     attempts: int
-    why: str  # a sentence where status is "failed" or "unreadable", else ""
+    why: str  # a sentence where status is "failed" or "unreadable", or where code is missing
     older: str = ""  # a sentence where the result is of before the last run, which gave none
     absent: bool = False  # whether that is so since the export no longer holds it
     outdated: bool = False  # or since the last run didn't come to it, and had another zip

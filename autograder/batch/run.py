@@ -1,5 +1,6 @@
 """Grades a whole class into a folder, and goes on where an earlier run was stopped."""
 
+import difflib
 import fcntl
 import hashlib
 import os
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from autograder.batch.earlier import Earlier, missing_from
 from autograder.batch.export import Export, read_export
@@ -34,6 +37,7 @@ from common.errors import CourseError
 from common.semester import read_semester
 
 LOCK = ".lock"
+BY_HAND = "by Ctrl-C, or by a signal"
 
 
 class Engine(Protocol):
@@ -135,16 +139,50 @@ def read_earlier(order: Order, export: Export) -> Earlier:
     return missing_from(export, there, order.out)
 
 
+def doubt_about(export: Export, assignment: Assignment) -> str:
+    """Whether this may be another assignment's export: a sentence, or "".
+
+    In most exports the first submission tells, so that no more are read.
+    """
+    for one in export.submissions:
+        try:
+            files = export.take(one, assignment).files
+        except Exception:  # whoever grades it will say what is wrong with it
+            return ""
+        if not files.keys().isdisjoint(assignment.files):
+            return ""
+    wanted = " and no ".join(assignment.files)
+    short = assignment.short
+    return f"No submission in {export.path} holds a {wanted}: is it an export of {short}?"
+
+
 def chosen(order: Order, index: Index) -> Sequence[Submitted]:
     """The submissions to grade."""
     known = {one.id: one for one in index.submissions if not one.absent}
-    unknown = [name for name in order.only if name not in known]
-    if unknown:
-        raise CourseError(f"There is no submission {unknown[0]} in {index.export}.")
-    picked = [known[name] for name in dict.fromkeys(order.only)] or list(known.values())
+    picked = [find(name, known, index) for name in dict.fromkeys(order.only)]
+    picked = picked or list(known.values())
     if not order.failed:
         return picked
     return [one for one in picked if has_failed(order.out, one.id)]
+
+
+def find(name: str, known: dict[str, Submitted], index: Index) -> Submitted:
+    """The submission that somebody means, by its id, its folder or a student's name."""
+    if name in known:
+        return known[name]
+    meant = [
+        one
+        for one in known.values()
+        if name == one.place or any(name in (s.name, s.email, s.sid) for s in one.students)
+    ]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        several = ", ".join(one.id for one in meant)
+        raise CourseError(f"{name} is in several submissions: {several}. Give an id.")
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" The nearest id is {near[0]}." if near else ""
+    raise CourseError(f"There is no submission {name} in {index.export}.{hint}")
 
 
 def has_failed(out: Path, identifier: str) -> bool:
@@ -170,7 +208,11 @@ def run_batch(
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive, earlier)
         picked = chosen(order, index)
+        doubt = doubt_about(export, order.assignment)
+        if doubt:
+            index = msgspec.structs.replace(index, notes=(doubt, *index.notes))
         work = Work(export, order.assignment, index.settings, log, picked, order.anew)
+        work.doubt = doubt
         clear_leftovers()
         engine = start_engine(archive)  # which may refuse; nothing is changed before
         try:
@@ -180,10 +222,12 @@ def run_batch(
         except CourseError:
             engine.close()
             raise
+        tick = follow(work, engine)
         try:
-            engine.run(work, follow(work, engine))
+            engine.run(work, tick)
         except KeyboardInterrupt:
-            work.stop("stopped by the user")
+            work.stop(BY_HAND)
+            tick()
         finally:
             engine.close()
             with writing(order.out):

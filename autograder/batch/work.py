@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.export import Export
+from autograder.batch.export import DamagedExport, Export
 from autograder.batch.log import Log
 from autograder.batch.records import (
     State,
@@ -37,7 +37,8 @@ class Attempt:
     submitted: Submitted
     number: int
     key: str
-    unreadable: str  # why nothing of it could be read, if so
+    unreadable: bool  # whether nothing of it could be read
+    why: str  # what it lacks, if it does
     question: bytes  # for a warm judge
     started: float
 
@@ -95,8 +96,8 @@ class Work:
         self.later: list[tuple[float, int, Submitted]] = []
         self.running: dict[int, Attempt] = {}  # by slot
         self.tally = Tally(len(self.waiting))
-        self.with_code = 0  # submissions that hold a file of the assignment, besides its lab
         self.stopped = ""  # why, if it was
+        self.doubt = ""  # that the export may be another assignment's, if so
         self.changed = threading.Condition()
 
     def take(self, slot: int, wait: bool = True) -> Attempt | None:
@@ -150,21 +151,24 @@ class Work:
             return None
         try:
             submission = self.export.take(submitted, self.assignment)
+        except DamagedExport as error:
+            self.give_up(submitted, "", number, str(error))
+            return None
         except Exception as error:
             told = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
             self.failed_attempt(submitted, "", number, told)
             return None
-        self.with_code += not submission.files.keys().isdisjoint(self.assignment.files)
         key = key_of(submission, self.grader)
         if not self.anew and is_done(self.log.folder, submitted.id, key):
             self.tally.kept += 1
             self.changed.notify_all()
             return None
-        unreadable = "" if submission.files else why_empty(submission, self.assignment)
+        why = why_lacking(submission, self.assignment)
         question = msgspec.msgpack.encode(
             HandedIn(submission.files, submission.notes, submission.reasons)
         )
-        return Attempt(submitted, number, key, unreadable, question, time.monotonic())
+        empty = not submission.files
+        return Attempt(submitted, number, key, empty, why, question, time.monotonic())
 
     def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
         """Take a result in, or that there is none."""
@@ -189,7 +193,7 @@ class Work:
             maximum=graded.maximum,
             seconds=round(graded.seconds, 3),
             attempts=attempt.number,
-            why=attempt.unreadable,
+            why=attempt.why,
             grader=self.grader,
         )
         write_state(self.log.folder, attempt.id, state, graded.result)
@@ -247,8 +251,12 @@ def is_done(folder: Path, identifier: str, key: str) -> bool:
     return state is not None and state.key == key and not state.again
 
 
-def why_empty(submission: Submission, assignment: Assignment) -> str:
-    """Why nothing was found in a submission."""
-    if submission.notes:
+def why_lacking(submission: Submission, assignment: Assignment) -> str:
+    """Why a submission lacks code that is graded; "" if it doesn't."""
+    missing = [file for file in assignment.files if file not in submission.files]
+    if not missing:
+        return ""
+    if not submission.files and submission.notes:
         return submission.notes[0]
-    return f"It holds no {' and no '.join(assignment.files)}."
+    reasons = [submission.reasons.get(file, f"It holds no {file}.") for file in missing]
+    return " ".join(dict.fromkeys(reasons))

@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
+from autograder.batch.export import DOWNLOAD_AGAIN, nothing_at
 from autograder.batch.local import LocalEngine, slots_for
 from autograder.batch.names import unnamed
 from autograder.batch.records import INDEX, Batch, Entry, read_batch
@@ -29,7 +30,7 @@ NOTES_SHOWN = 10
 
 def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
     """Ids that were given one by one, or several with commas."""
-    names = tuple(name for text in given for name in text.replace(",", " ").split())
+    names = tuple(name.strip() for text in given for name in text.split(",") if name.strip())
     if given and not names:  # an empty variable of a script, for instance: not everyone
         raise CourseError("--only names no submission.")
     return names
@@ -40,7 +41,7 @@ ONLY = click.option(
     multiple=True,
     metavar="ID[,ID...]",
     callback=split,
-    help="Grade only these; can be repeated.",
+    help="Grade only these, by id, folder or a student's name; can be repeated.",
 )
 
 
@@ -164,8 +165,10 @@ def compare(first: Path, second: Path) -> None:
 
 
 def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) -> None:
-    """Grade, and say how it went; exit code 1 if a submission has no result."""
+    """Grade, and say how it went; exit code 1 if a submission has no result, or none has code."""
     console = Console()
+    if not order.export.exists():
+        raise nothing_at(order.export)
     if address and engine != "ray":
         raise CourseError("--address is for --engine ray.")
     if engine == "ray":
@@ -190,7 +193,7 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         graded, work = run_batch(order, start_and_listen, follow)
     tell(console, graded, work)
     complete = work.tally.done == work.tally.total and not work.tally.failed
-    sys.exit(0 if complete and not work.stopped else 1)
+    sys.exit(0 if complete and not work.stopped and not work.doubt else 1)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -206,13 +209,10 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
     again = tell_older(console, graded)
     tally = work.tally
     counts = Counter(entry.status for entry in graded.entries)
-    if tally.graded + tally.kept == tally.total and tally.total and not work.with_code:
-        files = " and no ".join(work.assignment.files)
-        words = f"No submission in {graded.index.export} holds a {files}: is it an export of "
-        console.print(f"[yellow]{escape(words)}{work.assignment.short}?[/]", soft_wrap=True)
-    elif counts["unreadable"]:
-        words = f"{counts['unreadable']} of {len(graded.entries)} could not be read"
-        console.print(f"[yellow]{words}: graded as nothing handed in.[/]", soft_wrap=True)
+    for entry in [entry for entry in graded.entries if entry.status == "unreadable"][:NOTES_SHOWN]:
+        tell_of(console, graded, entry, " is graded as nothing handed in:", entry.why)
+    if counts["unreadable"] > NOTES_SHOWN:
+        console.print(f"[red]and {counts['unreadable'] - NOTES_SHOWN} more of that kind[/]")
     console.print(
         f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
         f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
@@ -227,6 +227,10 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         console.print(f"Stopped: {escape(work.stopped)}. {rest}", soft_wrap=True)
     elif counts["failed"] or again:
         words = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
+        if any(entry.why.endswith(DOWNLOAD_AGAIN) for entry in graded.entries):
+            short = work.assignment.short
+            words = "With a new download, grade what is missing by `python -m autograder batch "
+            words += f"{short} EXPORT --out {graded.folder}`."
         console.print(words, soft_wrap=True)
 
 

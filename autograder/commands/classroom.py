@@ -37,6 +37,10 @@ def make(
         f"{out / TRUTH}"
     )
     click.echo(f"Written: {export}")
+    click.echo(
+        f"To grade it:  python -m autograder batch {chosen.short} {export} --out {out}-graded"
+    )
+    click.echo(f"To check it:  python -m autograder truth {out} {out}-graded")
 
 
 @click.command()

@@ -58,6 +58,8 @@ def duration(seconds: float) -> str:
 
 def picture(work: Work, engine: Engine) -> Group:
     """The bar, the line, and what each slot is doing."""
+    if work.stopped:
+        return Group(Text("Stopping. What is graded is kept; tables and report are written."))
     tally = work.tally
     slots = Table(box=None, pad_edge=False, show_header=False)
     running = dict(work.running)

@@ -5,7 +5,9 @@ from pathlib import Path
 import click
 
 from autograder.batch.picture import take_picture
+from autograder.batch.records import read_batch
 from autograder.batch.report import REPORT, write_report
+from autograder.batch.texts import TEXTS
 from autograder.commands.grading import OUT, writable
 
 
@@ -16,7 +18,13 @@ from autograder.commands.grading import OUT, writable
 def report(folder: Path, anonymous: bool, picture: Path | None) -> None:
     """Write the report of a batch anew, from the results that are there."""
     write_report(folder, anonymous)
-    click.echo(f"Written: {folder / REPORT}")
+    texts = f", {TEXTS}/" if (folder / TEXTS).is_dir() else ""
+    click.echo(f"Written: {folder / REPORT}{texts}")
+    if anonymous and not read_batch(folder).anonymous:
+        click.echo(
+            "The next batch or regrade into it writes them with names again. The tables, "
+            "results and batch.json hold names all the same."
+        )
     if picture:
         take_picture(folder, picture)
         click.echo(f"Written: {picture}")

@@ -205,7 +205,7 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
             judges = processes_of(process.pid, "autograder.grading.warm")
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=300)[0]
-    assert "Stopped: stopped by the user. The same command goes on where it was." in told
+    assert "Stopped: by Ctrl-C, or by a signal. The same command goes on where it was." in told
     assert process.returncode == 1
     assert not any(Path(f"/proc/{pid}").exists() for pid in judges)
     assert (out / "grades.csv").is_file() and (out / "batch.json").is_file()

@@ -145,6 +145,21 @@ def test_a_zip_of_zips_is_a_plain_folder_too(tmp_path):
     assert files(export) == {"ada": {"convolution.py": b"a = 1\n"}, "bad": {}}
 
 
+@pytest.mark.parametrize("packed", (False, True))
+def test_a_folder_with_one_zip_is_that_zip_but_not_on_gradescope(packed, tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "convolution.py").write_text("a = 1\n")
+    inner = zipped(tmp_path / "work", tmp_path / "inner.zip").read_bytes()
+    root = tmp_path / "class"
+    for name in ("ada", "submission_11", "two"):
+        (root / name).mkdir(parents=True)
+        (root / name / "a1-submission.zip").write_bytes(inner)
+        (root / name / ".DS_Store").write_bytes(b"")
+    (root / "two" / "notes.txt").write_text("")
+    export = read_export(zipped(root, tmp_path / "class.zip") if packed else root)
+    assert files(export) == {"11": {}, "ada": {"convolution.py": b"a = 1\n"}, "two": {}}
+
+
 def test_dots_in_the_names_of_folders_are_part_of_a_student_s_name(tmp_path):
     for name in ("maria.garcia", "maria.lopez", "J. Smith"):
         (tmp_path / name).mkdir()
@@ -199,7 +214,9 @@ def test_a_name_in_another_system_s_letters_stops_nothing(tmp_path):
 
 def test_a_student_in_two_submissions_is_told_of(tmp_path):
     root = export_folder(tmp_path, METADATA.replace("alan@example.edu", "ada@example.edu"))
-    assert read_export(root).notes == ["ada@example.edu is in 2 submissions: 11, 12."]
+    assert read_export(root).notes == [
+        "ada@example.edu is in 2 submissions: 11, 12. In canvas.csv it is 11 that counts."
+    ]
 
 
 def test_a_damaged_member_of_an_export_is_no_student_s_fault(tmp_path):

@@ -9,6 +9,7 @@ import re
 import socket
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -254,7 +255,7 @@ def test_an_interrupt_leaves_tables_and_a_batch_that_goes_on(order):
         raise KeyboardInterrupt
 
     batch, done = carry_out(order, Pretender(after=interrupt))
-    assert done.stopped == "stopped by the user"
+    assert done.stopped == run.BY_HAND
     assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
     assert (order.out / "grades.csv").is_file()
     again = Pretender()
@@ -423,25 +424,76 @@ def test_only_without_an_id_is_not_everyone(order):
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
-    [
-        (0, ""),
-        (1, "1 of 3 could not be read: graded as nothing handed in.\n"),
-        (3, "No submission in {export} holds a convolution.py: is it an export of a1?\n"),
-    ],
+    ("count", "with_lab"),
+    [(0, False), (1, False), (1, True), (3, False), (3, True)],  # every assignment has a lab
 )
-@pytest.mark.parametrize("with_lab", [False, True])
-def test_zeros_for_what_could_not_be_read_are_told(count, told, with_lab, order):
+def test_zeros_for_what_could_not_be_read_are_told(count, with_lab, order):
     for name in NAMES[:count]:
         (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
-        if with_lab:  # which every assignment has
+        if with_lab:
             (order.export / name / LAB_FILE).write_text("{}")
-    if with_lab and count < len(NAMES):
-        told = ""  # a part of it could be read
     screen = io.StringIO()
-    tell(Console(file=screen, width=80), *carry_out(order, Pretender()))
+    batch, done = carry_out(order, Pretender())
+    tell(Console(file=screen, width=80), batch, done)
     before, _, _ = screen.getvalue().partition("3 graded, 0 kept")
-    assert before == told.format(export=order.export)
+    missing = "convolution.py is missing. Found: lenet.py."
+    doubt = f"No submission in {order.export} holds a convolution.py: is it an export of a1?"
+    names = () if with_lab else NAMES[:count]
+    assert before.splitlines() == [
+        *([doubt] if count == len(NAMES) else []),
+        *(f"{name} is graded as nothing handed in: {missing}" for name in names),
+    ]
+    assert done.doubt == (doubt if count == len(NAMES) else "")
+    assert (doubt in batch.index.notes) == bool(done.doubt)
+    whys = [row["why"] for row in csv.DictReader((order.out / "grades.csv").open())]
+    assert whys == [missing] * count + [""] * (len(NAMES) - count)
+
+
+def test_an_export_of_another_assignment_ends_with_an_error(order, monkeypatch):
+    for name in NAMES:
+        (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
+    monkeypatch.setattr(commands, "LocalEngine", lambda *given: Pretender())
+    with pytest.raises(SystemExit) as left:
+        commands.carry_out(order, "local", None, None)
+    assert left.value.code == 1
+
+
+def test_a_damaged_export_is_not_tried_again_and_says_what_helps(order):
+    with zipfile.ZipFile(order.export.with_name("all.zip"), "w") as archive:
+        for name in NAMES:
+            archive.writestr(f"class/{name}/convolution.py", f"name = {name!r}")
+    whole = order.export.with_name("all.zip")
+    content = whole.read_bytes()
+    whole.write_bytes(content.replace(b"name = 'alan'", b"name = 'ALAN'"))
+    given = changed(order, export=whole)
+    batch, done = carry_out(given, Pretender())
+    assert [entry.status for entry in batch.entries] == ["graded", "failed", "graded"]
+    assert done.tally.retries == 0
+    screen = io.StringIO()
+    tell(Console(file=screen, width=200), batch, done)
+    assert "regrade" not in screen.getvalue()
+    assert f"`python -m autograder batch a1 EXPORT --out {order.out}`" in screen.getvalue()
+    whole.write_bytes(content)
+    batch, done = carry_out(given, Pretender())
+    assert (done.tally.graded, done.tally.kept) == (1, 2)
+
+
+def test_only_takes_ids_folders_and_names_of_students(order, tmp_path):
+    folder = tmp_path / "people"
+    for name in ("J. Smith", "Zoë"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "convolution.py").write_text("")
+    given = changed(order, export=folder)
+    for name in ("J._Smith", "J. Smith"):
+        engine = Pretender()
+        carry_out(changed(given, only=(name,), anew=True), engine)
+        assert engine.asked == ["J._Smith"]
+    with pytest.raises(CourseError, match=r"no submission J\.Smith .* The nearest id is J\._Smith"):
+        carry_out(changed(given, only=("J.Smith",)), Pretender())
+    assert commands.split(None, None, ("J. Smith, Zoë", "11")) == ("J. Smith", "Zoë", "11")
+    both = export_of(order, {"11": "ada", "12": "ada"})
+    with pytest.raises(CourseError, match="ada is in several submissions: 11, 12"):
+        carry_out(changed(both, only=("ada",), out=tmp_path / "both"), Pretender())
 
 
 def export_of(order: Order, students: dict[str, str]) -> Order:
@@ -822,7 +874,7 @@ def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monk
     monkeypatch.setattr(local, "unpack", lambda archive, folder: None)
     monkeypatch.setattr(local.LocalEngine, "start_judge", lambda self, slot: Exhausted())
     with local.LocalEngine(A1, order.export, 1) as engine:
-        attempt = Attempt(Submitted("ada", "there"), 1, "", "", b"", 0.0)
+        attempt = Attempt(Submitted("ada", "there"), 1, "", False, "", b"", 0.0)
         assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
 
 
@@ -839,8 +891,8 @@ def test_what_a_dying_judge_says_is_told(tmp_path):
 def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
     tally = Tally(300, kept=20, graded=100, failed=2, retries=3)
     tally.began = time.monotonic() - 60
-    attempt = Attempt(Submitted("215001", "there"), 2, "", "", b"", time.monotonic() - 3)
-    state = SimpleNamespace(tally=tally, running={1: attempt})
+    attempt = Attempt(Submitted("215001", "there"), 2, "", False, "", b"", time.monotonic() - 3)
+    state = SimpleNamespace(tally=tally, running={1: attempt}, stopped="")
     console = Console(width=100, file=io.StringIO(), record=True)
     console.print(picture(state, SimpleNamespace(slots=2)))
     bar, line, first, second = console.export_text().splitlines()
@@ -851,6 +903,9 @@ def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
     )
     assert first.split() == ["slot", "1", "215001", "(attempt", "2)", "3", "s"]
     assert second.split() == ["slot", "2", "idle"]
+    state.stopped = "by Ctrl-C"
+    console.print(picture(state, SimpleNamespace(slots=2)))
+    assert console.export_text().startswith("Stopping.")
 
 
 def test_without_a_terminal_there_are_plain_lines(monkeypatch):

@@ -18,7 +18,9 @@
     return element;
   }
   const number = (value, digits = 1) => String(+value.toFixed(digits));
-  const percent = (part, whole) => (whole ? `${Math.floor((100 * part) / whole)} %` : "-");
+  // Rounded, but 0 % and 100 % mean none and all.
+  const rounded = (share) => (share <= 0 || share >= 100 ? share : Math.min(99, Math.max(1, Math.round(share))));
+  const percent = (part, whole) => (whole ? `${rounded((100 * part) / whole)} %` : "-");
   const plural = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
   const seconds = (value) => (value < 100 ? `${number(value)} s` : `${number(value / 60)} min`);
   const bar = (fraction) => make("span", { class: "bar", "aria-hidden": "true" }, make("i", { fraction }));
