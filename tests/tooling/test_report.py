@@ -1,6 +1,7 @@
 """The report of a batch, in a real browser: what it shows, how it is used, what it never does."""
 
 import json
+import math
 import re
 import time
 
@@ -99,6 +100,12 @@ def test_the_overview_tells_what_the_results_tell(watched, folder):
     assert counts[-1] == scores.count(100)
 
 
+def percent(part, whole):
+    """Rounded, but 0 % and 100 % mean none and all."""
+    share = math.floor(100 * part / whole + 0.5)
+    return f"{min(99, max(1, share)) if 0 < part < whole else share} %"
+
+
 def test_pass_rates_are_those_of_the_results(watched, folder):
     batch = read_batch(folder)
     results = [result for entry in batch.entries if (result := batch.result(entry))]
@@ -107,12 +114,12 @@ def test_pass_rates_are_those_of_the_results(watched, folder):
     exercise = watched.page.locator("#exercises details").first
     earned = sum(t["score"] for r in results for t in r["tests"] if t["number"] == "1.1")
     whole = sum(t["max_score"] for r in results for t in r["tests"] if t["number"] == "1.1")
-    expect(exercise.locator("summary b")).to_have_text(f"{int(100 * earned / whole)} %")
+    expect(exercise.locator("summary b")).to_have_text(percent(earned, whole))
     test = exercise.locator("li", has_text=first["name"])
     expect(test).to_be_hidden()
     exercise.locator("summary").click()
     expect(test).to_be_visible()
-    expect(test.locator("b")).to_have_text(f"{int(100 * passed / len(results))} %")
+    expect(test.locator("b")).to_have_text(percent(passed, len(results)))
 
 
 def test_all_points_stand_in_one_line_within_their_column(watched):
