@@ -1,0 +1,209 @@
+"""Where submissions lie: in a folder, or in a zip that is read without unpacking it."""
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from zipfile import ZipInfo
+
+from autograder.batch.metadata import METADATA
+from autograder.grading.intake import (
+    Submission,
+    ZipSource,
+    blame,
+    collect,
+    in_words,
+    take,
+    unreadable_zip,
+)
+from common.assignment import Assignment
+from common.errors import CourseError, GraderFault
+
+PREFIX = "submission_"
+IGNORED = ("__MACOSX", "Thumbs.db", "desktop.ini")
+NAME_LENGTH = 80
+DOWNLOAD_AGAIN = "the export is damaged. Download it again."
+MAX_ZIP_BYTES = 256 * 1024 * 1024  # of a zip within a zip
+
+
+class DamagedExport(GraderFault):
+    """What a new download mends, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that lies where submissions lie."""
+
+    name: str
+    problem: str = ""  # why it is none
+
+    @property
+    def title(self) -> str:
+        """Its name without .zip: other dots may be a person's, as in maria.garcia."""
+        return self.name[:-4] if self.name.lower().endswith(".zip") else self.name
+
+    @property
+    def identifier(self) -> str:
+        """Its name as far as that is fit for a file's name."""
+        name = self.title.removeprefix(PREFIX)
+        return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:NAME_LENGTH].lstrip(".") or "unnamed"
+
+
+def is_ignored(name: str) -> bool:
+    """Whether that is what systems leave in folders and zips, and nobody has handed in."""
+    return name in IGNORED or name.startswith(".")
+
+
+def is_only_a_zip(names: list[str]) -> bool:
+    """Whether a student's folder holds one zip and nothing else: some systems hand work out so.
+
+    Gradescope doesn't: there a zip inside is the student's slip, and graded as one.
+    """
+    return len(names) == 1 and names[0].lower().endswith(".zip")
+
+
+class FolderShelf:
+    """Submissions in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        inner = [
+            item
+            for item in folder.iterdir()
+            if item.is_dir() and not item.is_symlink() and not is_ignored(item.name)
+        ]
+        alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
+        self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
+        self.places: dict[str, str] = {}  # what each is called there
+
+    def metadata(self) -> bytes | None:
+        """The content of submission_metadata.yml, if there is one."""
+        file = self.folder / METADATA
+        return file.read_bytes() if file.is_file() else None
+
+    def items(self) -> Iterator[Item]:
+        """All that lies there, in order."""
+        with os.scandir(self.folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                # Another system's letters, which are no Unicode: JSON would not take them.
+                name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                self.places[name] = entry.name
+                if entry.is_symlink():
+                    yield Item(name, "is a link, which is not followed")
+                elif entry.is_dir() or name.lower().endswith(".zip"):
+                    yield Item(name)
+                else:
+                    yield Item(name, "is neither a folder nor a zip")
+
+    def take(self, name: str, assignment: Assignment) -> Submission:
+        """The submission of that name."""
+        place = self.folder / self.places[name]
+        if place.is_dir() and not name.startswith(PREFIX):
+            inside = [item for item in place.iterdir() if not is_ignored(item.name)]
+            if is_only_a_zip([item.name for item in inside]) and inside[0].is_file():
+                place = inside[0]
+        return take(place, assignment)
+
+
+def hides(path: str) -> bool:
+    """Whether a member of a zip is one that systems leave there."""
+    return is_ignored(PurePosixPath(path).name)
+
+
+class PartOfZip(ZipSource):
+    """Those members of a zip that lie in one of its folders."""
+
+    def __init__(self, archive: zipfile.ZipFile, folder: str, members: list[ZipInfo]) -> None:
+        super().__init__(archive, members)
+        self.folder = folder
+
+    def names(self) -> Iterator[tuple[str, bool]]:
+        for name, plain in super().names():
+            yield name.removeprefix(self.folder), plain
+
+    def read(self, name: str, count: int) -> bytes:
+        return read_whole(self, self.folder + name, count)
+
+
+def read_whole(source: ZipSource, name: str, count: int) -> bytes:
+    """A member of the export itself. That it is damaged is no student's fault."""
+    try:
+        return ZipSource.read(source, name, count)
+    except Exception as error:  # as for any zip
+        blame(error, name)
+        raise DamagedExport(f"{in_words(name)} can't be read: {DOWNLOAD_AGAIN}") from None
+
+
+class ZipShelf:
+    """Submissions in a zip, read without unpacking it."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.archive = zipfile.ZipFile(path)
+        except Exception as error:  # a damaged or exotic zip may raise nearly anything
+            raise CourseError(f"{path} is not a readable zip file ({error}).") from None
+        members = [one for one in self.archive.infolist() if is_sound(one.filename)]
+        self.root = root_of([one.filename for one in members])
+        self.members: dict[str, list[ZipInfo]] = {}
+        for one in members:
+            top, _, rest = one.filename.removeprefix(self.root).partition("/")
+            if one.filename.startswith(self.root) and top and (rest or not one.is_dir()):
+                self.members.setdefault(top, []).append(one)
+
+    def metadata(self) -> bytes | None:
+        """The content of submission_metadata.yml, if there is one."""
+        with suppress(KeyError):
+            return self.archive.read(self.root + METADATA)
+        return None
+
+    def items(self) -> Iterator[Item]:
+        """All that lies there, in order."""
+        for name, members in sorted(self.members.items()):
+            is_folder = members[0].filename != self.root + name
+            if is_folder or name.lower().endswith(".zip"):
+                yield Item(name)
+            else:
+                yield Item(name, "is neither a folder nor a zip")
+
+    def take(self, name: str, assignment: Assignment) -> Submission:
+        """The submission of that name."""
+        members = self.members[name]
+        if members[0].filename == self.root + name:
+            return self.take_inner(members[0], assignment)
+        inside = [one for one in members if not one.is_dir() and not hides(one.filename)]
+        names = [one.filename.removeprefix(f"{self.root}{name}/") for one in inside]
+        if not name.startswith(PREFIX) and is_only_a_zip(names) and "/" not in names[0]:
+            return self.take_inner(inside[0], assignment)
+        return collect(assignment, PartOfZip(self.archive, f"{self.root}{name}/", members))
+
+    def take_inner(self, member: ZipInfo, assignment: Assignment) -> Submission:
+        """A submission that is a zip within the zip."""
+        try:
+            content = read_whole(ZipSource(self.archive), member.filename, MAX_ZIP_BYTES)
+            with zipfile.ZipFile(BytesIO(content)) as inner:
+                return collect(assignment, ZipSource(inner))
+        except Exception as error:  # as for any zip
+            blame(error, member.filename)
+            return unreadable_zip(PurePosixPath(member.filename).name, assignment)
+
+
+def is_sound(name: str) -> bool:
+    """Whether a member's name stays inside the zip."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and not {"..", "__MACOSX"} & {*parts}
+
+
+def root_of(names: list[str]) -> str:
+    """The folder in which submissions lie: the top, or the only folder there.
+
+    Metadata that lies deeper is what somebody has handed in, and says nothing of others.
+    """
+    tops = {name.partition("/")[0] for name in names}
+    if len(tops) != 1 or any("/" not in name for name in names):
+        return ""
+    top = f"{tops.pop()}/"
+    holds_folders = any(name.count("/") > 1 for name in names)
+    return top if holds_folders or f"{top}{METADATA}" in names else ""
