@@ -145,6 +145,8 @@ def doubt_about(export: Export, assignment: Assignment) -> str:
     In most exports the first submission tells, so that no more are read.
     """
     for one in export.submissions:
+        if one.why:  # it isn't there
+            continue
         try:
             files = export.take(one, assignment).files
         except Exception:  # whoever grades it will say what is wrong with it

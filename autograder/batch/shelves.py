@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from zipfile import ZipInfo
 
 from autograder.batch.metadata import METADATA
 from autograder.grading.intake import (
+    FolderSource,
     Submission,
     ZipSource,
     blame,
@@ -63,7 +65,7 @@ def is_only_a_zip(names: list[str]) -> bool:
 
     Gradescope doesn't: there a zip inside is the student's slip, and graded as one.
     """
-    return len(names) == 1 and names[0].lower().endswith(".zip")
+    return len(names) == 1 and "/" not in names[0] and names[0].lower().endswith(".zip")
 
 
 class FolderShelf:
@@ -102,9 +104,10 @@ class FolderShelf:
         """The submission of that name."""
         place = self.folder / self.places[name]
         if place.is_dir() and not name.startswith(PREFIX):
-            inside = [item for item in place.iterdir() if not is_ignored(item.name)]
-            if is_only_a_zip([item.name for item in inside]) and inside[0].is_file():
-                place = inside[0]
+            handed_in = (entry for entry in FolderSource(place).names() if not hides(entry[0]))
+            inside = list(islice(handed_in, 2))  # a second one tells that there are more
+            if is_only_a_zip([name for name, _ in inside]) and inside[0][1]:  # no link
+                place /= inside[0][0]
         return take(place, assignment)
 
 
@@ -175,7 +178,7 @@ class ZipShelf:
             return self.take_inner(members[0], assignment)
         inside = [one for one in members if not one.is_dir() and not hides(one.filename)]
         names = [one.filename.removeprefix(f"{self.root}{name}/") for one in inside]
-        if not name.startswith(PREFIX) and is_only_a_zip(names) and "/" not in names[0]:
+        if not name.startswith(PREFIX) and is_only_a_zip(names):
             return self.take_inner(inside[0], assignment)
         return collect(assignment, PartOfZip(self.archive, f"{self.root}{name}/", members))
 

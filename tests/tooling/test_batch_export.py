@@ -160,6 +160,16 @@ def test_a_folder_with_one_zip_is_that_zip_but_not_on_gradescope(packed, tmp_pat
     assert files(export) == {"11": {}, "ada": {"convolution.py": b"a = 1\n"}, "two": {}}
 
 
+@pytest.mark.parametrize("link", (os.symlink, os.link))
+def test_a_zip_that_lies_elsewhere_is_not_taken_out_of_a_folder(link, tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "convolution.py").write_text("a = 1\n")
+    zipped(tmp_path / "work", tmp_path / "another.zip")
+    (tmp_path / "class" / "eve").mkdir(parents=True)
+    link(tmp_path / "another.zip", tmp_path / "class" / "eve" / "mine.zip")
+    assert files(read_export(tmp_path / "class")) == {"eve": {}}
+
+
 def test_dots_in_the_names_of_folders_are_part_of_a_student_s_name(tmp_path):
     for name in ("maria.garcia", "maria.lopez", "J. Smith"):
         (tmp_path / name).mkdir()

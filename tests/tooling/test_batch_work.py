@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
 import tempfile
 import time
@@ -456,6 +457,13 @@ def test_an_export_of_another_assignment_ends_with_an_error(order, monkeypatch):
     with pytest.raises(SystemExit) as left:
         commands.carry_out(order, "local", None, None)
     assert left.value.code == 1
+
+
+def test_what_an_export_lacks_hides_no_doubt_about_the_rest(order):
+    given = export_of(order, {"11": "ada", "12": "alan"})
+    (given.export / "11" / "convolution.py").rename(given.export / "11" / "lenet.py")
+    shutil.rmtree(given.export / "12")
+    assert "is it an export of a1?" in carry_out(given, Pretender())[1].doubt
 
 
 def test_a_damaged_export_is_not_tried_again_and_says_what_helps(order):
