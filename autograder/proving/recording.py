@@ -7,7 +7,7 @@ from autograder.packaging.build import DIST, hidden_hints_file
 from autograder.proving.case import ONE_SALT, Case
 from autograder.proving.mistakes import load_mistakes
 from autograder.proving.reach import find_reach
-from autograder.proving.sightings import differences, hint_file
+from autograder.proving.sightings import hint_file, outdated
 from autograder.proving.verify import Gradings, Progress, gather, verdicts_of
 from common.assignment import ROOT, Assignment
 from common.hints import PUBLIC_HINTS, HintFile, hint_bytes, read_hints
@@ -35,7 +35,7 @@ def record_public(assignment: Assignment, evidence: Gradings) -> bool:
     """Write the committed hint file, if it isn't current; whether it wasn't."""
     fresh = fresh_hints(assignment, evidence, hidden=False)
     # Float noise differs between machines: the committed file changes only when hints do.
-    if not differences(read_hints(public_file(assignment)), fresh):
+    if not outdated(read_hints(public_file(assignment)), fresh):
         return False
     return write_if_changed(public_file(assignment), hint_bytes(fresh))
 

@@ -61,19 +61,19 @@ def without_doubles(sightings: list[Sighting]) -> list[Sighting]:
     ]
 
 
-def differences(stored: HintFile, fresh: HintFile) -> list[str]:
-    """In what two hint files differ, but for float noise."""
-    found = (
-        []
-        if [*stored.hints.items()] == [*fresh.hints.items()]
-        else ["the hints themselves, or their order"]
-    )
+def outdated(stored: HintFile, fresh: HintFile) -> list[str]:
+    """What of a stored hint file is no longer so: hints, tests and mistakes.
+
+    Where a mistake makes all choices equally good, float noise decides, and that differs between
+    machines. Such sightings are not found again elsewhere; a test or a mistake is out of date if
+    none of its sightings is.
+    """
     old, new = places(stored), places(fresh)
-    found += [f"{test}: {mistake}" for test, _, mistake in old.keys() ^ new.keys()]
-    found += [
-        f"{key[0]}: {key[2]}" for key in old.keys() & new.keys() if not same(old[key], new[key])
-    ]
-    return found
+    again = [key for key in old.keys() & new.keys() if same(old[key], new[key])]
+    found = [] if stored.hints == fresh.hints else ["the hints themselves"]
+    known = {name for test, _, mistake in again for name in (test, mistake)}
+    named = {name for test, _, mistake in old.keys() | new.keys() for name in (test, mistake)}
+    return found + sorted(named - known)
 
 
 def places(content: HintFile) -> dict[tuple[str, int, str], Fingerprint]:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from autograder.proving.sightings import without_doubles
+from autograder.proving.sightings import outdated, without_doubles
 from common.comparison import assert_close, check
 from common.evidence import LOG, Evidence
 from common.failures import Explanation, Failure, StudentCall, mark_as_students
@@ -34,6 +35,14 @@ def array():
 def test_the_same_output_is_recognised_and_float_noise_does_not_matter(array):
     noisy = array * (1 + 1e-12)
     assert same(seen(array), seen(noisy))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_what_rounding_leaves_over_is_the_same_however_much_it_is(kind):
+    left_over = np.finfo(kind).eps * np.array([2.0, 0.0, -4.0], kind)
+    assert same(seen(left_over), seen(left_over[::-1]))
+    assert same(seen(np.zeros(3, kind)), seen(left_over))
+    assert not same(seen(np.zeros(3, kind)), seen(1e6 * left_over))
 
 
 @pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
@@ -141,6 +150,42 @@ def test_a_sighting_that_two_mistakes_share_is_left_out_unless_it_is_all_there_i
     shared = [Sighting("test_a", 3, name, seen(array)) for name in ("one", "two")]
     own = Sighting("test_b", 1, "one", seen(2 * array))
     assert without_doubles([*shared, own]) == [shared[1], own]
+
+
+@pytest.fixture
+def stored(array):
+    """Two mistakes, each seen in two tests."""
+    return HintFile(
+        {"one": "hint", "two": "other hint"},
+        [
+            Sighting(test, 3, mistake, seen(factor * array))
+            for test in ("test_a", "test_b")
+            for factor, mistake in enumerate(("one", "two"), start=1)
+        ],
+    )
+
+
+def test_hints_are_current_where_noise_decides_one_of_the_sightings(stored):
+    first, *others = stored.sightings
+    elsewhere = Sighting(first.test, first.check, first.mistake, seen(np.zeros(2)))
+    assert outdated(stored, HintFile(stored.hints, [elsewhere, *others])) == []
+    assert outdated(stored, HintFile(stored.hints, others)) == []
+
+
+def test_hints_are_out_of_date_without_a_sighting_of_a_test_or_a_mistake(stored):
+    hints, sightings = stored.hints, stored.sightings
+    moved = [replace(entry, check=4) if entry.test == "test_a" else entry for entry in sightings]
+    assert outdated(stored, HintFile(hints, moved)) == ["test_a"]
+    changed = [
+        replace(entry, seen=seen(np.zeros(2))) if entry.mistake == "two" else entry
+        for entry in sightings
+    ]
+    assert outdated(stored, HintFile(hints, changed)) == ["two"]
+    more = Sighting("test_c", 1, "one", seen(np.zeros(2)))
+    assert outdated(stored, HintFile(hints, [*sightings, more])) == ["test_c"]
+    assert outdated(stored, HintFile(hints | {"one": "changed"}, sightings)) == [
+        "the hints themselves"
+    ]
 
 
 def test_right_for_one_only_means_wrong_for_all_others(array):

@@ -569,8 +569,9 @@ def test_a_child_without_a_user_of_its_own_may_have_some_processes_more_than_the
     if child == 0:
         try:
             os.setresuid(61_998, 61_998, 61_998)
-            limits.set_limits(1024, 10, limits.tasks_of_this_user() + PROCESSES)
-            os.write(writing, bytes([probe.processes_are_bounded(), limits.tasks_of_this_user()]))
+            tasks = limits.tasks_of_this_user()  # before the threads of the probe, which end later
+            limits.set_limits(1024, 10, tasks + PROCESSES)
+            os.write(writing, bytes([probe.processes_are_bounded(), tasks]))
         finally:
             os._exit(0)
     os.waitpid(child, 0)

@@ -14,7 +14,7 @@ from autograder.proving.mistakes import load_mistakes
 from autograder.proving.pool import Pool
 from autograder.proving.proof import Proof
 from autograder.proving.recording import fresh_hints, public_file
-from autograder.proving.sightings import differences
+from autograder.proving.sightings import outdated
 from autograder.proving.verify import Gradings, verify
 from common.assignment import Assignment, load_all
 from common.evidence import Evidence
@@ -60,7 +60,7 @@ def test_the_graders_reward_right_code_and_only_right_code(proved):
 def test_the_committed_hints_are_current(proved):
     assignment, evidence = proved.assignment, proved.evidence
     stored = read_hints(public_file(assignment))
-    assert differences(stored, fresh_hints(assignment, evidence, hidden=False)) == []
+    assert outdated(stored, fresh_hints(assignment, evidence, hidden=False)) == []
 
 
 @EACH
