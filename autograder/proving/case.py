@@ -40,6 +40,11 @@ class Scope:
 ONE_SALT = Scope(seeds=1, mutants=False, training=False)
 
 
+def lab_job(number: int) -> str:
+    """The name of the grading that the solved lab goes through under a salt."""
+    return f"reference: lab {number}"
+
+
 class Case:
     """One assignment, and all that is graded to prove its grader."""
 
@@ -64,19 +69,28 @@ class Case:
         """Every grading of the proof, by name.
 
         Public tests don't depend on the salt, so they are jobs of their own: a new semester
-        grades them no second time.
+        grades them no second time. The solved lab is the same in all right versions, and runs on
+        stand-ins of their code: it is graded once for all.
         """
         jobs: dict[str, Job] = {}
-        for name, files in self.right_versions().items():
-            jobs[f"{name}: public"] = self.job(files, "", self.names(hidden=False))
+        labs = tuple(test.name for test in self.tests if test.reads_lab)
+        if labs:
             for number, salt in enumerate(self.salts):
-                jobs[f"{name}: hidden {number}"] = self.job(files, salt, self.names(hidden=True))
+                jobs[lab_job(number)] = self.job(reference(self.assignment), salt, labs)
+        for name, files in self.right_versions().items():
+            public, hidden = (
+                tuple(test for test in self.names(side) if test not in labs)
+                for side in (False, True)
+            )
+            jobs[f"{name}: public"] = self.job(files, "", public)
+            for number, salt in enumerate(self.salts):
+                jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
                 # Inputs of public tests are fixed, but a clock is not: measure as often.
                 if number and self.timed:
                     again = self.job(files, f"timing {number}", self.timed)
                     jobs[f"{name}: timing {number}"] = again
-        jobs["stub: public"] = Job(stub(self.assignment), "", self.names(hidden=False))
-        jobs["stub: hidden 0"] = Job(stub(self.assignment), self.salts[0], self.names(hidden=True))
+        everything = self.names(hidden=False) + self.names(hidden=True)
+        jobs["stub"] = Job(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
         for mutant in self.mutants:
             files = reference(self.assignment) | {mutant.file: mutant.source}

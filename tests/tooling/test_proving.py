@@ -182,22 +182,33 @@ def replies_of(case, name, passed=lambda test, number: True):
     """What a version gets that passes the tests that `passed` says."""
     replies = {}
     for number, side in enumerate(["public", "hidden 0", "hidden 1", "hidden 2"]):
-        tests = [test for test in case.tests if test.hidden == (side != "public")]
+        own = [test for test in case.tests if not test.reads_lab]
+        tests = [test for test in own if test.hidden == (side != "public")]
         verdicts = [
             replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
             for test in tests
         ]
         replies[f"{name}: {side}"] = Reply(verdicts, [], 0.0)
+    for number in range(3):
+        verdicts = [
+            replace_fields(verdict(test.name, test.exercise), test, passed(test, number + 1))
+            for test in case.tests
+            if test.reads_lab
+        ]
+        replies[f"reference: lab {number}"] = Reply(verdicts, [], 0.0)
     return replies
 
 
-def test_right_code_must_pass_every_test_under_every_salt(case):
-    row = judge_right(case, "reference", replies_of(case, "reference"))
+@pytest.mark.parametrize("name", ["reference", "alternative loops"])
+@pytest.mark.parametrize("in_lab", [False, True])
+def test_right_code_must_pass_every_test_under_every_salt(case, name, in_lab):
+    row = judge_right(case, name, replies_of(case, name))
     assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, 3)
-    flaky = case.tests[-1].name
-    replies = replies_of(case, "reference", lambda test, n: n != 3 or test.name != flaky)
-    row = judge_right(case, "reference", replies)
-    assert row.lowest == 100 - case.tests[-1].points
+    last = [test for test in case.tests if test.hidden and test.reads_lab == in_lab][-1]
+    flaky = last.name
+    replies = replies_of(case, name, lambda test, n: n != 3 or test.name != flaky)
+    row = judge_right(case, name, replies)
+    assert row.lowest == 100 - last.points
     assert [f"fails {flaky} under salt 2" in problem for problem in row.problems] == [True]
 
 
@@ -220,16 +231,22 @@ def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     jobs = case.jobs()
     right = 1 + len(case.alternatives)
     in_labs = [mistake for mistake in case.mistakes if mistake.file == MASTER]
-    # Public tests once, hidden ones under three salts, and two more looks at the clock. A mistake
-    # of the lab meets both at once.
-    assert len(jobs) == right * (1 + 3 + 2) + 2 + 2 * len(case.mistakes) - len(in_labs)
+    # Public tests once, hidden ones under three salts, and two more looks at the clock. The solved
+    # lab, mistakes of the lab and the stub meet both at once.
+    assert len(jobs) == right * (1 + 3 + 2) + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
     assert len(in_labs) == 20
     assert jobs["reference: timing 2"].only == (
         "test_fast_convolution_is_ten_times_as_fast_as_a_loop",
     )
     public, hidden = jobs["reference: public"], jobs["reference: hidden 2"]
-    assert len(public.only) + len(hidden.only) == len(case.tests)
-    assert len({jobs[f"reference: hidden {n}"].salt for n in range(3)}) == 3
+    lab = jobs["reference: lab 2"]
+    names = {test.name for test in case.tests}
+    assert len(public.only) + len(hidden.only) + len(lab.only) == len(names)
+    assert {*public.only, *hidden.only, *lab.only} == names == {*jobs["stub"].only}
+    assert all(name.startswith("test_q") for name in lab.only)
+    assert lab.salt == hidden.salt
+    for side in ("hidden", "lab"):
+        assert len({jobs[f"reference: {side} {n}"].salt for n in range(3)}) == 3
 
 
 @pytest.mark.parametrize("tag", ["training", "timing"])
