@@ -5,6 +5,7 @@ A hint file holds what mistakes gave at each check of each test: outputs, never 
 
 import hashlib
 import math
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,8 +22,11 @@ PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
 # How far two float results of the same mistake may lie apart, as a part of the largest entry.
 CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
-# What is this small is left over from rounding larger numbers, and differs between machines.
+# What is this small is left over from rounding larger numbers, and differs between machines. What
+# is smaller still, such as a rate of 1e-300, is meant.
 NOISE = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
+MEANT = 1e-30
+NUMBER = re.compile(r"-?\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")  # in a text, but no whole number
 
 
 class Fingerprint(Record, frozen=True):
@@ -62,7 +66,8 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     """A piece of evidence in a bounded number of bytes."""
     value = evidence.value
     if not isinstance(value, np.ndarray):
-        text = hashlib.sha256(evidence.text.encode("utf-8", "replace")).hexdigest()[:16]
+        said = NUMBER.sub(rounded, evidence.text)
+        text = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
         return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
     flat = value.ravel()
     head = flat[:KEPT_VALUES]
@@ -77,6 +82,13 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     )
 
 
+def rounded(number: re.Match[str]) -> str:
+    """A number of a text, as far as all machines agree on it."""
+    value = float(number[0])
+    noise = MEANT < abs(value) < NOISE["float32"]
+    return "0" if noise else f"{value:.3g}"
+
+
 def same(first: Fingerprint, second: Fingerprint) -> bool:
     """Whether two checks saw the same, but for float noise."""
     kind = (first.dtype, first.shape, first.text)
@@ -84,7 +96,8 @@ def same(first: Fingerprint, second: Fingerprint) -> bool:
         return False
     if first.dtype not in CLOSE:  # integers, and checks that saw no array
         return (first.values, first.total) == (second.values, second.total)
-    close, noise = CLOSE[first.dtype], NOISE[first.dtype]
+    close = CLOSE[first.dtype]
+    noise = NOISE[first.dtype] if max(first.magnitude, second.magnitude) > MEANT else 0.0
     left, right = (np.frombuffer(side.values, "<f4").astype(float) for side in (first, second))
     finite = np.isfinite(left)
     if not np.array_equal(left[~finite], right[~np.isfinite(right)], equal_nan=True):

@@ -45,6 +45,12 @@ def test_what_rounding_leaves_over_is_the_same_however_much_it_is(kind):
     assert not same(seen(np.zeros(3, kind)), seen(1e6 * left_over))
 
 
+def test_numbers_far_below_all_rounding_are_meant():
+    assert same(seen(np.array([2.5e-300])), seen(np.array([2.5e-300])))
+    assert not same(seen(np.array([2.5e-300])), seen(np.array([2.75e-300])))
+    assert not same(seen(None, "a rate of 2.5e-300"), seen(None, "a rate of 2.75e-300"))
+
+
 @pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
 def test_another_output_is_not_recognised(array, change):
     other = array.copy()
@@ -77,6 +83,23 @@ def test_what_was_said_is_compared_where_there_was_no_array():
     assert same(seen(None, "x changes"), seen(None, "x changes"))
     assert not same(seen(None, "x changes"), seen(None, "w changes"))
     assert not same(seen(None, "x"), seen(np.zeros(1)))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "alike"),
+    [
+        ("In one go: [1.9315085232668312, 7]", "In one go: [1.9315085232668399, 7]", True),
+        ("a score of -18.4207, not -1", "a score of -18.4206, not -1", True),
+        ("off by 4.4e-16", "off by -8.9e-16", True),
+        ("off by 1e-16", "off by 0.0", True),
+        ("off by 1.5e-3", "off by 1.5e-4", False),
+        ("a score of 1.93", "a score of -1.93", False),
+        ("a score of 1.93", "a score of 1.92", False),
+        ("step 1000 of 1000", "step 1001 of 1000", False),
+    ],
+)
+def test_numbers_that_were_said_count_as_far_as_machines_agree(here, there, alike):
+    assert same(seen(None, here), seen(None, there)) == alike
 
 
 @pytest.fixture
