@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,7 @@ from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT, Assignment, load_assignment
 from common.errors import CourseError
 from common.plugin import decorated, run_graded_tests
-from common.roster import HIDDEN_FILE, PUBLIC_FILE, TRAINING
+from common.roster import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
 
 
 class Reach:
@@ -54,14 +54,19 @@ def runs(names: Iterable[str], changed: str) -> bool:
 class Watcher:
     """The pytest plugin that notes which functions of a folder each test runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, labs: Collection[str]) -> None:
         self.folder = f"{folder}{os.sep}"
+        self.labs = labs
         self.functions: dict[str, set[str]] = {}
         self.failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Training runs nearly everything, and takes long."""
-        items[:] = [item for item in items if TRAINING not in decorated(item, "__tags__", ())]
+        """Training runs nearly everything, and takes long. A lab takes long, and runs nothing."""
+        items[:] = [
+            item
+            for item in items
+            if TRAINING not in decorated(item, "__tags__", ()) and item.name not in self.labs
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -86,8 +91,9 @@ class Watcher:
 
 def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Run the tests on the reference, in this process."""
-    watcher = Watcher(ROOT / "solutions" / assignment.name)
     folder = ROOT / "tests" / assignment.name
+    labs = {test.name for test in read_roster(folder) if test.reads_lab}
+    watcher = Watcher(ROOT / "solutions" / assignment.name, labs)
     files = [folder / PUBLIC_FILE, folder / HIDDEN_FILE]
     options = ("--impl=solutions", "--prerequisites=standin", f"--salt={salt}")
     run_graded_tests(files, watcher, *options)

@@ -64,20 +64,16 @@ def test_the_committed_hints_are_current(proved):
 
 
 @EACH
-def test_the_hint_of_every_mistake_appears(proved, tmp_path):
+def test_known_mistakes_get_their_hints_and_code_that_is_not_written_gets_none(proved, tmp_path):
     """Each mistake, graded again by a zip that carries the hints, is told its own hint."""
-    shown = graded_with_hints(proved, mistakes_where_they_tell(proved, tmp_path))
+    case = Case(proved.assignment, SCOPE)
+    mistakes = mistakes_where_they_tell(proved, tmp_path)
+    shown = graded_with_hints(proved, {"stub": case.jobs()["stub"]} | mistakes)
     for mistake in load_mistakes(proved.assignment):
         hints = {verdict.hint for verdict in shown[mistake.name].verdicts}
         assert hints == {mistake.hint}, f"{mistake.name} shows {hints}"
-
-
-@EACH
-def test_code_that_is_not_written_gets_no_hint(proved):
-    case = Case(proved.assignment, SCOPE)
-    verdicts = graded_with_hints(proved, {"stub": case.jobs()["stub"]})["stub"].verdicts
-    assert len(verdicts) == len(case.tests)
-    assert {verdict.hint for verdict in verdicts} == {""}
+    assert len(shown["stub"].verdicts) == len(case.tests)
+    assert {verdict.hint for verdict in shown["stub"].verdicts} == {""}
 
 
 def mistakes_where_they_tell(proved: Proved, folder: Path) -> dict[str, Job]:
