@@ -26,7 +26,8 @@ CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
 # is smaller still, such as a rate of 1e-300, is meant.
 NOISE = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
 MEANT = 1e-30
-NUMBER = re.compile(r"-?\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")  # in a text, but no whole number
+# In a text, but no whole number. It looks at each digit once, however many a student's text has.
+NUMBER = re.compile(r"(?<!\d)-?\d++(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
 
 
 class Fingerprint(Record, frozen=True):
