@@ -187,11 +187,26 @@ def run_tests(judge: Judge) -> list[str]:
     """Run the tests in this process; the names of those in which the machinery failed."""
     if not judge.tests:  # pytest would call that an error
         return []
-    files = test_files(judge.result.assignment)
-    options = ["-x"] if judge.settings.stop_at_failure else []
-    code = run_graded_tests(files, judge, *options)
+    code = run_graded_tests(test_files(judge.result.assignment), judge)
     if judge.stopped:
         raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
         raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
+    return judge.unfinished()
+
+
+def run_collected(session: pytest.Session, judge: Judge) -> list[str]:
+    """Run the judge's tests out of a session's; the names of those in which machinery failed."""
+    items = list(session.items)
+    judge.pytest_collection_modifyitems(items)
+    session.config.pluginmanager.register(judge)  # which configures it
+    try:
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            # What may be the last test leaves nothing set up for the one that follows.
+            next_item = None if judge.settings.stop_at_failure else following
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
+            if judge.settings.stop_at_failure and judge.failures:
+                break
+    finally:
+        session.config.pluginmanager.unregister(judge)
     return judge.unfinished()

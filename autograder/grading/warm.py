@@ -21,7 +21,7 @@ from autograder.grading.channel import ChannelClosed, readable, receive_frame, s
 from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
 from autograder.grading.grade import grade_in, new_result, with_gpu
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Judge, Settings
+from autograder.grading.judge import Settings, run_collected
 from autograder.grading.reading import read_all, test_files, tests_folder
 from autograder.grading.results import as_json
 from autograder.grading.sandbox import Sandbox, stop_servers
@@ -171,19 +171,6 @@ class WarmJudge:
             told = str(error) if isinstance(error, CourseError) else repr(error)
             return Graded(fault=told, hopeless=hopeless)
         return Graded(as_json(result), result.score, result.maximum, result.seconds)
-
-
-def run_collected(session: pytest.Session, judge: Judge) -> list[str]:
-    """Run the judge's tests out of a session's; the names of those in which machinery failed."""
-    items = list(session.items)
-    judge.pytest_collection_modifyitems(items)
-    session.config.pluginmanager.register(judge)  # which configures it
-    try:
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-    finally:
-        session.config.pluginmanager.unregister(judge)
-    return judge.unfinished()
 
 
 def main() -> None:

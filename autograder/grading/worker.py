@@ -1,4 +1,4 @@
-"""A warm judge: grades one submission after another, for whoever asks over a socket.
+"""A warm judge for proofs: it reads the tests once, and grades one submission after another.
 
 Run as `python -m autograder.grading.worker DESCRIPTOR ASSIGNMENT`, in a checkout or a built zip.
 """
@@ -6,18 +6,22 @@ Run as `python -m autograder.grading.worker DESCRIPTOR ASSIGNMENT`, in a checkou
 import importlib
 import socket
 import sys
+from contextlib import suppress
 
 import msgspec
+import pytest
 
 from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
 from autograder.grading.grade import grade_in, new_result
 from autograder.grading.intake import Submission
-from autograder.grading.judge import Settings
+from autograder.grading.judge import Settings, run_collected
+from autograder.grading.reading import read_all, test_files
 from autograder.grading.results import Outcome
 from autograder.grading.sandbox import Sandbox
 from common.assignment import ROOT, Record, load_assignment
 from common.evidence import Compared
 from common.hints import Fingerprint, fingerprint
+from common.plugin import run_graded_tests
 from common.roster import TRAINING
 from common.semester import Semester
 
@@ -60,6 +64,9 @@ class Reply(Record, frozen=True):
     fault: str = ""
 
 
+UNREAD = Reply([], [], 0.0, "the tests can't be read: pytest says why")
+
+
 def verdict(outcome: Outcome) -> Verdict:
     """An outcome as it is told."""
     test, evidence = outcome.test, outcome.evidence
@@ -86,43 +93,63 @@ def as_pair(compared: Compared) -> tuple[float, float]:
     return error, compared.tolerance
 
 
-def grade_job(sandbox: Sandbox, job: Job) -> Reply:
-    """Grade one job. A fault of the machinery is told, never taken for a failed test."""
-    assignment = load_assignment(sandbox.assignment.name)
-    if job.cpu_seconds is not None:
-        limits = msgspec.structs.replace(assignment.limits, cpu_seconds=job.cpu_seconds)
-        assignment = msgspec.structs.replace(assignment, limits=limits)
-    sandbox.assignment = assignment
-    settings = Settings(
-        semester=Semester("proof", job.salt),
-        only=job.only,
-        stop_at_failure=job.stop_at_failure,
-        patient=job.patient,
-    )
-    submission = Submission(files=dict(job.files))
-    try:
-        result = new_result(assignment, submission, settings)
-        result = grade_in(sandbox, result, submission, settings)
-    except Exception as error:
-        return Reply([], [], 0.0, f"{type(error).__name__}: {error}")
-    verdicts = [verdict(outcome) for outcome in result.outcomes.values()]
-    return Reply(verdicts, result.notes, result.seconds)
+class Worker:
+    """The pytest plugin that serves jobs in place of running tests once."""
+
+    def __init__(self, sock: socket.socket, sandbox: Sandbox) -> None:
+        self.sock = sock
+        self.sandbox = sandbox
+        self.reading = read_all(sandbox.assignment, Semester("proof", ""))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Take jobs until the other side hangs up."""
+        unread = bool(session.testsfailed)  # no test has run yet
+        with suppress(ChannelClosed, ConnectionError):
+            while True:
+                job = msgspec.msgpack.decode(receive_frame(self.sock), type=Job)
+                reply = UNREAD if unread else self.grade(session, job)
+                send_frame(self.sock, msgspec.msgpack.encode(reply))
+        return True
+
+    def grade(self, session: pytest.Session, job: Job) -> Reply:
+        """Grade one job. A fault of the machinery is told, never taken for a failed test."""
+        assignment = load_assignment(self.sandbox.assignment.name)
+        if job.cpu_seconds is not None:
+            limits = msgspec.structs.replace(assignment.limits, cpu_seconds=job.cpu_seconds)
+            assignment = msgspec.structs.replace(assignment, limits=limits)
+        self.sandbox.assignment = assignment
+        settings = Settings(
+            semester=Semester("proof", job.salt),
+            only=job.only,
+            stop_at_failure=job.stop_at_failure,
+            patient=job.patient,
+            reading=self.reading,
+        )
+        submission = Submission(files=dict(job.files))
+        try:
+            result = new_result(assignment, submission, settings)
+            result = grade_in(
+                self.sandbox,
+                result,
+                submission,
+                settings,
+                run=lambda judge: run_collected(session, judge),
+            )
+        except Exception as error:
+            return Reply([], [], 0.0, f"{type(error).__name__}: {error}")
+        verdicts = [verdict(outcome) for outcome in result.outcomes.values()]
+        return Reply(verdicts, result.notes, result.seconds)
 
 
 def main() -> None:
-    """Load what every job needs, then take jobs until the other side hangs up."""
+    """Load what every job needs, then take jobs."""
     sys.path.insert(0, str(ROOT))
     sock = socket.socket(fileno=int(sys.argv[1]))
     assignment = load_assignment(sys.argv[2])
     with Sandbox(assignment) as sandbox:
         importlib.import_module(f"tests.{assignment.name}.oracle")
-        while True:
-            try:
-                frame = receive_frame(sock)
-            except (ChannelClosed, ConnectionError):
-                return
-            reply = grade_job(sandbox, msgspec.msgpack.decode(frame, type=Job))
-            send_frame(sock, msgspec.msgpack.encode(reply))
+        run_graded_tests(test_files(assignment), Worker(sock, sandbox))
 
 
 if __name__ == "__main__":
