@@ -93,7 +93,7 @@ def as_pair(compared: Compared) -> tuple[float, float]:
     return error, compared.tolerance
 
 
-class Worker:
+class ProofJudge:
     """The pytest plugin that serves jobs in place of running tests once."""
 
     def __init__(self, sock: socket.socket, sandbox: Sandbox) -> None:
@@ -149,7 +149,7 @@ def main() -> None:
     assignment = load_assignment(sys.argv[2])
     with Sandbox(assignment) as sandbox:
         importlib.import_module(f"tests.{assignment.name}.oracle")
-        run_graded_tests(test_files(assignment), Worker(sock, sandbox))
+        run_graded_tests(test_files(assignment), ProofJudge(sock, sandbox))
 
 
 if __name__ == "__main__":

@@ -77,11 +77,10 @@ class Case:
         if labs:
             for number, salt in enumerate(self.salts):
                 jobs[lab_job(number)] = self.job(reference(self.assignment), salt, labs)
+        public, hidden = (
+            tuple(test for test in self.names(side) if test not in labs) for side in (False, True)
+        )
         for name, files in self.right_versions().items():
-            public, hidden = (
-                tuple(test for test in self.names(side) if test not in labs)
-                for side in (False, True)
-            )
             jobs[f"{name}: public"] = self.job(files, "", public)
             for number, salt in enumerate(self.salts):
                 jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
