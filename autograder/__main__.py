@@ -21,7 +21,7 @@ COMMANDS = {
     "labs": "autograder.commands.labs:labs",
     "otter": "autograder.commands.labs:otter",
     "build": "autograder.commands.packaging:build",
-    "semester": "autograder.commands.packaging:semester",
+    "semester": "autograder.commands.semester:semester",
     "grade": "autograder.commands.grading:grade",
     "gradescope": "autograder.commands.grading:gradescope",
     "time": "autograder.commands.timing:time",

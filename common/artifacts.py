@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.assignment import ROOT, Artifact, Assignment
+from common.assignment import LAB_FILE, ROOT, Artifact, Assignment
 from common.failures import Failure
 
 
@@ -11,9 +11,11 @@ def own_artifacts(assignment: Assignment) -> Path:
     return ROOT / "assignments" / assignment.name
 
 
-def reference_artifacts(assignment: Assignment, root: Path = ROOT) -> Path:
-    """Where the reference's lie: they are made, not committed."""
-    return root / "dist" / f"{assignment.short}-artifacts"
+def reference_artifact(assignment: Assignment, file: str) -> Path:
+    """Where one of the reference's lies: trained ones are committed, the lab is generated."""
+    if file == LAB_FILE:
+        return ROOT / "dist" / f"{assignment.short}-solved" / file
+    return ROOT / "solutions" / assignment.name / "artifacts" / file
 
 
 def read_artifact(file: Path, limit: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""A row of `make bench`: ours, the yardstick, their ratio, and the bar that it must not pass."""
+"""A row of `make bench`: ours, the baseline, their ratio, and the bar that it must not pass."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from common.timing import compare
 
 @dataclass(frozen=True)
 class Row:
-    """How long something of ours took, or what else it cost, as a multiple of a yardstick."""
+    """How long something of ours took, or what else it cost, as a multiple of a baseline."""
 
     name: str
-    yardstick: str
+    baseline: str
     seconds: float
-    yardstick_seconds: float
+    baseline_seconds: float
     bar: float
     unit: str = "s"  # of both figures
 
     @property
     def ratio(self) -> float:
-        """How many times as long as the yardstick ours took."""
-        return self.seconds / self.yardstick_seconds
+        """How many times as long as the baseline ours took."""
+        return self.seconds / self.baseline_seconds
 
     @property
     def holds(self) -> bool:
@@ -39,12 +39,12 @@ class NotMeasured:
 def measure(
     name: str,
     ours: Callable[[], object],
-    yardstick: Callable[[], object],
+    baseline: Callable[[], object],
     what: str,
     bar: float,
     repeats: int,
 ) -> Row:
-    """Run ours and the yardstick alternately, and make a row of their best times."""
-    ours(), yardstick()  # caches are warm for both
-    comparison = compare(ours, yardstick, repeats)
-    return Row(name, what, comparison.candidate_seconds, comparison.yardstick_seconds, bar)
+    """Run ours and the baseline alternately, and make a row of their best times."""
+    ours(), baseline()  # caches are warm for both
+    comparison = compare(ours, baseline, repeats)
+    return Row(name, what, comparison.candidate_seconds, comparison.baseline_seconds, bar)

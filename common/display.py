@@ -77,6 +77,17 @@ class Screen(Protocol):
         """Leave the last status behind."""
 
 
+RUNNING: list["TrainingDisplay"] = []  # those that are open in this process
+
+
+def running_status(since: float) -> Status | None:
+    """How far the innermost display has come that was opened since that time and is open still."""
+    for display in reversed(RUNNING):
+        if display._start >= since:
+            return display.status(time.monotonic())
+    return None
+
+
 class TrainingDisplay:
     """Shows the steps of a training loop, with smoothed figures, speed and time left."""
 
@@ -96,6 +107,7 @@ class TrainingDisplay:
         self._next_show = self._start + self._screen.seconds_between
         self._recent.append((self._start, 0))
         self._screen.open(self.status(self._start))
+        RUNNING.append(self)
         return self
 
     def step(self, **figures: float) -> None:
@@ -120,6 +132,8 @@ class TrainingDisplay:
         traceback: TracebackType | None,
     ) -> None:
         self._next_show = math.inf
+        with suppress(ValueError):  # left without having been entered
+            RUNNING.remove(self)
         self._screen.close(self.status(time.monotonic()), failed=kind is not None)
 
     def status(self, now: float) -> Status:

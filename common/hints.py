@@ -132,11 +132,11 @@ def read_hints(file: Path) -> HintFile:
 class Hints:
     """Answers which mistake a failed check of a test shows."""
 
-    def __init__(self, files: Iterable[Path]) -> None:
+    def __init__(self, files: Iterable[Path | HintFile]) -> None:
         self.hints: dict[str, str] = {}
         self.sightings: dict[tuple[str, int], list[Sighting]] = {}
         for file in files:
-            content = read_hints(file)
+            content = file if isinstance(file, HintFile) else read_hints(file)
             self.hints |= content.hints
             for sighting in content.sightings:
                 self.sightings.setdefault((sighting.test, sighting.check), []).append(sighting)

@@ -13,7 +13,7 @@ import pytest
 
 from common import cuda
 from common.answers import RecordingOracle, StoredOracle
-from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifacts
+from common.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.direct import DirectFace
 from common.evidence import LOG
@@ -21,13 +21,14 @@ from common.failures import Failure, explain
 from common.hints import add_hint, hints_beside
 from common.labs.run import Lab
 from common.leaderboard import Leaderboard
-from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, format_points
+from common.roster import GPU, HIDDEN_FILE, PUBLIC_FILE, Pace, format_points, pace_of, sentence
+from common.semester import PRACTICE_SALT
 from common.tally import Tally, write_points
 from common.values import Handle
+from common.waiting_line import end_waiting, waiting_for
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
-PRACTICE_SALT = "practice"
 NO_GPU = "not run here: no GPU"
 
 # How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
@@ -82,8 +83,9 @@ def pytest_configure(config: pytest.Config) -> None:
     def artifact_on_disk(assignment: Assignment, file: str) -> bytes | None:
         artifact = assignment.artifact(file)
         reference = config.getoption("--impl") == "solutions"
-        folder = reference_artifacts(assignment) if reference else own_artifacts(assignment)
-        content = read_artifact(folder / file, artifact.limit)
+        own = own_artifacts(assignment) / file
+        place = reference_artifact(assignment, file) if reference else own
+        content = read_artifact(place, artifact.limit)
         if content is None and reference:
             raise not_there(artifact, reference=True)
         return content
@@ -155,7 +157,11 @@ def lab(
     """The submitted lab, run: lab.answer("q1_kernel") is what it answers."""
     face = request.config.stash[FACE](assignment)
     try:
-        return face.lab(artifact(LAB_FILE))
+        content = artifact(LAB_FILE)
+        if content in face.labs:
+            return face.labs[content]
+        with waiting_for(request.config, f"lab: the cells of {LAB_FILE}", assignment.short):
+            return face.lab(content)
     except Failure as failure:
         return Lab(failure=failure)  # so that the test fails in its own time
 
@@ -201,12 +207,40 @@ def stored_oracle(folder: Path) -> StoredOracle:
     return STORED[folder]
 
 
+def pace(item: pytest.Item) -> Pace:
+    """How long a test may take, by its tags and fixtures."""
+    if not is_graded(item):
+        return Pace.QUICK
+    return pace_of(decorated(item, "__tags__", ()), getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(tryfirst=True)  # a judge puts its tests into an order of its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is quick first, then the labs, and what trains last."""
+    items.sort(key=pace)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Count checks from the start of each test; leave out what this machine can't run."""
     LOG.clear()
     if is_graded(item) and GPU in decorated(item, "__tags__", ()) and not cuda.available():
         pytest.skip(NO_GPU)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Say what there is to wait for while a test trains."""
+    if pace(item) is not Pace.TRAINING:
+        return (yield)
+    exercise = decorated(item, "__number__", "")
+    with waiting_for(item.config, f"training: {sentence(item.name)}", f"exercise {exercise}"):
+        return (yield)
+
+
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Leave the terminal to the debugger."""
+    end_waiting(config)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,7 +2,9 @@
 
 import ast
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,26 @@ HIDDEN_FILE = "test_hidden.py"
 HIDDEN_POINTS_FILE = "hidden_points.json"
 TRAINING, TIMING = "training", "timing"  # tags of tests that take long, or hang on a clock
 GPU = "gpu"  # the tag of tests that need one
+
+
+class Pace(IntEnum):
+    """How long tests may take: they are run in this order."""
+
+    QUICK = 0
+    LAB = 1
+    TRAINING = 2
+
+
+def pace_of(tags: Iterable[str], fixtures: Iterable[str]) -> Pace:
+    """How long a test with these tags and fixtures may take."""
+    if TRAINING in tags:
+        return Pace.TRAINING
+    return Pace.LAB if "lab" in fixtures else Pace.QUICK
+
+
+def sentence(name: str) -> str:
+    """A test's name as a sentence: "conv2d forward matches pytorch"."""
+    return name.removeprefix("test_").replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -43,8 +65,13 @@ class GradedTest:
 
     @property
     def label(self) -> str:
-        """The name as a sentence: "conv2d forward matches pytorch"."""
-        return self.name.removeprefix("test_").replace("_", " ")
+        """The name as a sentence."""
+        return sentence(self.name)
+
+    @property
+    def pace(self) -> Pace:
+        """How long it may take."""
+        return pace_of(self.tags, ("lab",) if self.reads_lab else ())
 
 
 def read_roster(folder: Path) -> list[GradedTest]:
@@ -135,14 +162,6 @@ def read_hidden_points(folder: Path) -> dict[str, float]:
     if not file.is_file():
         return {}
     return msgspec.json.decode(file.read_bytes(), type=dict[str, float])
-
-
-def format_score(score: float, points: float, not_run: float) -> str:
-    """A score as "100", or where tests weren't run as "96 of 100; 4 not run here: no GPU"."""
-    if not not_run:
-        return format_points(score)
-    whole, rest = format_points(points), format_points(not_run)
-    return f"{format_points(score)} of {whole}; {rest} not run here: no GPU"
 
 
 def format_points(points: float) -> str:

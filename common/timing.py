@@ -11,36 +11,36 @@ from common.evidence import LOG, Evidence
 from common.failures import Failure
 
 NEAR = 1.5  # times the bar: a busy machine may be all that keeps such code from it
-PACES = 3  # how often a part of a yardstick is timed
+PACES = 3  # how often a part of a baseline is timed
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How long a candidate and a yardstick took, each at its best."""
+    """How long a candidate and a baseline took, each at its best."""
 
     candidate_seconds: float
-    yardstick_seconds: float
+    baseline_seconds: float
 
     @property
     def ratio(self) -> float:
-        """How many times faster than the yardstick the candidate is."""
-        return self.yardstick_seconds / self.candidate_seconds
+        """How many times faster than the baseline the candidate is."""
+        return self.baseline_seconds / self.candidate_seconds
 
 
 def compare(
-    candidate: Callable[[], object], yardstick: Callable[[], object], repeats: int = 5
+    candidate: Callable[[], object], baseline: Callable[[], object], repeats: int = 5
 ) -> Comparison:
     """Run both alternately, and take each one's best time.
 
     The best, and not the mean: noise of the machine only ever adds time.
     """
-    best = {"candidate": float("inf"), "yardstick": float("inf")}
+    best = {"candidate": float("inf"), "baseline": float("inf")}
     for _ in range(repeats):
-        for name, function in (("yardstick", yardstick), ("candidate", candidate)):
+        for name, function in (("baseline", baseline), ("candidate", candidate)):
             start = time.perf_counter()
             function()
             best[name] = min(best[name], time.perf_counter() - start)
-    return Comparison(best["candidate"], best["yardstick"])
+    return Comparison(best["candidate"], best["baseline"])
 
 
 @dataclass(frozen=True)
@@ -64,24 +64,24 @@ def interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class Alternation:
-    """How long each run of a candidate and of a yardstick took, in the order of the runs."""
+    """How long each run of a candidate and of a baseline took, in the order of the runs."""
 
     candidate_seconds: tuple[float, ...]
-    yardstick_seconds: tuple[float, ...]
+    baseline_seconds: tuple[float, ...]
 
     @property
     def ratios(self) -> list[float]:
-        """How many times faster than the yardstick the candidate is, by pairs of neighbours.
+        """How many times faster than the baseline the candidate is, by pairs of neighbours.
 
         Neighbours met the same machine, however busy or hot it was.
         """
-        pairs = zip(self.yardstick_seconds, self.candidate_seconds, strict=True)
-        return [yardstick / candidate for yardstick, candidate in pairs]
+        pairs = zip(self.baseline_seconds, self.candidate_seconds, strict=True)
+        return [baseline / candidate for baseline, candidate in pairs]
 
 
 def alternate(
     candidate: Callable[[int], object],
-    yardstick: Callable[[int], object],
+    baseline: Callable[[int], object],
     repeats: int,
     warmup: int = 1,
 ) -> Alternation:
@@ -89,16 +89,16 @@ def alternate(
 
     The first `warmup` pairs don't count. Which one goes first changes from pair to pair.
     """
-    seconds: dict[str, list[float]] = {"candidate": [], "yardstick": []}
+    seconds: dict[str, list[float]] = {"candidate": [], "baseline": []}
     for number in range(warmup + repeats):
-        pair = [("candidate", candidate), ("yardstick", yardstick)]
+        pair = [("candidate", candidate), ("baseline", baseline)]
         for name, function in pair if number % 2 else reversed(pair):
             start = time.perf_counter()
             function(number)
             taken = time.perf_counter() - start
             if number >= warmup:
                 seconds[name].append(taken)
-    return Alternation(tuple(seconds["candidate"]), tuple(seconds["yardstick"]))
+    return Alternation(tuple(seconds["candidate"]), tuple(seconds["baseline"]))
 
 
 def check_speed(
@@ -113,38 +113,38 @@ def check_speed(
     cold: bool = True,
     part: tuple[Callable[[], Any], int] | None = None,
 ) -> tuple[Any, Any]:
-    """Fail with that sentence unless the candidate takes at most `bar` times the yardstick's time.
+    """Fail with that sentence unless the candidate takes at most `bar` times the baseline's time.
 
-    prepare: gives (candidate, yardstick) for each try, outside the clock. What it makes new each
+    prepare: gives (candidate, baseline) for each try, outside the clock. What it makes new each
         time can't have been remembered from the try before.
     tries: a busy machine can only make code look slower than it is, so one good try is enough.
         Where the best one comes near the bar, more are made while there is patience.
     patience: seconds after which no further try begins. Less than a test may take, so that slow
         code hears why it fails.
-    runs: how many runs of the yardstick a run of the candidate is worth.
-    cold: whether the yardstick too takes longer at first. If not, it needn't be warmed up.
-    part: a part of what the yardstick does, and how many of these make the whole, where time grows
+    runs: how many runs of the baseline a run of the candidate is worth.
+    cold: whether the baseline too takes longer at first. If not, it needn't be warmed up.
+    part: a part of what the baseline does, and how many of these make the whole, where time grows
         in proportion. A candidate that is fast enough for the best pace of such a part needn't wait
         for the whole. On a busy machine that pace is hard to keep up with: then the whole decides.
 
     A first try only warms up: what a process does for the first time takes long. It counts if it
     has used up the patience and was too slow.
-    Returns what candidate and yardstick gave in the try that was good: check that it is right.
-    The yardstick's is None where a part of it was enough.
+    Returns what candidate and baseline gave in the try that was good: check that it is right.
+    The baseline's is None where a part of it was enough.
     """
     deadline, ratios = time.monotonic() + patience, []
     for attempt in itertools.count():
-        candidate, yardstick = prepare()
+        candidate, baseline = prepare()
         pace = best_seconds(part[0]) * part[1] if part and attempt else 0.0
-        before = timed(yardstick) if not part and (attempt or cold) else None
+        before = timed(baseline) if not part and (attempt or cold) else None
         candidate_seconds, result = timed(candidate)
         late = time.monotonic() > deadline
         if attempt == 0 and not late:
             continue
         if candidate_seconds <= bar * runs * pace:
             return result, None
-        yardstick_seconds, reference = before or timed(yardstick)
-        ratio = candidate_seconds / yardstick_seconds / runs
+        baseline_seconds, reference = before or timed(baseline)
+        ratio = candidate_seconds / baseline_seconds / runs
         if attempt == 0 and ratio <= bar:
             continue
         if ratio <= bar:
@@ -154,7 +154,7 @@ def check_speed(
             break
     raise Failure(
         sentence,
-        f"The best try took {min(ratios):.2g} times as long as the yardstick; {bar:g} is allowed.",
+        f"The best try took {min(ratios):.2g} times as long as the baseline; {bar:g} is allowed.",
         help,
         evidence=Evidence(LOG.checks, None, sentence),  # without the figures, which vary
     )

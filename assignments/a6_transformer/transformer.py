@@ -652,9 +652,10 @@ def train(
 
     Returns history, a dict of lists with one float per step: "loss", that of the batch before the
     weights changed, and "learning_rate".
-    With the sizes of TransformerConfig and the settings of Config as they are given, a new model
-    that is trained on the train part of the number words (common/data/numbers.py) gets at least 90
-    of 100 numbers right that it has never seen, with greedy_decode.
+    A new model with one encoder layer and one decoder layer that is trained on the train part of
+    the number words (common/data/numbers.py) with Config(steps=250, warmup=40, factor=0.35), all
+    other settings of TransformerConfig and Config as they are given, gets at least 90 of 100
+    numbers right that it has never seen, with greedy_decode.
     Raises ValueError when source and target differ in number, and as soon as a loss is not finite:
     the message then says "step N", with N the number of that step, from 1 on.
     """

@@ -1,9 +1,9 @@
-"""Makes the artifacts of a reference, once: `python -m autograder.authoring.artifacts aN FOLDER`.
+"""What a reference submits beside its code: trained weights, which are committed, and the lab.
 
-They are what students train, such as weights. `solutions/aN/artifacts.py` has `make(folder)`.
+`solutions/aN/artifacts.py` has `make(folder)`; `make artifacts` runs it, as
+`python -m autograder.authoring.artifacts aN FOLDER`, and commits nothing by itself.
 """
 
-import fcntl
 import hashlib
 import importlib
 import os
@@ -11,118 +11,148 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from msgspec.structs import replace
+import msgspec
 
+from autograder.authoring.imports import file_hash, import_closure, imports_of, module_file
 from autograder.labs.master import read_master, solved_notebook
 from common.arithmetic import SAME_ARITHMETIC
-from common.artifacts import read_artifact, reference_artifacts
-from common.assignment import LAB_FILE, ROOT, Assignment, load_all
+from common.artifacts import read_artifact, reference_artifact
+from common.assignment import LAB_FILE, ROOT, Artifact, Assignment, Record, load_all
 from common.errors import CourseError
 from common.submitted import mount
 
-STAMP = "stamp"
+RECORD = "made_from.json"
 SECONDS_BETWEEN = 20.0  # two lines of progress
 
 
-def say_aside(sentence: str) -> None:
-    """Tell whoever watches, without disturbing what the command prints."""
-    print(sentence, file=sys.stderr)
+class MadeFrom(Record, frozen=True):
+    """What artifacts were made from, and what came out: hashes by file."""
+
+    sources: dict[str, str]
+    artifacts: dict[str, str]
 
 
-def made_artifacts(
-    assignment: Assignment, say: Callable[[str], None] = say_aside, root: Path = ROOT
-) -> dict[str, bytes]:
-    """The reference's artifacts, made now if they aren't there or what makes them has changed."""
-    folder = reference_artifacts(assignment, root)
-    folder.parent.mkdir(exist_ok=True)
-    others = tuple(entry for entry in assignment.artifacts if entry.file != LAB_FILE)
-    made = {}
-    if others:
-        made = made_by_script(replace(assignment, artifacts=others), folder, say, root)
+def reference_artifacts(assignment: Assignment) -> dict[str, bytes]:
+    """All that the reference submits beside its code. What is missing or damaged is an error."""
+    found = {}
+    record = read_record(assignment) if trained(assignment) else None
+    for artifact in trained(assignment):
+        file = reference_artifact(assignment, artifact.file)
+        content = read_artifact(file, artifact.limit)
+        if content is None or record is None or sha256(content) != record.artifacts[artifact.file]:
+            state = "missing or too large" if content is None else "damaged"
+            raise CourseError(
+                f"{file.relative_to(ROOT)} is {state}: `git checkout` restores it, and "
+                f"`make artifacts A={assignment.short}` makes it again, which takes minutes."
+            )
+        found[artifact.file] = content
     if assignment.lab:
-        made[LAB_FILE] = write_lab(folder, solved_notebook(read_master(assignment, root)))
-    return made
+        place = reference_artifact(assignment, LAB_FILE)
+        found[LAB_FILE] = write_lab(place, solved_notebook(read_master(assignment)))
+    return found
 
 
-def made_by_script(
-    assignment: Assignment, folder: Path, say: Callable[[str], None], root: Path
-) -> dict[str, bytes]:
-    """What `artifacts.py` makes, which takes minutes."""
-    with locked(folder.with_suffix(".lock")) as lock:  # who comes second waits, and finds them made
-        state = fingerprint(assignment, root)
-        if read_stamp(folder) != state or None in contents(assignment, folder).values():
-            say(f"{assignment.short}: making the reference's artifacts, which takes some minutes")
-            make_anew(assignment, folder, state, root, lock, say)
-        made = contents(assignment, folder)
-    return {name: content for name, content in made.items() if content is not None}
+def trained(assignment: Assignment) -> list[Artifact]:
+    """The artifacts that `artifacts.py` makes; the solved lab comes from its master."""
+    return [artifact for artifact in assignment.artifacts if artifact.file != LAB_FILE]
 
 
-def write_lab(folder: Path, content: bytes) -> bytes:
-    """Put the solved lab beside the other artifacts, in one step, unless it is there."""
-    file = folder / LAB_FILE
+def write_lab(file: Path, content: bytes) -> bytes:
+    """Put the solved lab where `pytest --impl=solutions` finds it, in one step."""
     if read_artifact(file, len(content)) != content:
-        folder.mkdir(exist_ok=True)
-        beside = folder / f".{LAB_FILE}-{os.getpid()}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(f".{file.name}-{os.getpid()}")
         beside.write_bytes(content)
         os.replace(beside, file)
     return content
 
 
-def fingerprint(assignment: Assignment, root: Path = ROOT) -> str:
-    """A hash of what makes them: the reference, its artifacts.py, what is given, the data."""
-    reference, given = (root / top / assignment.name for top in ("solutions", "assignments"))
-    files = [
-        *(reference / name for name in (*assignment.files, "artifacts.py")),
-        *(file for file in sorted(given.glob("*.py")) if file.name not in assignment.files),
-        *sorted((root / "common" / "data").glob("*.py") if assignment.data else ()),
-    ]
-    digest = hashlib.sha256(repr(assignment.artifacts).encode())
-    for file in files:
-        content = file.read_bytes() if file.is_file() else b""
-        digest.update(file.name.encode() + b"\0" + content)
-    return digest.hexdigest()
+def sources(assignment: Assignment) -> dict[str, str]:
+    """What makes the artifacts: `artifacts.py`, and what it imports of assignments and data."""
+    maker = ROOT / "solutions" / assignment.name / "artifacts.py"
+    modules = import_closure(imports_of(maker))
+    decide = [module for module in modules if module.startswith(("assignments.", "common.data."))]
+    files = [maker, *sorted(module_file(module) for module in decide)]
+    return {file.relative_to(ROOT).as_posix(): file_hash(file) for file in files}
 
 
-def make_anew(
-    assignment: Assignment,
-    folder: Path,
-    state: str,
-    root: Path,
-    lock: int,
-    say: Callable[[str], None],
-) -> None:
-    """Make them beside their place, and put them there in one step."""
-    source = root / "solutions" / assignment.name / "artifacts.py"
+def outdated_sources(assignment: Assignment) -> list[str]:
+    """The files that have changed, come or gone since the artifacts were made."""
+    if not trained(assignment):
+        return []
+    before, now = read_record(assignment).sources, sources(assignment)
+    return sorted(name for name in before.keys() | now if before.get(name) != now.get(name))
+
+
+def read_record(assignment: Assignment) -> MadeFrom:
+    """What the committed artifacts were made from."""
+    file = reference_artifact(assignment, RECORD)
+    try:
+        record = msgspec.json.decode(file.read_bytes(), type=MadeFrom)
+    except OSError:
+        reason = "is missing"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        reason = "is damaged"
+    else:
+        if record.artifacts.keys() == {artifact.file for artifact in trained(assignment)}:
+            return record
+        reason = "lists other artifacts than assignment.toml"
+    raise CourseError(
+        f"{file.relative_to(ROOT)} {reason}: `make artifacts A={assignment.short}` makes the "
+        "artifacts again, which takes minutes."
+    )
+
+
+def make_artifacts(assignment: Assignment, say: Callable[[str], None]) -> list[Path]:
+    """Make the artifacts again, and put them in their place when all are there; the files."""
+    source = ROOT / "solutions" / assignment.name / "artifacts.py"
     if not source.is_file():
         raise CourseError(f"{source} is missing: it makes the artifacts of {assignment.short}.")
-    beside = folder.with_suffix(".part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir()
+    state = sources(assignment)
+    with TemporaryDirectory(prefix="conv2gpt-artifacts-") as scratch:
+        run_maker(assignment, Path(scratch), say)
+        made = {}
+        for artifact in trained(assignment):
+            content = read_artifact(Path(scratch) / artifact.file, artifact.limit)
+            if content is None:
+                limit = f"{artifact.megabytes:g} MB"
+                raise CourseError(f"{source} made no {artifact.file} of at most {limit}.")
+            made[artifact.file] = content
+    record = MadeFrom(state, {name: sha256(content) for name, content in made.items()})
+    folder = reference_artifact(assignment, RECORD).parent
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    # The record comes last: without it, nothing counts as made.
+    made[RECORD] = msgspec.json.format(msgspec.json.encode(record)) + b"\n"
+    for name, content in made.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in made]
+
+
+def run_maker(assignment: Assignment, folder: Path, say: Callable[[str], None]) -> None:
+    """Run `artifacts.py` in a process of its own, and relay its progress."""
     maker = subprocess.Popen(
-        [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(beside)],
-        cwd=root,
+        [sys.executable, "-m", "autograder.authoring.artifacts", assignment.name, str(folder)],
+        cwd=ROOT,
         env={**os.environ, **SAME_ARITHMETIC},  # so that they don't depend on the number of cores
-        pass_fds=[lock],  # held until the maker has ended, even if this process is killed
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
     with maker:
-        said = relayed(maker.stderr or (), lambda line: say(f"{assignment.short}: {line}"))
+        try:
+            said = relayed(maker.stderr or (), lambda line: say(f"{assignment.short}: {line}"))
+        except BaseException:
+            maker.kill()
+            raise
     if maker.returncode:
-        raise CourseError(f"{source} failed:\n{said[-2000:]}")
-    for name, content in contents(assignment, beside).items():
-        if content is None:
-            limit = assignment.artifact(name).megabytes
-            raise CourseError(f"{source} made no {name} of at most {limit:g} MB.")
-    (beside / STAMP).write_text(state)
-    shutil.rmtree(folder, ignore_errors=True)
-    beside.rename(folder)
+        file = f"solutions/{assignment.name}/artifacts.py"
+        raise CourseError(f"{file} failed:\n{said[-2000:]}")
 
 
 def relayed(lines: Iterable[str], say: Callable[[str], None]) -> str:
@@ -136,28 +166,9 @@ def relayed(lines: Iterable[str], say: Callable[[str], None]) -> str:
     return "".join(everything)
 
 
-def contents(assignment: Assignment, folder: Path) -> dict[str, bytes | None]:
-    """Each artifact in a folder; None for one that isn't there or is too large."""
-    return {
-        entry.file: read_artifact(folder / entry.file, entry.limit)
-        for entry in assignment.artifacts
-    }
-
-
-def read_stamp(folder: Path) -> str:
-    """What the artifacts in a folder were made from."""
-    try:
-        return (folder / STAMP).read_text()
-    except OSError:
-        return ""
-
-
-@contextmanager
-def locked(file: Path) -> Iterator[int]:
-    """Let one process at a time through. The lock ends with the processes that have it open."""
-    with file.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield stream.fileno()
+def sha256(content: bytes) -> str:
+    """The hash of a file's bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def make_here(name: str, folder: Path) -> None:

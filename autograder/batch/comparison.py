@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.batch.records import Batch, Entry
+from common.errors import CourseError
 from common.roster import format_points
+from common.semester import label_of, read_semester, way_back
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,17 @@ class Change:
 
 
 def changes(first: Batch, second: Batch) -> Iterator[Change]:
-    """All submissions whose score or status differs, in order."""
+    """All submissions whose score or status differs, in order. Both must be of one term."""
+    salts = first.index.salt, second.index.salt
+    if salts[0] != salts[1]:
+        now = read_semester()
+        other = next((salt for salt in salts if salt != now.fingerprint), "")
+        raise CourseError(
+            f"{first.folder} was graded under {label_of(salts[0])}, {second.folder} under "
+            f"{label_of(salts[1])}: hidden tests had other inputs, so that scores differ for no "
+            f"other reason. Grade one of them again under the other's term; in this checkout "
+            f"`{way_back(other, now)}` brings that of salt {other} back."
+        )
     old = {entry.id: entry for entry in first.entries}
     new = {entry.id: entry for entry in second.entries}
     for identifier in dict.fromkeys([*old, *new]):

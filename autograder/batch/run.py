@@ -34,7 +34,7 @@ from autograder.batch.work import Work
 from autograder.packaging.build import build
 from common.assignment import Assignment
 from common.errors import CourseError
-from common.semester import read_semester
+from common.semester import label_of, read_semester, way_back
 
 LOCK = ".lock"
 BY_HAND = "by Ctrl-C, or by a signal"
@@ -121,7 +121,7 @@ def new_index(order: Order, export: Export, archive: Path, earlier: Earlier) -> 
 def read_earlier(order: Order, export: Export) -> Earlier:
     """What earlier runs leave to this one.
 
-    Refuses to mix two assignments in a folder, or to replace one class by another.
+    Refuses to mix two assignments or two terms in a folder, or to replace one class by another.
     """
     if not (order.out / INDEX).is_file():
         return Earlier()
@@ -129,6 +129,13 @@ def read_earlier(order: Order, export: Export) -> Earlier:
     if there.assignment != order.assignment.name:
         raise CourseError(
             f"{order.out} holds a batch of {there.assignment}: choose another folder."
+        )
+    semester = read_semester()
+    if there.salt != semester.fingerprint:
+        raise CourseError(
+            f"{order.out} was graded under {label_of(there.salt)}, and this checkout is set to "
+            f"{semester.label}, with other hidden inputs. `{way_back(there.salt, semester)}` "
+            "brings the earlier term back; or choose another folder."
         )
     known = {one.id for one in there.submissions}
     if known.isdisjoint(one.id for one in export.submissions):

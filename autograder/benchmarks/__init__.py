@@ -1,1 +1,1 @@
-"""Benchmarks: what must be fast, each as a ratio to a yardstick measured in the same run."""
+"""Benchmarks: what must be fast, each as a ratio to a baseline measured in the same run."""

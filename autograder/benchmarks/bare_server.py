@@ -1,4 +1,4 @@
-"""A fork server whose children have no protection at all: the yardstick of what protection costs.
+"""A fork server whose children have no protection at all: the baseline of what protection costs.
 
 Run as `python -m autograder.benchmarks.bare_server DESCRIPTOR FOLDER`, by the benchmark alone.
 """

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,23 +24,24 @@ from autograder.classroom.strikes import processes_of
 from autograder.packaging.build import build
 from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT, Assignment, load_assignment
-from common.benchmark import Row
+from common.benchmark import NotMeasured, Row
 from common.errors import CourseError
 
 STUDENTS = 40  # with fewer, one slot's wait for the last submission of the other counts for much
 WARMING = 4  # submissions, after which judges are warm
 FRESH = 4  # submissions that get a pytest of their own: each takes its time
 CORES = 2
+A5_PER_MINUTE = 20
 REPEATS = 2
 COPIED = ("common", "assignments/a1_convolution", "tests/a1_convolution")
 
 
 class School:
-    """A class of assignment 1, to be graded again and again."""
+    """A class of an assignment, to be graded again and again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, short: str) -> None:
         self.folder = folder
-        self.assignment: Assignment = load_assignment("a1")
+        self.assignment: Assignment = load_assignment(short)
         self.archive = build(self.assignment).autograder
         # Without attacks, some of which last until they are stopped.
         handed = make_class(self.assignment, STUDENTS, 7, without=("hostile", "damaged"))
@@ -127,9 +128,22 @@ def resident_megabytes(pid: int) -> float:
     return 0.0
 
 
-def local_rows(school: School, folder: Path) -> Iterator[Row]:
+@contextmanager
+def school_of(short: str) -> Iterator[School]:
+    """A class in a scratch folder."""
+    with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
+        yield School(Path(scratch), short)
+
+
+def local_rows() -> Iterator[Row]:
     """Throughput, how it grows with the slots, and memory."""
-    trees = [student_tree(folder / f"tree-{number}") for number in range(CORES)]
+    with school_of("a1") as school:
+        yield from throughput_rows(school)
+
+
+def throughput_rows(school: School) -> Iterator[Row]:
+    """The same, of a class that is there."""
+    trees = [student_tree(school.folder / f"tree-{number}") for number in range(CORES)]
     with school.local(1) as one, school.local(CORES) as two:
         school.grade(one, WARMING), school.grade(two, WARMING)
         before = held_megabytes()
@@ -147,7 +161,7 @@ def local_rows(school: School, folder: Path) -> Iterator[Row]:
         f"({60 / seconds['two']:.0f} per minute)"
     )
     fresh = "a fresh python -m pytest for each"
-    yield Row(name, f"{fresh}, one after the other", seconds["two"], seconds["in turn"], bar=0.2)
+    yield Row(name, f"{fresh}, one after the other", seconds["two"], seconds["in turn"], bar=1 / 8)
     # A child for each test has its price: this is what remains when pytest has all cores, too.
     yield Row("the same", f"{fresh}, {CORES} at once", seconds["two"], seconds["at once"], bar=0.5)
     yield Row(
@@ -161,6 +175,28 @@ def local_rows(school: School, folder: Path) -> Iterator[Row]:
         bar=1.02,
         unit="MB",
     )
+
+
+def a5_rows() -> Iterator[Row]:
+    """How many submissions of a5 one job grades in a minute."""
+    with school_of("a5") as school:
+        with school.local(1) as engine:
+            school.grade(engine, WARMING)
+            seconds = school.grade(engine)
+        name = (
+            f"a submission of a5 in a batch of {school.count}, 1 job "
+            f"({60 / seconds:.1f} per minute)"
+        )
+        yield Row(name, f"{A5_PER_MINUTE} per minute", seconds, 60 / A5_PER_MINUTE, bar=1)
+
+
+def ray_rows() -> Iterator[Row | NotMeasured]:
+    """What Ray adds on one machine."""
+    if importlib.util.find_spec("ray") is None:
+        yield NotMeasured("a submission of a1 in a batch, by Ray", "Ray is not installed.")
+        return
+    with school_of("a1") as school:
+        yield ray_row(school)
 
 
 def ray_row(school: School) -> Row:
@@ -179,17 +215,3 @@ def ray_row(school: School) -> Row:
         cluster.close()
     name = f"a submission of a1 in a batch of {school.count}, by Ray, {CORES} jobs"
     return Row(name, "by the local engine", seconds["ray"], seconds["local"], bar=1.15)
-
-
-def has_ray() -> bool:
-    """Whether Ray is installed."""
-    return importlib.util.find_spec("ray") is not None
-
-
-def rows() -> Iterator[Row]:
-    """The local engine's rows, and Ray's where it is installed."""
-    with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
-        school = School(Path(scratch))
-        yield from local_rows(school, Path(scratch))
-        if has_ray():
-            yield ray_row(school)

@@ -18,11 +18,11 @@ from autograder.benchmarks.elsewhere.graders import (
     Otter,
     otter_version,
 )
-from autograder.packaging.build import DIST
 from autograder.proving.hostile.corpus import BOAST, Entry, read_corpus
 from autograder.proving.hostile.gradings import Gradings, Outcome
 from common.benchmark import Row
 from common.errors import CourseError
+from common.semester import DIST
 
 OTTER = "otter-grader[grading]==7.0.0"
 OTTER_VENV = DIST / "otter-venv"

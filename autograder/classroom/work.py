@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autograder.authoring.artifacts import made_artifacts
+from autograder.authoring.artifacts import reference_artifacts
 from autograder.authoring.markers import find_blocks, indent_of, split_lines
 from autograder.classroom.truth import Scale, Truth
 from autograder.labs.master import MASTER, question_points, read_master, solved_notebook
@@ -52,7 +52,7 @@ class Workshop:
     @cached_property
     def artifacts(self) -> dict[str, bytes]:
         """What the reference submits beside its code."""
-        return made_artifacts(self.assignment)
+        return reference_artifacts(self.assignment)
 
     @cached_property
     def versions(self) -> dict[str, dict[str, bytes]]:

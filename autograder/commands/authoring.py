@@ -4,10 +4,9 @@ import importlib
 
 import click
 
-from autograder.authoring.artifacts import made_artifacts
+from autograder.authoring.artifacts import make_artifacts, trained
 from autograder.authoring.generate import generate
 from autograder.authoring.record import record_to_file
-from common.artifacts import reference_artifacts
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
 
@@ -44,16 +43,18 @@ def answers(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def artifacts(assignments: tuple[str, ...]) -> None:
-    """Make what the references submit beside their code, such as trained weights.
+    """Train what the references submit beside their code again; commit what it writes.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 to a7; none: all that train something.
     """
     for assignment in chosen(assignments):
-        folder = reference_artifacts(assignment).relative_to(ROOT)
-        for name, content in made_artifacts(assignment, click.echo).items():
-            click.echo(f"{folder}/{name}: {len(content) / 1024:.0f} KB")
-        if assignments and not assignment.artifacts:
-            click.echo(f"{assignment.short} has no artifacts: its assignment.toml names none")
+        if not trained(assignment):
+            if assignments:
+                click.echo(f"{assignment.short} has no artifacts: its assignment.toml names none")
+            continue
+        click.echo(f"{assignment.short}: making the reference's artifacts, which takes minutes")
+        for file in make_artifacts(assignment, click.echo):
+            click.echo(f"written: {file.relative_to(ROOT)} ({file.stat().st_size / 1024:.0f} KB)")
 
 
 @click.command()

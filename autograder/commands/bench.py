@@ -1,58 +1,99 @@
 """The command behind `make bench`, and its last part alone."""
 
-import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.benchmarks import batch, hostile, machinery, protection
+from autograder.benchmarks import hostile, parts
 from autograder.commands.progress import status_line
-from common.assignment import ROOT, load_all
 from common.benchmark import NotMeasured, Row
+
+FILE_WIDTH = 1000  # columns: more than any row has
 
 
 @click.command()
-def bench() -> None:
+@click.option("--only", metavar="PART", help="Run this part alone, such as a1, pytest or batch.")
+def bench(only: str | None) -> None:
     """Measure what must be fast; exit code 1 if a bar is missed or a hostile one gets something."""
-    console = Console()
-    table = Table(title="make bench: best times on one thread, measured alternately")
-    for column in ("what", "yardstick"):
-        table.add_column(column)
-    for column in ("ours", "yardstick", "ratio", "bar", ""):
-        table.add_column(column, justify="right")
-    missed, left_out = 0, []
+    chosen = parts.choose(parts.all_parts(), only)
+    console = table_console()
+    harms = {}
     with status_line(console) as say:
-        say("measuring")
-        for row in all_rows():
-            say(f"measured: {row.name}")
-            if isinstance(row, NotMeasured):
-                left_out.append(row)
-                continue
-            missed += not row.holds
-            table.add_row(
-                row.name,
-                row.yardstick,
-                shown(row.seconds, row.unit),
-                shown(row.yardstick_seconds, row.unit),
-                f"{row.ratio:.2f}",
-                f"<= {row.bar:.3g}",
-                "[green]ok[/]" if row.holds else "[red]missed[/]",
-            )
-        console.print(table)
-        for row in left_out:
-            console.print(f"[yellow]not measured[/]: {row.name}. {row.why}")
-        if not batch.has_ray():
-            console.print("Ray is not installed, so grading by it was not measured.")
-        here, _ = hostile.corpus_here()  # graded for its row
-        print_comparison(console, hostile.otter_python(), say, here)
-    harms = {name: harm for name, harm in here.items() if harm}
+        rows = measured(chosen, announcement(console, say))
+        print_rows(console, rows)
+        if any(part.name == parts.HOSTILE for part in chosen):
+            here, _ = hostile.corpus_here()  # graded for its row
+            print_comparison(console, hostile.otter_python(), say, here)
+            harms = {name: harm for name, harm in here.items() if harm}
     for name, harm in harms.items():
         console.print(f"[red]{name}[/] gets something from this grader: {harm}")
+    missed = [row for row in rows if isinstance(row, Row) and not row.holds]
+    print_missed(console, missed)
     sys.exit(1 if missed or harms else 0)
+
+
+def table_console() -> Console:
+    """Where tables go. A file or a pipe has no width, so that nothing is cut there."""
+    console = Console()
+    return console if console.is_terminal else Console(width=FILE_WIDTH)
+
+
+def announcement(console: Console, say: Callable[[str], None]) -> Callable[[str], None]:
+    """How to say what is measured next: in a log by a line for each, since each may take long."""
+    return say if console.is_terminal else console.print
+
+
+def measured(
+    chosen: Sequence[parts.Part], announce: Callable[[str], None]
+) -> list[Row | NotMeasured]:
+    """The rows of these parts; what is measured is announced before, what was measured after."""
+    rows: list[Row | NotMeasured] = []
+    for number, part in enumerate(chosen, start=1):
+        place = f"part {number} of {len(chosen)}, {part.name}"
+        announce(f"measuring {part.what} ({place})")
+        for row in part.rows():
+            rows.append(row)
+            announce(f"measured: {row.name} ({place})")
+    return rows
+
+
+def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
+    """All that was measured as a table, and what was not."""
+    table = Table(title="make bench: best times on one thread, measured alternately")
+    for column in ("what", "baseline"):
+        table.add_column(column, overflow="fold")
+    for column in ("ours", "baseline", "ratio", "bar", ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        if isinstance(row, NotMeasured):
+            continue
+        table.add_row(
+            row.name,
+            row.baseline,
+            shown(row.seconds, row.unit),
+            shown(row.baseline_seconds, row.unit),
+            f"{row.ratio:.2f}",
+            f"<= {row.bar:.3g}",
+            "[green]ok[/]" if row.holds else "[red]missed[/]",
+        )
+    console.print(table)
+    for row in rows:
+        if isinstance(row, NotMeasured):
+            console.print(f"[yellow]not measured[/]: {row.name}. {row.why}")
+
+
+def print_missed(console: Console, missed: Sequence[Row]) -> None:
+    """The rows that missed their bars, or that none did."""
+    if not missed:
+        console.print("No measured row missed its bar.")
+        return
+    console.print("Missed bars:")
+    for row in missed:
+        console.print(f"  {row.name}: {row.ratio:.2f} times {row.baseline}, bar {row.bar:.3g}")
 
 
 @click.command("hostile")
@@ -83,17 +124,6 @@ def print_comparison(
     for name in next(iter(found.values())) if each else ():
         console.print(f"{name}: " + "; ".join(f"{key}: {found[key][name]}" for key in found))
     return sum(map(bool, found[hostile.HERE].values()))
-
-
-def all_rows() -> Iterator[Row | NotMeasured]:
-    """The rows of every assignment's reference, then those of the machinery."""
-    for assignment in load_all():
-        if (ROOT / "solutions" / assignment.name / "benchmarks.py").is_file():
-            yield from importlib.import_module(f"solutions.{assignment.name}.benchmarks").rows()
-    yield from machinery.rows()
-    yield from protection.rows()
-    yield hostile.corpus_row()
-    yield from batch.rows()
 
 
 def shown(figure: float, unit: str) -> str:

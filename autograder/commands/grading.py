@@ -112,6 +112,7 @@ def grade(
     show_default=True,
     help="Gradescope's tree.",
 )
-def gradescope(root: Path) -> None:
+@click.option("--without-training", is_flag=True, help="Leave out the tests that train.")
+def gradescope(root: Path, without_training: bool) -> None:
     """What run_autograder runs on Gradescope."""
-    grade_tree(root)
+    grade_tree(root, training=not without_training)

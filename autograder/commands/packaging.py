@@ -1,7 +1,6 @@
 """The commands that build zips and try them out."""
 
 import json
-from datetime import date
 from pathlib import Path
 
 import click
@@ -12,11 +11,10 @@ from autograder.batch.records import writing
 from autograder.commands.authoring import chosen
 from autograder.commands.grading import OUT, writable
 from autograder.packaging.archive import write_atomically
-from autograder.packaging.build import DIST
 from autograder.packaging.build import build as build_zips
+from autograder.packaging.build import find_autograder
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from common.assignment import ROOT, load_assignment
-from common.semester import new_semester
 
 
 @click.command()
@@ -33,24 +31,15 @@ def build(assignments: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--name", help="What to call it (default: this month).")
-def semester(name: str | None) -> None:
-    """Draw a new secret salt for the hidden tests."""
-    fresh = new_semester(name or f"{date.today():%Y-%m}")
-    click.echo(f"New semester '{fresh.name}', salt {fresh.fingerprint}. Run `make`, then upload.")
-    click.echo("Keep .semester: with it, regrading repeats. An older one is now .semester-HASH.")
-
-
-@click.command()
 @click.argument("assignment")
 @click.argument("submission", type=click.Path(path_type=Path))
 @click.option("--out", type=OUT, callback=writable, help="Keep results.json here.")
 def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     """Run the built zip's run_autograder in a tree like Gradescope's."""
-    name = load_assignment(assignment).short
+    archive = find_autograder(load_assignment(assignment))
     console = Console()
-    with console.status(f"run_autograder of {name}-autograder.zip"):
-        rehearsal = rehearse_zip(DIST / f"{name}-autograder.zip", submission)
+    with console.status(f"run_autograder of {archive.name}"):
+        rehearsal = rehearse_zip(archive, submission)
     if rehearsal.output.strip():
         console.print(escape(rehearsal.output))
     for test in rehearsal.results["tests"]:

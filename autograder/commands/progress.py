@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 LINE_EVERY = 10.0  # seconds
 
@@ -36,6 +39,26 @@ def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], N
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         bar = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+@contextmanager
+def live_lines(console: Console, names: list[str]) -> Iterator[Callable[[str, str], None]]:
+    """A function that is told what is being done for each of several things, a line for each."""
+    if not console.is_terminal:
+        log = LogLines(console)
+        yield lambda name, doing: log.say(f"{name}: {doing}")
+        return
+    doing = dict.fromkeys(names, "waiting")
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+
+        def show(name: str, what: str) -> None:
+            doing[name] = what
+            grid = Table.grid(padding=(0, 2))
+            for one, now in doing.items():
+                grid.add_row(one, escape(now))
+            live.update(grid)
+
+        yield show
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """The command that proves the graders."""
 
 import sys
-from pathlib import Path
+from contextlib import suppress
 
 import click
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -12,31 +11,31 @@ from rich.table import Table
 from autograder.commands.authoring import chosen
 from autograder.commands.progress import progress_bar
 from autograder.packaging.archive import write_if_changed
-from autograder.packaging.build import DIST, build
 from autograder.proving.case import ONE_SALT, Scope
-from autograder.proving.memory import grader_fingerprint
+from autograder.proving.ledger import current_ledger, ledger_file, write_ledger
 from autograder.proving.page import proof_page
 from autograder.proving.proof import SALTS, Proof
-from autograder.proving.recording import public_file, record_public
+from autograder.proving.recording import record_hints
 from autograder.proving.verify import verify as verify_assignment
 from common.assignment import ROOT, load_all
 from common.errors import CourseError
+from common.semester import DIST
 
 SHOWN = 12
+PAGE = DIST / "proof.html"
 
 
 @click.command()
 @click.argument("assignments", nargs=-1)
 @click.option("--seeds", default=SALTS, show_default=True, help="Salts for the flake budget.")
 @click.option(
-    "--quick",
-    is_flag=True,
-    help="One salt, no mutants, no trained mistakes: what `make test` runs.",
+    "--quick", is_flag=True, help="One salt, no mutants, no trained mistakes; writes no ledger."
 )
 def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
-    """Prove the graders: mistakes, alternatives, mutants, margins; write dist/proof.html.
+    """Prove the graders: mistakes, alternatives, mutants, margins.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
+    commit both. Stopped at any moment, the same command resumes. ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Console()
     if seeds < 1:
@@ -46,46 +45,37 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     for assignment in chosen(assignments):
         with progress_bar(console, f"proving {assignment.short}") as show:
             proof, evidence = verify_assignment(assignment, scope, show)
-        if not proof.all_problems and record_public(assignment, evidence):
-            console.print(f"written: {public_file(assignment).relative_to(ROOT)}")
-            build(assignment)  # so that the zips carry them
+        if proof.whole and not proof.all_problems:
+            written = record_hints(assignment, evidence)
+            if write_ledger(assignment, proof):
+                written.append(ledger_file(assignment))
+            for file in written:
+                console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)
         proofs.append(proof)
     console.print(summary(proofs))
-    write_proofs([*proofs, *still_valid(proofs, DIST)], DIST)
+    write_page(proofs)
     problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
     for proof, problem in problems[:SHOWN]:
-        console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}")
+        console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}", soft_wrap=True)
     if len(problems) > SHOWN:
         console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
-    console.print("Written: dist/proof.html, dist/proof.json")
+    if problems:
+        console.print("Nothing is proved for these: no ledger was written.")
+    console.print("Written: dist/proof.html")
     sys.exit(1 if problems else 0)
 
 
-def still_valid(fresh: list[Proof], dist: Path) -> list[Proof]:
-    """The proofs of other assignments from earlier runs, as long as their graders are the same."""
-    try:
-        earlier = msgspec.json.decode((dist / "proof.json").read_bytes(), type=list[Proof])
-    except (OSError, msgspec.DecodeError):
-        return []
-    done = {proof.assignment for proof in fresh}
-    graders = {
-        assignment.name: grader_fingerprint(built)
-        for assignment in load_all()
-        if (built := dist / f"{assignment.short}-autograder.zip").is_file()
-    }
-    return [
-        proof
-        for proof in earlier
-        if proof.assignment not in done and graders.get(proof.assignment) == proof.grader
-    ]
-
-
-def write_proofs(proofs: list[Proof], dist: Path) -> None:
-    """One page for people, one file for machines, in the order of the course."""
-    proofs = sorted(proofs, key=lambda proof: proof.assignment)
-    write_if_changed(dist / "proof.html", proof_page(proofs).encode())
-    encoded = msgspec.json.format(msgspec.json.encode(proofs))
-    write_if_changed(dist / "proof.json", encoded + b"\n")
+def write_page(proofs: list[Proof]) -> None:
+    """One page for people: these proofs, and the ledgers of other assignments that are current."""
+    fresh = {proof.assignment: proof for proof in proofs}
+    shown = []
+    for assignment in load_all():
+        if assignment.name in fresh:
+            shown.append(fresh[assignment.name])
+            continue
+        with suppress(CourseError):
+            shown.append(current_ledger(assignment).proof)
+    write_if_changed(PAGE, proof_page(shown).encode())
 
 
 def summary(proofs: list[Proof]) -> Table:
@@ -108,6 +98,8 @@ def facts(proof: Proof) -> dict[str, str]:
     right = sum(row.lowest == proof.points - proof.not_run for row in others)
     caught = sum(not row.problems for row in proof.mistakes)
     mutants = f"{proof.killed:.1%} of {proof.mutants - proof.equivalent}"
+    effort = proof.effort
+    assert effort is not None  # it was graded just now
     return {
         "reference, lowest score": scores["reference"],
         "stub": scores["stub"],
@@ -116,7 +108,7 @@ def facts(proof: Proof) -> dict[str, str]:
         "mistakes that cost what they must": f"{caught} of {len(proof.mistakes)}",
         "mutants noticed": mutants if proof.mutants else "not run",
         "margins that hold": f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
-        "gradings": f"{proof.gradings} ({proof.remembered} remembered)",
-        "seconds": f"{proof.seconds:.0f}",
+        "gradings": f"{effort.gradings} ({effort.remembered} remembered)",
+        "seconds": f"{effort.seconds:.0f}",
         "problems": str(len(proof.all_problems)),
     }

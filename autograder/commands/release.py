@@ -5,10 +5,12 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.authoring import chosen
-from autograder.commands.progress import status_line
+from autograder.commands.progress import live_lines
+from autograder.packaging.build import Kind
 from autograder.proving.release import Row
-from autograder.proving.release import release as release_assignment
-from common.roster import format_points, format_score
+from autograder.proving.release import release as release_assignments
+from common.roster import format_points
+from common.semester import PRACTICE_NOTE
 
 WIDEST = 200
 
@@ -21,31 +23,53 @@ def release(assignments: tuple[str, ...]) -> None:
     ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Console()
-    with status_line(console) as say:
-        rows = [release_assignment(entry, say) for entry in chosen(assignments)]
+    named = chosen(assignments)
+    with live_lines(console, [assignment.short for assignment in named]) as show:
+        rows = release_assignments(named, show)
+    print_rows(console, rows)
+    if any("training" in row.checked.not_run for row in rows):
+        console.print("training not run here; `make verify` runs it")
+    if any(row.built.kind is Kind.DRAFT for row in rows):
+        console.print(
+            "-draft: no hints for hidden tests fit this term yet. Don't upload these zips; "
+            "`make semester` makes the real ones.",
+            soft_wrap=True,
+        )
+    if any(row.built.kind is Kind.PRACTICE for row in rows):
+        console.print(f"{PRACTICE_NOTE}; `make semester` makes the zips to upload", soft_wrap=True)
+
+
+def print_rows(console: Console, rows: list[Row]) -> None:
+    """The table, and what a person should know of each assignment."""
     lines = table(rows)
     # A log or a narrow window must show whole names and numbers, too.
     needed = console.measure(lines, options=console.options.update_width(WIDEST)).maximum
     console.width = max(console.width, needed)
     console.print(lines)
+    for row in rows:
+        for notice in row.notices:
+            console.print(f"[yellow]{row.assignment.short}[/]: {notice}", soft_wrap=True)
 
 
 def table(rows: list[Row]) -> Table:
     """What was built, and what grading it gave."""
     result = Table(title="conv2gpt: dist/ is up to date")
     result.add_column("assignment", no_wrap=True)
-    for column in ("tests", "points", "reference", "stub", "handout", "autograder", "graded in"):
+    for column in ("tests", "points", "reference", "stub", "not run", "handout", "autograder"):
         result.add_column(column, justify="right", no_wrap=True)
+    result.add_column("graded in", justify="right", no_wrap=True)
     for row in rows:
         seconds = f"{row.checked.seconds:.1f} s"
+        left_out = [f"{format_points(part)} {why}" for why, part in row.checked.not_run.items()]
         result.add_row(
             row.assignment.name,
             str(row.tests),
             format_points(row.points),
-            format_score(row.checked.reference, row.points, row.checked.not_run),
+            format_points(row.checked.reference),
             format_points(row.checked.stub),
+            ", ".join(left_out) or "-",
             f"{row.built.handout.stat().st_size / 1024:.0f} KB",
-            f"{row.built.autograder.stat().st_size / 1024:.0f} KB",
+            f"{row.built.autograder.name}, {row.built.autograder.stat().st_size / 1024:.0f} KB",
             f"unchanged ({seconds})" if row.unchanged else seconds,
         )
     return result

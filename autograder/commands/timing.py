@@ -39,12 +39,12 @@ def time(
     out: Path | None,
     unsafe: bool,
 ) -> None:
-    """Time a submission's training step and generation beside a yardstick on PyTorch's layers."""
+    """Time a submission's training step and generation beside a baseline on PyTorch's layers."""
     chosen = load_assignment(assignment)
     order = Order(device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16))
     console = Console()
     submission = take(path, chosen)
-    telling = console.status(f"timing {chosen.short} on {device}, beside the yardstick")
+    telling = console.status(f"timing {chosen.short} on {device}, beside the baseline")
     with telling, offering_unsafe():
         speed = measure(chosen, submission, order)
     for note in submission.notes:

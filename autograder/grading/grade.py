@@ -13,16 +13,16 @@ import msgspec
 from autograder.grading.defences import check_floor
 from autograder.grading.intake import Submission, laid_out
 from autograder.grading.isolated import IsolatedFace
-from autograder.grading.judge import Judge, Settings, run_tests, save
+from autograder.grading.judge import Judge, Settings, left_out, run_tests, save
 from autograder.grading.reading import read_tests
-from autograder.grading.results import Result, without_gpu
+from autograder.grading.results import Result, not_run
 from autograder.grading.sandbox import Sandbox
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
 from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
-from common.semester import FILES
+from common.semester import FILES, PRACTICE_NOTE
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 
@@ -55,10 +55,11 @@ def new_result(assignment: Assignment, submission: Submission, settings: Setting
         by_name = {test.name: test for test in tests}
         tests = [by_name[name] for name in settings.only]
     fingerprint = settings.semester.fingerprint
-    result = Result(assignment, tests, fingerprint, notes=list(submission.notes))
-    if not settings.gpu:
-        left_out = [test for test in tests if test.needs_gpu]
-        result.outcomes = {test.name: without_gpu(test, assignment) for test in left_out}
+    practice = [f"{PRACTICE_NOTE.capitalize()}."] if settings.semester.is_practice else []
+    result = Result(assignment, tests, fingerprint, notes=[*practice, *submission.notes])
+    for test in tests:
+        if reason := left_out(test, settings):
+            result.outcomes[test.name] = not_run(test, reason.format(short=assignment.short))
     save(result, settings)
     return result
 

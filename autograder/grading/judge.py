@@ -23,10 +23,15 @@ from common.evidence import LOG, Evidence
 from common.failures import Explanation, explain, is_the_submissions
 from common.hints import add_hint, evidence_of
 from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, WORDED, run_graded_tests
-from common.roster import TIMING
+from common.roster import TIMING, TRAINING, GradedTest
 from common.semester import Semester
 from common.submitted import missing
 
+NO_GPU = (
+    "no GPU. A TA runs it with `python -m autograder grade {short} SUBMISSION --gpu` on a machine "
+    "with one"
+)
+NO_TRAINING = "training was left out (--without-training)"
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 
 
@@ -44,7 +49,17 @@ class Settings:
     stop_at_failure: bool = False
     patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
     gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
+    training: bool = True  # whether tests that train are run
     reading: Reading | None = None  # by a judge that grades many submissions; None: read for each
+
+
+def left_out(test: GradedTest, settings: Settings) -> str:
+    """Why a test is not run; "" where it is."""
+    if test.needs_gpu and not settings.gpu:
+        return NO_GPU
+    if TRAINING in test.tags and not settings.training:
+        return NO_TRAINING
+    return ""
 
 
 def save(result: Result, settings: Settings) -> None:
@@ -68,7 +83,9 @@ class Judge:
         self.result = result
         self.submission = submission
         chosen = [test for test in result.tests if only is None or test.name in only]
-        self.tests = [test for test in chosen if settings.gpu or not test.needs_gpu]
+        self.tests = [test for test in chosen if not left_out(test, settings)]
+        if settings.only is None:
+            self.tests.sort(key=lambda test: test.pace)
         self.face = face
         self.settings = settings
         self.busy = busy

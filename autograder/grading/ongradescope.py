@@ -16,7 +16,7 @@ from common.roster import read_roster
 from common.semester import read_semester
 
 
-def grade_tree(root: Path) -> None:
+def grade_tree(root: Path, training: bool = True) -> None:
     """Grade root/submission into root/results/results.json. There is a result whatever happens."""
     (assignment,) = load_all()
     out = root / "results" / "results.json"
@@ -25,7 +25,9 @@ def grade_tree(root: Path) -> None:
     private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
     with told_if_it_fails(assignment, out):
         hide((ROOT, *private))
-        settings = Settings(semester=read_semester(), out=out, private=tuple(private))
+        settings = Settings(
+            semester=read_semester(), out=out, private=tuple(private), training=training
+        )
         grade(assignment, take_or_note(root / "submission", assignment), settings)
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.assignment import ROOT, Assignment
-from common.hints import HIDDEN_HINTS, PUBLIC_HINTS, Hints
+from common.hints import PUBLIC_HINTS, Hints
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_roster
-from common.semester import Semester
+from common.semester import Semester, hidden_hints_file
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,9 @@ def read_tests(assignment: Assignment) -> list[GradedTest]:
 
 
 def read_hints(assignment: Assignment, semester: Semester) -> Hints:
-    """Hints of public tests, and of hidden ones: in a zip beside them, in a checkout in dist/."""
-    tests = tests_folder(assignment)
-    in_dist = ROOT / "dist" / f"{assignment.short}-{semester.fingerprint}.hints"
-    return Hints([tests / PUBLIC_HINTS, tests / HIDDEN_HINTS, in_dist])
+    """Hints of public tests, and of hidden ones, which fit one salt."""
+    public = tests_folder(assignment) / PUBLIC_HINTS
+    return Hints([public, hidden_hints_file(assignment, semester)])
 
 
 def test_files(assignment: Assignment) -> list[Path]:

@@ -47,16 +47,9 @@ class Outcome:
         return clean("\n\n".join(parts))
 
 
-def without_gpu(test: GradedTest, assignment: Assignment) -> Outcome:
-    """The outcome of a test that needs a GPU, where there is none: no points, and how to get them.
-
-    Not a verdict on the submission, so it says who decides.
-    """
-    told = Explanation(
-        "Not run here: no GPU. A TA runs it with `python -m autograder grade "
-        f"{assignment.short} SUBMISSION --gpu` on a machine with one."
-    )
-    return Outcome(test, False, told, ran=False)
+def not_run(test: GradedTest, reason: str) -> Outcome:
+    """The outcome of a test that is left out: no points, and why. No verdict on the submission."""
+    return Outcome(test, False, Explanation(f"Not run here: {reason}."), ran=False)
 
 
 def clean(text: str) -> str:

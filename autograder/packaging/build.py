@@ -2,17 +2,26 @@
 
 import hashlib
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from autograder.authoring.generate import check_forbidden, generated_files
 from autograder.packaging.archive import write_if_changed, zip_bytes
 from autograder.packaging.contents import autograder_zip, handout
 from autograder.packaging.leaks import check_zip
-from common.assignment import ROOT, Assignment
+from autograder.packaging.terms import term_hints
+from common.assignment import Assignment
+from common.errors import CourseError
 from common.hints import HIDDEN_HINTS
-from common.semester import read_semester
+from common.semester import DIST, Semester, hidden_hints_file, read_semester
 
-DIST = ROOT / "dist"
+
+class Kind(Enum):
+    """What an autograder zip is good for, as its name ends."""
+
+    RELEASE = ""
+    PRACTICE = "-practice"  # hidden inputs are public
+    DRAFT = "-draft"  # a secret salt, but no hints for hidden tests that fit
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,7 @@ class Built:
 
     handout: Path
     autograder: Path
-    changed: bool
+    kind: Kind
 
     @property
     def fingerprint(self) -> str:
@@ -29,31 +38,56 @@ class Built:
         return hashlib.sha256(self.autograder.read_bytes()).hexdigest()
 
 
-def hidden_hints_file(assignment: Assignment, dist: Path = DIST) -> Path:
-    """The hints of hidden tests: they belong to one salt, so its hash is in the name."""
-    return dist / f"{assignment.short}-{read_semester().fingerprint}.hints"
+def handout_file(assignment: Assignment, dist: Path = DIST) -> Path:
+    """Where the handout lies."""
+    return dist / f"{assignment.short}-handout.zip"
 
 
-def build(assignment: Assignment, dist: Path = DIST) -> Built:
-    """Build both zips, and open them again to look for leaks."""
+def autograder_file(assignment: Assignment, kind: Kind, dist: Path = DIST) -> Path:
+    """Where the autograder zip of that kind lies."""
+    return dist / f"{assignment.short}-autograder{kind.value}.zip"
+
+
+def find_autograder(assignment: Assignment, dist: Path = DIST) -> Path:
+    """The autograder zip that was built last, of whatever kind."""
+    for kind in Kind:
+        if autograder_file(assignment, kind, dist).is_file():
+            return autograder_file(assignment, kind, dist)
+    raise CourseError(
+        f"{autograder_file(assignment, Kind.PRACTICE, dist)} is missing: `make` builds it."
+    )
+
+
+def build(assignment: Assignment, dist: Path = DIST, semester: Semester | None = None) -> Built:
+    """Build both zips, and open them again to look for leaks. The term is the checkout's own."""
     generated_files(assignment)  # so that nothing is packed that can't be read
     check_forbidden(assignment)
-    semester = read_semester().to_bytes()
-    contents = {
-        dist / f"{assignment.short}-handout.zip": handout(assignment),
-        dist / f"{assignment.short}-autograder.zip": autograder_zip(assignment, semester),
-    }
-    hints = hidden_hints_file(assignment, dist)
-    if hints.is_file():
-        place = f"tests/{assignment.name}/{HIDDEN_HINTS}"
-        contents[dist / f"{assignment.short}-autograder.zip"][place] = hints.read_bytes()
-    changed = False
-    for file, members in contents.items():
-        changed = write_if_changed(file, zip_bytes(members)) or changed
+    semester = semester or read_semester()
+    members = autograder_zip(assignment, semester.to_bytes())
+    kind, hints = kind_and_hints(assignment, semester, dist)
+    if hints is not None:
+        members[f"tests/{assignment.name}/{HIDDEN_HINTS}"] = hints
+    for_students = handout_file(assignment, dist)
+    file = autograder_file(assignment, kind, dist)
+    for target, content in ((for_students, handout(assignment)), (file, members)):
+        write_if_changed(target, zip_bytes(content))
         try:
-            check_zip(file, assignment)
+            check_zip(target, assignment)
         except Exception:
-            file.unlink()  # a zip that leaks must not lie about
+            target.unlink()  # a zip that leaks must not lie about
             raise
-    handout_file, autograder_file = contents
-    return Built(handout_file, autograder_file, changed)
+    for other in Kind:  # one of another term, or with hints that no longer fit
+        if other is not kind:
+            autograder_file(assignment, other, dist).unlink(missing_ok=True)
+    return Built(for_students, file, kind)
+
+
+def kind_and_hints(
+    assignment: Assignment, semester: Semester, dist: Path
+) -> tuple[Kind, bytes | None]:
+    """What kind of zip a term gives now, and the hints of hidden tests that it carries."""
+    if semester.is_practice:
+        file = hidden_hints_file(assignment, semester)
+        return Kind.PRACTICE, file.read_bytes() if file.is_file() else None
+    hints = term_hints(assignment, semester, dist)
+    return (Kind.RELEASE if hints is not None else Kind.DRAFT), hints

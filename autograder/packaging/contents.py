@@ -13,12 +13,14 @@ from common.assignment import (
     Assignment,
     load_all,
 )
+from common.hints import PUBLIC_HINTS
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
 DATA_REQUIREMENTS = "common/data/requirements.txt"
 LAB_REQUIREMENTS = "common/labs/requirements.txt"
 ORACLE_FILE = "oracle.py"
+TORCH_INDEX = "TORCH_INDEX"  # the environment variable that names an index of CPU builds
 
 
 def handout(assignment: Assignment) -> dict[str, bytes]:
@@ -42,7 +44,7 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
 
 
 def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
-    """The autograder zip: grading code, tests, and the semester's secret. No solution."""
+    """The autograder zip: grading code, tests, and the term's salt. No solution."""
     members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
     members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
@@ -52,8 +54,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
-    if os.environ.get("TORCH_INDEX"):  # for setup.sh, where pip knows no CPU builds by itself
-        members["torch_index"] = f"{os.environ['TORCH_INDEX']}\n".encode()
+    if os.environ.get(TORCH_INDEX):  # for setup.sh, where pip knows no CPU builds by itself
+        members["torch_index"] = f"{os.environ[TORCH_INDEX]}\n".encode()
     return members
 
 
@@ -71,9 +73,9 @@ def common_files(assignment: Assignment) -> list[str]:
 
 
 def test_files(assignment: Assignment) -> list[str]:
-    """All that lies beside an assignment's tests."""
+    """All that lies beside an assignment's tests, but for hints that belong to one salt."""
     folder = f"tests/{assignment.name}"
-    patterns = ("*.py", "*.npz", "*.json", "*.hints")
+    patterns = ("*.py", "*.npz", "*.json", PUBLIC_HINTS)
     return [name for pattern in patterns for name in files(folder, pattern)]
 
 

@@ -77,7 +77,9 @@ def laid_out(archive: Path, submission: Path) -> Iterator[Path]:
         yield root
 
 
-def rehearse(archive: Path, submission: Path, prefix: Path = Path(sys.prefix)) -> Rehearsal:
+def rehearse(
+    archive: Path, submission: Path, *options: str, prefix: Path = Path(sys.prefix)
+) -> Rehearsal:
     """Grade a submission with the zip's own run_autograder, and Python from the given prefix."""
     if not archive.is_file():
         raise CourseError(f"{archive} is missing: `make` builds it.")
@@ -85,7 +87,7 @@ def rehearse(archive: Path, submission: Path, prefix: Path = Path(sys.prefix)) -
         raise CourseError(f"There is nothing at {submission}.")
     with laid_out(archive, submission) as root:
         finished = subprocess.run(
-            [root / "run_autograder"],
+            [root / "run_autograder", *options],
             cwd=root,
             env={"PATH": "/usr/bin:/bin", "CONV2GPT_PREFIX": str(prefix), "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from autograder.authoring.artifacts import made_artifacts
+from autograder.authoring.artifacts import reference_artifacts
 from autograder.grading.worker import Job
 from autograder.labs.master import MASTER
 from autograder.proving.equivalents import read_equivalents
@@ -21,7 +21,7 @@ from autograder.proving.mutants import Mutant, mutants
 from autograder.proving.reach import Reach
 from common.assignment import ROOT, Assignment
 from common.roster import GPU, TIMING, TRAINING, GradedTest, read_roster
-from common.semester import read_semester
+from common.semester import PRACTICE_SALT
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
 MUTANT_SECONDS = 5.0
@@ -34,7 +34,7 @@ class Scope:
     seeds: int
     mutants: bool
     training: bool = True  # whether mistakes are trained too, in the exercises that they name
-    salt: str = ""  # the semester's, where none is given
+    salt: str = PRACTICE_SALT
 
 
 ONE_SALT = Scope(seeds=1, mutants=False, training=False)
@@ -57,8 +57,8 @@ class Case:
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
         self.equivalents = read_equivalents(assignment, self.mutants)
-        salt = scope.salt or read_semester().salt
-        self.salts = [salt, *(f"{salt}/{seed}" for seed in range(1, scope.seeds))]
+        more = (f"{scope.salt}/{seed}" for seed in range(1, scope.seeds))
+        self.salts = [scope.salt, *more]
 
     def right_versions(self) -> dict[str, dict[str, bytes]]:
         """All code that must get every point."""
@@ -112,7 +112,7 @@ class Case:
     @cached_property
     def artifacts(self) -> dict[str, bytes]:
         """The reference's artifacts. The stub has none."""
-        return made_artifacts(self.assignment)
+        return reference_artifacts(self.assignment)
 
     def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
         """Each mistake, on the public or on the hidden tests.

@@ -1,65 +1,113 @@
-"""Remembers what gradings gave, by the hash of everything that decides it."""
+"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed."""
 
 import hashlib
-import zipfile
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from autograder.grading.worker import Job, Reply
-from autograder.packaging.archive import write_if_changed
-from common.assignment import Record
-from common.hints import HIDDEN_HINTS, PUBLIC_HINTS
+from autograder.authoring.syntax import python_hash
+from autograder.grading.worker import Job, Verdict
+from autograder.packaging.archive import write_atomically
+from autograder.packaging.grading_code import grading_code_hash
+from autograder.packaging.test_code import test_hashes
+from common.assignment import ROOT, Assignment, Record
+from common.roster import read_roster
 
-# Members of a zip that change what is said about a failure, and never whether it is one.
-WITHOUT_WEIGHT = (PUBLIC_HINTS, HIDDEN_HINTS, "semester")
-
-
-def grader_fingerprint(archive: Path) -> str:
-    """A hash of a built zip, but for what doesn't decide a grade."""
-    digest = hashlib.sha256()
-    with zipfile.ZipFile(archive) as opened:
-        for name in sorted(opened.namelist()):
-            if Path(name).name not in WITHOUT_WEIGHT:
-                digest.update(name.encode() + b"\0" + opened.read(name))
-    return digest.hexdigest()
+LENGTH = struct.Struct(">I")
 
 
 class Remembered(Record, frozen=True):
-    """What the file holds: the replies of one grader."""
+    """One entry of the file."""
 
-    grader: str
-    replies: dict[str, Reply]
+    key: str
+    verdict: Verdict
 
 
 class Memory:
-    """The replies of earlier runs of the same grader."""
+    """The verdicts of earlier runs, in a file that only grows until it is tidied."""
 
-    def __init__(self, file: Path, grader: str) -> None:
+    def __init__(self, file: Path, assignment: Assignment) -> None:
         self.file = file
-        self.grader = grader
-        self.replies: dict[str, Reply] = {}
-        try:
-            content = msgspec.msgpack.decode(file.read_bytes(), type=Remembered)
-        except (OSError, msgspec.DecodeError):
-            return
-        if content.grader == grader:
-            self.replies = content.replies
+        self.code = grading_code_hash(assignment)
+        self.tests = test_hashes(assignment)
+        roster = read_roster(ROOT / "tests" / assignment.name)
+        self.read_artifacts = {test.name for test in roster if test.reads_artifacts}
+        self.verdicts: dict[str, Verdict] = {}
+        self.used: set[str] = set()
+        entries, whole = read_entries(file)
+        self.verdicts = {entry.key: entry.verdict for entry in entries}
+        if not whole:  # cut off when a run was killed: what comes next must be readable
+            self.rewrite(self.verdicts)
 
-    def key(self, job: Job) -> str:
-        """A hash of the job."""
-        encoded = msgspec.msgpack.encode(job, order="deterministic")
-        return hashlib.sha256(encoded).hexdigest()[:32]
+    def key(self, job: Job, test: str) -> str:
+        """A hash of everything that decides how a test of a job ends."""
+        submitted = [
+            python_hash(content) if name.endswith(".py") else hashlib.sha256(content).hexdigest()
+            for name, content in sorted(job.files.items())
+            if name.endswith(".py") or test in self.read_artifacts
+        ]
+        decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
+        digest = hashlib.sha256(repr((*decides, job.patient)).encode())
+        return digest.hexdigest()[:32]
 
-    def recall(self, job: Job) -> Reply | None:
-        """What this very job gave before."""
-        return self.replies.get(self.key(job))
+    def recall(self, job: Job) -> tuple[list[Verdict], tuple[str, ...]]:
+        """The verdicts on this very job that are known, and the tests that are left to run."""
+        known: list[Verdict] = []
+        left: list[str] = []
+        for test in job.only or ():
+            key = self.key(job, test)
+            verdict = self.verdicts.get(key)
+            # Where the first failure ends a job, what comes after an unknown test is unknown too.
+            if verdict is None or (left and job.stop_at_failure):
+                left.append(test)
+                continue
+            self.used.add(key)
+            known.append(verdict)
+            if job.stop_at_failure and not verdict.passed:
+                break
+        return known, tuple(left)
 
-    def keep(self, job: Job, reply: Reply) -> None:
-        """Remember what a job gave."""
-        self.replies[self.key(job)] = reply
+    def keep(self, job: Job, verdicts: Iterable[Verdict]) -> None:
+        """Remember how tests of a job ended, on disk at once."""
+        entries = [Remembered(self.key(job, verdict.test), verdict) for verdict in verdicts]
+        self.verdicts |= {entry.key: entry.verdict for entry in entries}
+        self.used |= {entry.key for entry in entries}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("ab") as stream:
+            stream.write(b"".join(map(framed, entries)))
 
-    def save(self) -> None:
-        """Write it all down."""
-        content = Remembered(self.grader, dict(sorted(self.replies.items())))
-        write_if_changed(self.file, msgspec.msgpack.encode(content))
+    def tidy(self) -> None:
+        """Forget what this run has not used."""
+        self.rewrite({key: self.verdicts[key] for key in sorted(self.used)})
+
+    def rewrite(self, verdicts: dict[str, Verdict]) -> None:
+        """Write the file again, with these verdicts alone."""
+        entries = (Remembered(key, verdict) for key, verdict in verdicts.items())
+        write_atomically(self.file, b"".join(map(framed, entries)))
+
+
+def framed(entry: Remembered) -> bytes:
+    """An entry as it stands in the file: its length first."""
+    content = msgspec.msgpack.encode(entry)
+    return LENGTH.pack(len(content)) + content
+
+
+def read_entries(file: Path) -> tuple[list[Remembered], bool]:
+    """The entries of a file, up to the first that is damaged, and whether there was none such."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return [], True
+    entries: list[Remembered] = []
+    place = 0
+    with suppress(struct.error, msgspec.DecodeError):
+        while place < len(content):
+            (length,) = LENGTH.unpack_from(content, place)
+            place += LENGTH.size + length
+            frame = content[place - length : place]
+            entries.append(msgspec.msgpack.decode(frame, type=Remembered))
+        return entries, True
+    return entries, False

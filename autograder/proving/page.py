@@ -74,8 +74,10 @@ def facts(proof: Proof) -> str:
             f"of {proof.mutants - proof.equivalent} mutants noticed, "
             f"{proof.equivalent} equivalent ones left out",
         ),
-        (f"{proof.seconds:.0f} s", f"{proof.gradings} gradings, {proof.remembered} remembered"),
     ]
+    if proof.effort:
+        seconds, gradings = f"{proof.effort.seconds:.0f} s", proof.effort.gradings
+        entries.append((seconds, f"{gradings} gradings, {proof.effort.remembered} remembered"))
     items = "".join(f"<li><b>{escape(big)}</b>{escape(small)}</li>" for big, small in entries)
     return f'<ul class="facts">{items}</ul>'
 
@@ -158,7 +160,9 @@ def margin_table(proof: Proof) -> str:
 
 
 def timing_tables(proof: Proof) -> str:
-    """How long gradings took, and which tests take the reference longest."""
+    """How long gradings took, and which tests take the reference longest, if graded just now."""
+    if not proof.effort:
+        return ""
 
     def rows(timings: list[Timing]) -> str:
         return "".join(
@@ -170,8 +174,9 @@ def timing_tables(proof: Proof) -> str:
     kinds = heads("what was graded", "gradings", "seconds in all", "longest")
     tests = heads("slowest tests on the reference", "runs", "seconds in all", "longest")
     return (
-        f'<h3>Timings</h3><div class="wide"><table>{kinds}{rows(proof.timings)}</table></div>'
-        f'<div class="wide"><table>{tests}{rows(proof.slowest)}</table></div>'
+        "<h3>Timings</h3>"
+        f'<div class="wide"><table>{kinds}{rows(proof.effort.timings)}</table></div>'
+        f'<div class="wide"><table>{tests}{rows(proof.effort.slowest)}</table></div>'
     )
 
 

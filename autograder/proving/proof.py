@@ -25,8 +25,15 @@ class MistakeRow(Record, frozen=True):
     hint: str
     named: list[str]  # exercises that it must cost
     lost: dict[str, float]  # points that it did cost, by exercise
-    public: list[str]  # public tests that caught it
+    public: list[str]  # public tests that it fails
+    hidden: list[str]  # hidden tests that it fails
+    hinted: list[str]  # tests at which a student who makes it is shown its hint
     problems: list[str]
+
+    @property
+    def failed(self) -> set[str]:
+        """All tests that it fails."""
+        return {*self.public, *self.hidden}
 
 
 class Survivor(Record, frozen=True):
@@ -48,27 +55,37 @@ class Timing(Record, frozen=True):
     longest: float
 
 
-class Proof(Record, frozen=True):
+class Effort(Record, frozen=True):
+    """What a proof took."""
+
+    gradings: int
+    remembered: int
+    seconds: float
+    timings: list[Timing]
+    slowest: list[Timing]
+
+
+class Proof(Record, frozen=True, omit_defaults=True):
     """All that was shown for one assignment."""
 
     assignment: str
-    grader: str  # a hash of the zip that graded
     title: str
     tests: int
     points: float
     exercises: list[str]
     scored: list[Scored]
     mistakes: list[MistakeRow]
-    mutants: int
+    noticed: dict[str, str]  # the test that noticed each mutant
     survivors: list[Survivor]
     margins: list[Margin]
-    timings: list[Timing]
-    slowest: list[Timing]
     problems: list[str]
-    gradings: int
-    remembered: int
-    seconds: float
     not_run: float = 0.0  # points of tests that need a GPU
+    effort: Effort | None = None  # of this run; not part of what is kept
+
+    @property
+    def mutants(self) -> int:
+        """How many mutants were graded."""
+        return len(self.noticed) + len(self.survivors)
 
     @property
     def whole(self) -> bool:

@@ -16,16 +16,18 @@ from types import FrameType
 
 import pytest
 
-from autograder.authoring.artifacts import made_artifacts
+from autograder.authoring.artifacts import reference_artifacts
+from autograder.authoring.syntax import python_hash
 from autograder.packaging.archive import write_if_changed
-from autograder.packaging.build import DIST, build
-from autograder.proving.memory import grader_fingerprint
+from autograder.packaging.grading_code import grading_code_hash
+from autograder.packaging.test_code import test_hashes
 from autograder.proving.mistakes import reference
 from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT, Assignment, load_assignment
 from common.errors import CourseError
 from common.plugin import decorated, run_graded_tests
 from common.roster import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
+from common.semester import DIST
 
 
 class Reach:
@@ -103,14 +105,16 @@ def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
 
 def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:
     """What the tests run of the reference; watched again only if something has changed."""
-    grader = grader_fingerprint(build(assignment, dist).autograder)
-    version = hashlib.sha256(repr((grader, salt, reference(assignment))).encode()).hexdigest()
+    files = [python_hash(content) for content in reference(assignment).values()]
+    tests = sorted(test_hashes(assignment).items())
+    decides = (grading_code_hash(assignment), tests, files, salt)
+    version = hashlib.sha256(repr(decides).encode()).hexdigest()
     file = dist / f"{assignment.short}-reach.json"
     with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
         kept = json.loads(file.read_text("utf-8"))
         if kept["version"] == version:
             return Reach(kept["functions"])
-    made_artifacts(assignment)  # for the tests that read them
+    reference_artifacts(assignment)  # for the tests that read them
     functions = watch_elsewhere(assignment, salt)
     write_if_changed(file, json.dumps({"version": version, "functions": functions}).encode())
     return Reach(functions)

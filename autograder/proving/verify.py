@@ -1,37 +1,23 @@
 """Verifies an assignment's grader: right code gets everything, wrong code loses what it must."""
 
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.grading.worker import Job, Reply, Verdict
-from autograder.packaging.build import DIST, build
+from autograder.grading.worker import Reply, Verdict
 from autograder.proving.case import Case, Scope, lab_job
+from autograder.proving.gathering import RIGHT, Gradings, Progress, gather
 from autograder.proving.margins import margins
-from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake
-from autograder.proving.pool import Pool
-from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.proof import SALTS, Effort, MistakeRow, Proof, Scored, Survivor, Timing
 from autograder.proving.reach import find_reach
+from autograder.proving.recording import current_hints, fresh_hints
 from common.assignment import Assignment
 from common.failures import BROKEN_TEST
+from common.hints import Hints
+from common.semester import DIST, PRACTICE_SALT
 
-RIGHT = ("reference", "alternative")
 SLOWEST = 5
 FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass
-class Gradings:
-    """What all gradings gave, by name."""
-
-    grader: str
-    replies: dict[str, Reply]
-    remembered: int
-    seconds: float
 
 
 def verify(
@@ -40,49 +26,21 @@ def verify(
     """Grade everything that the proof needs, and say what it shows."""
     case = Case(assignment, scope)
     case.reach = find_reach(assignment, case.salts[0], dist)
-    evidence = gather(assignment, case.jobs(), progress, dist)
+    whole = scope.mutants and scope.training and scope.seeds >= SALTS
+    evidence = gather(assignment, case.jobs(), progress, dist, tidy=whole)
     return conclude(case, evidence), evidence
-
-
-def gather(
-    assignment: Assignment, jobs: dict[str, Job], progress: Progress, dist: Path = DIST
-) -> Gradings:
-    """Grade what isn't remembered, in parallel, with the built zip's grader."""
-    start = time.monotonic()
-    built = build(assignment, dist)
-    grader = grader_fingerprint(built.autograder)
-    memory = Memory(dist / f"{assignment.short}-memory.bin", grader)
-    replies = {name: reply for name, job in jobs.items() if (reply := memory.recall(job))}
-    remembered = len(replies)
-    progress(remembered, len(jobs))
-
-    def done(name: str, reply: Reply) -> None:
-        replies[name] = reply
-        # A failure of right code is to be looked into, not remembered.
-        if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
-            memory.keep(jobs[name], reply)
-        progress(len(replies), len(jobs))
-
-    todo = [(name, job) for name, job in jobs.items() if name not in replies]
-    try:
-        if todo:
-            with Pool(built.autograder, assignment.short) as pool:
-                pool.run(todo, done)
-    finally:
-        memory.save()
-    return Gradings(grader, replies, remembered, time.monotonic() - start)
 
 
 def conclude(case: Case, evidence: Gradings) -> Proof:
     """What the gradings show."""
     replies = evidence.replies
-    right = verdicts_of(replies, *RIGHT)
+    hints = hints_of(case, evidence)
     wrong = [
-        *(verdicts_of(replies, f"mistake {mistake.name}:") for mistake in case.mistakes),
-        *(told_of(replies[f"mutant {mutant.name}"].verdicts) for mutant in case.mutants),
+        *(evidence.verdicts(f"mistake {mistake.name}:") for mistake in case.mistakes),
+        *(telling(replies[f"mutant {mutant.name}"].verdicts) for mutant in case.mutants),
     ]
     scored = [judge_right(case, name, replies) for name in case.right_versions()]
-    scored.append(judge_stub(case, verdicts_of(replies, "stub")))
+    scored.append(judge_stub(case, evidence.verdicts("stub"), hints))
     problems = []
     if len(case.mistakes) < FEWEST_MISTAKES:
         problems.append(f"{len(case.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
@@ -97,40 +55,43 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
     ]
     return Proof(
         assignment=case.assignment.name,
-        grader=evidence.grader,
         title=case.assignment.title,
         tests=len(case.tests),
         points=sum(test.points for test in case.tests),
         exercises=[exercise.number for exercise in case.assignment.exercises],
         scored=scored,
         mistakes=[
-            judge_mistake(mistake, verdicts_of(replies, f"mistake {mistake.name}:"))
+            judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
             for mistake in case.mistakes
         ],
-        mutants=len(case.mutants),
+        noticed=noticed_by(case, replies),
         survivors=survivors,
-        margins=margins(right, wrong),
-        timings=timings(replies),
-        slowest=slowest_tests(verdicts_of(replies, "reference")),
+        margins=margins(evidence.verdicts(*RIGHT), wrong),
         problems=problems,
-        gradings=len(replies),
-        remembered=evidence.remembered,
-        seconds=round(evidence.seconds, 1),
         not_run=sum(test.points for test in case.tests if test.needs_gpu),
+        effort=Effort(
+            gradings=len(replies),
+            remembered=evidence.remembered,
+            seconds=round(evidence.seconds, 1),
+            timings=timings(replies),
+            slowest=slowest_tests(evidence.verdicts("reference")),
+        ),
     )
 
 
-def verdicts_of(replies: dict[str, Reply], *beginnings: str) -> list[Verdict]:
-    """All verdicts of the jobs whose names begin so."""
-    return [
-        verdict
-        for name, reply in replies.items()
-        if name.startswith(beginnings)
-        for verdict in reply.verdicts
-    ]
+def hints_of(case: Case, evidence: Gradings) -> Hints:
+    """The hints that students get: committed ones, and under a secret salt fresh ones."""
+    secret = case.scope.salt != PRACTICE_SALT
+    hidden = (fresh_hints if secret else current_hints)(case.assignment, evidence, True)
+    return Hints([current_hints(case.assignment, evidence, False), hidden])
 
 
-def told_of(mutant: list[Verdict]) -> list[Verdict]:
+def shown_hint(hints: Hints, verdict: Verdict) -> str:
+    """The hint that a student with that verdict reads."""
+    return hints.look_up(verdict.test, verdict.check, verdict.seen) if verdict.seen else ""
+
+
+def telling(mutant: list[Verdict]) -> list[Verdict]:
     """What a mutant says about tolerances: the test that noticed it, or all if none did."""
     return [verdict for verdict in mutant if not verdict.passed] or mutant
 
@@ -193,17 +154,21 @@ def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
     return Scored(name, len(case.salts), len(case.tests), min(scores), max(scores), problems)
 
 
-def judge_stub(case: Case, verdicts: list[Verdict]) -> Scored:
-    """The stub must fail every test."""
+def judge_stub(case: Case, verdicts: list[Verdict], hints: Hints) -> Scored:
+    """The stub must fail every test, and get no hint: it has made no mistake yet."""
     problems = [f"passes {verdict.test}" for verdict in verdicts if verdict.passed]
+    problems += [f"gets a hint at {v.test}" for v in verdicts if shown_hint(hints, v)]
     if len(verdicts) != len(case.tests):
         problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran")
     score = points(verdicts)
     return Scored("stub", 1, len(verdicts), score, score, problems)
 
 
-def judge_mistake(mistake: Mistake, verdicts: list[Verdict]) -> MistakeRow:
-    """A mistake must cost what it names, nothing else, and show in a public test."""
+def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> MistakeRow:
+    """A mistake must cost what it names and nothing else, show in a public test, and get its hint.
+
+    A hint may be missing at some of the tests: where another mistake looks the same, for instance.
+    """
     lost: dict[str, float] = {}
     for verdict in verdicts:
         if not verdict.passed:
@@ -216,16 +181,34 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict]) -> MistakeRow:
         problems.append("no public test catches it, and it isn't marked as hidden")
     if public and mistake.hidden:
         problems.append("it is marked as hidden, but a public test catches it")
-    return MistakeRow(mistake.name, mistake.hint, mistake.exercises, lost, public, problems)
+    hidden = [v.test for v in verdicts if not v.passed and v.hidden]
+    hinted = [v.test for v in verdicts if not v.passed and shown_hint(hints, v) == mistake.hint]
+    if lost and not hinted:
+        problems.append("its hint is never shown")
+    return MistakeRow(
+        name=mistake.name,
+        hint=mistake.hint,
+        named=mistake.exercises,
+        lost=lost,
+        public=public,
+        hidden=hidden,
+        hinted=hinted,
+        problems=problems,
+    )
 
 
-def find_survivors(case: Case, replies: dict[str, Reply]) -> list[Survivor]:
-    """The mutants that passed every test, with the reasons of those that are equivalent."""
-    noticed = {
-        mutant.name
+def noticed_by(case: Case, replies: Mapping[str, Reply]) -> dict[str, str]:
+    """The first test that noticed each mutant; those that none noticed are left out."""
+    failed = {
+        mutant.name: [v.test for v in replies[f"mutant {mutant.name}"].verdicts if not v.passed]
         for mutant in case.mutants
-        if not all(verdict.passed for verdict in replies[f"mutant {mutant.name}"].verdicts)
     }
+    return {name: tests[0] for name, tests in failed.items() if tests}
+
+
+def find_survivors(case: Case, replies: Mapping[str, Reply]) -> list[Survivor]:
+    """The mutants that passed every test, with the reasons of those that are equivalent."""
+    noticed = noticed_by(case, replies)
     return [
         Survivor(m.name, m.file, m.line, m.change, case.equivalents.get(m.name, ""))
         for m in case.mutants

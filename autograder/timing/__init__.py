@@ -1,1 +1,1 @@
-"""Timing: how fast a submission is, beside a yardstick, on a CPU or a GPU."""
+"""Timing: how fast a submission is, beside a baseline, on a CPU or a GPU."""

@@ -1,4 +1,4 @@
-"""A yardstick and a student's model side by side: the same weights, the same work, in turn."""
+"""A baseline and a student's model side by side: the same weights, the same work, in turn."""
 
 import math
 import random
@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from autograder.timing.yardstick import (
+from autograder.timing.baseline_gpt import (
     BETAS,
     CLIP,
     LEARNING_RATE,
     SIZES,
     WEIGHT_DECAY,
+    BaselineGPT,
     Trainer,
-    Yardstick,
     continue_greedily,
 )
 from common import cuda
@@ -41,13 +41,13 @@ class Measured:
 
     what: str
     problem: str = ""
-    ratio: Interval | None = None  # times the yardstick's speed
+    ratio: Interval | None = None  # times the baseline's speed
     tokens_per_second: Interval | None = None
-    yardstick_tokens_per_second: Interval | None = None
+    baseline_tokens_per_second: Interval | None = None
 
 
 class Race:
-    """A yardstick and a student's model with the same weights, side by side."""
+    """A baseline and a student's model with the same weights, side by side."""
 
     def __init__(self, student: Handle, device: str, repeats: int, seed: int) -> None:
         self.student = student
@@ -56,8 +56,8 @@ class Race:
         self.sizes = SIZES[device]
         self.random = random.Random(seed)
         torch.manual_seed(seed)
-        self.yardstick = Yardstick(self.sizes).to(self.device)
-        self.trainer = Trainer(self.yardstick, autocast=self.device == "cuda")
+        self.baseline = BaselineGPT(self.sizes).to(self.device)
+        self.trainer = Trainer(self.baseline, autocast=self.device == "cuda")
         followers = range(self.sizes.vocabulary)
         self.text = {token: self.random.sample(followers, len(SUCCESSORS)) for token in followers}
         self.model: Handle | None = None
@@ -72,7 +72,7 @@ class Race:
             return Measured(what, explain(error).sentence)
 
     def students_model(self) -> Handle:
-        """The student's model, with the yardstick's weights as they are now."""
+        """The student's model, with the baseline's weights as they are now."""
         if self.model is None:
             code, sizes = self.student.model, self.sizes
             config = code.GPTConfig(
@@ -85,7 +85,7 @@ class Race:
             )
             self.model = code.GPT(config)
             self.model.to(self.device)
-        load_parameters(self.model, self.yardstick.students_weights())
+        load_parameters(self.model, self.baseline.students_weights())
         return self.model
 
     def batch(self) -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ class Race:
         right: dict[int, list[float]] = {}
         left: dict[int, Sealed] = {}
 
-        def yardstick(number: int) -> None:
+        def baseline(number: int) -> None:
             right[number] = [self.trainer.step(step) for step in ours[number]]
             cuda.synchronise()
 
@@ -119,14 +119,14 @@ class Race:
             calls = [(model, optimizer, step) for step in held[number]]
             left[number] = call_each_held(training.train_step, calls, clip=CLIP, autocast=autocast)
 
-        times = alternate(candidate, yardstick, self.repeats)
+        times = alternate(candidate, baseline, self.repeats)
         for number, losses in right.items():
             self.check_losses(fetch(left[number]), losses, number * STEPS)
         tokens = STEPS * self.sizes.batch * self.sizes.context
         return measured("training step", tokens, times)
 
     def check_losses(self, found: Any, right: list[float], before: int) -> None:
-        """Each loss is the yardstick's, but for rounding."""
+        """Each loss is the baseline's, but for rounding."""
         band = BANDS[self.device]
         numbers = isinstance(found, list) and all(type(loss) is float for loss in found)
         if not numbers or len(found) != len(right):
@@ -134,22 +134,22 @@ class Race:
         for step, (loss, wanted) in enumerate(zip(found, right, strict=True), start=before + 1):
             if not math.isfinite(loss) or abs(loss - wanted) > band * max(1.0, wanted):
                 raise Failure(
-                    f"At step {step} the loss is {loss:.4f}, where the yardstick has {wanted:.4f}: "
+                    f"At step {step} the loss is {loss:.4f}, where the baseline has {wanted:.4f}: "
                     "with the same weights and batches, these are not the same steps."
                 )
 
     def prompts(self) -> list[tuple[list[int], list[int]]]:
         """For each run a prompt of its own, and what follows. No choice in it is a close call."""
-        self.yardstick.scatter()
+        self.baseline.scatter()
         found: list[tuple[list[int], list[int]]] = []
         for _ in range(10 * (self.repeats + 1)):
             if len(found) > self.repeats:
                 return found
             prompt = [self.random.randrange(self.sizes.vocabulary) for _ in range(4)]
-            tokens, lead = continue_greedily(self.yardstick, prompt, self.sizes.new_tokens)
+            tokens, lead = continue_greedily(self.baseline, prompt, self.sizes.new_tokens)
             if lead > NARROWEST_LEAD:
                 found.append((prompt, tokens))
-        raise GraderFault("the yardstick can't decide between tokens")
+        raise GraderFault("the baseline can't decide between tokens")
 
     def generate(self) -> Measured:
         """Both continue the same prompts with the likeliest tokens: the same ones."""
@@ -159,8 +159,8 @@ class Race:
         left: dict[int, Sealed] = {}
         count = self.sizes.new_tokens
 
-        def yardstick(number: int) -> None:
-            continue_greedily(self.yardstick, runs[number][0], count)
+        def baseline(number: int) -> None:
+            continue_greedily(self.baseline, runs[number][0], count)
 
         def candidate(number: int) -> None:
             left[number] = call_each_held(
@@ -169,20 +169,20 @@ class Race:
                 temperature=0.0,
             )
 
-        times = alternate(candidate, yardstick, self.repeats)
+        times = alternate(candidate, baseline, self.repeats)
         for number, result in left.items():
             (tokens,) = fetch(result)
             wanted = torch.tensor(runs[number][1])
             if not is_tensor(tokens) or not torch.equal(tokens, wanted):
-                raise Failure("generate_cached gives other tokens than the yardstick.")
+                raise Failure("generate_cached gives other tokens than the baseline.")
         return measured("generation", count, times)
 
     def memory(self) -> tuple[int | None, int]:
-        """Bytes of tensors at the peak of a training step: the student's, and the yardstick's."""
+        """Bytes of tensors at the peak of a training step: the student's, and the baseline's."""
         batch = self.batch()
         ours = [tuple(part.to(self.device) for part in batch)]
         count = cpu_peak_memory if self.device == "cpu" else cuda.peak_memory
-        of_yardstick = count(partial(self.trainer.step, ours))
+        of_baseline = count(partial(self.trainer.step, ours))
         try:
             model, training = self.students_model(), self.student.training
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
@@ -195,8 +195,8 @@ class Race:
         except Exception as error:
             if not is_the_submissions(error):
                 raise
-            return None, of_yardstick
-        return taken if type(taken) is int else None, of_yardstick
+            return None, of_baseline
+        return taken if type(taken) is int else None, of_baseline
 
 
 def measured(what: str, tokens: int, times: Alternation) -> Measured:
@@ -205,5 +205,5 @@ def measured(what: str, tokens: int, times: Alternation) -> Measured:
         what,
         ratio=interval(times.ratios),
         tokens_per_second=interval([tokens / taken for taken in times.candidate_seconds]),
-        yardstick_tokens_per_second=interval([tokens / taken for taken in times.yardstick_seconds]),
+        baseline_tokens_per_second=interval([tokens / taken for taken in times.baseline_seconds]),
     )

@@ -12,7 +12,7 @@ def print_speed(speed: Speed, console: Console) -> None:
     """Ratios and rates, then what they were measured on."""
     table = Table(title=f"{speed.assignment} on {escape(speed.device_name)}")
     table.add_column("")
-    for column in ("times the yardstick's speed", "tokens/s", "the yardstick's tokens/s"):
+    for column in ("times the baseline's speed", "tokens/s", "the baseline's tokens/s"):
         table.add_column(column, justify="right")
     for entry in (speed.training, speed.generation):
         table.add_row(entry.what, *cells(entry))
@@ -26,7 +26,7 @@ def print_speed(speed: Speed, console: Console) -> None:
 
 def cells(entry: Measured) -> list[str]:
     """The figures of one row."""
-    rates = (entry.tokens_per_second, entry.yardstick_tokens_per_second)
+    rates = (entry.tokens_per_second, entry.baseline_tokens_per_second)
     return [
         str(entry.ratio) if entry.ratio else "-",
         *(f"{rate.median:,.0f}" if rate else "-" for rate in rates),
@@ -41,7 +41,7 @@ def facts(speed: Speed) -> list[str]:
         f"batches of {sizes.batch}, {sizes.new_tokens} new tokens; {speed.repeats} runs of each, "
         "alternately; in brackets the 10th and the 90th percentile of pairwise ratios.",
         f"Peak memory of a training step: {megabytes(speed.peak_bytes)}; "
-        f"the yardstick's: {megabytes(speed.yardstick_peak_bytes)}.",
+        f"the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
     ]
     if speed.mfu is not None:
         lines.append(f"Model FLOPs utilisation of the training step: {speed.mfu:.1%}.")

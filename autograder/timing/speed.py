@@ -1,4 +1,4 @@
-"""How fast a submission trains and generates, beside a yardstick, alternately and in one run.
+"""How fast a submission trains and generates, beside a baseline, alternately and in one run.
 
 The clock is the judge's, around work whose results are compared. Student code stays in its child.
 """
@@ -11,8 +11,8 @@ import msgspec
 from autograder.grading.defences import check_floor
 from autograder.grading.intake import Submission, laid_out
 from autograder.grading.sandbox import Sandbox
+from autograder.timing.baseline_gpt import Sizes
 from autograder.timing.race import Measured, Race
-from autograder.timing.yardstick import Sizes
 from common import cuda
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
@@ -33,7 +33,7 @@ class Speed:
     training: Measured
     generation: Measured
     peak_bytes: int | None  # of a training step
-    yardstick_peak_bytes: int | None
+    baseline_peak_bytes: int | None
     mfu: float | None
     clocks_before: str
     clocks_after: str
@@ -54,7 +54,7 @@ class Order:
 def measure(assignment: Assignment, submission: Submission, order: Order) -> Speed:
     """Measure one submission."""
     if not set(NEEDED) <= set(assignment.files):
-        raise CourseError(f"{assignment.short} has nothing to time: there is no yardstick for it.")
+        raise CourseError(f"{assignment.short} has nothing to time: there is no baseline for it.")
     if order.device == "cuda" and not cuda.available():
         raise CourseError("--device cuda: there is no GPU here that PyTorch can use.")
     if order.repeats < 2:
@@ -90,7 +90,7 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
         training=training,
         generation=generation,
         peak_bytes=memory[0],
-        yardstick_peak_bytes=memory[1],
+        baseline_peak_bytes=memory[1],
         mfu=(
             rate.median * race.sizes.flops_per_token / order.peak_flops
             if rate and order.peak_flops

@@ -636,9 +636,10 @@ def train(
         "loss": the loss of the mini-batch before the update
         "norm": the norm of the gradients before clipping
         "learning_rate"
-    With config.epochs = 1 and all other settings of Seq2Seq and Config as they are given, a new
-    model that is trained on the train part of the number words (common/data/numbers.py) translates
-    at least 90 of 100 numbers that it has never seen without a mistake, with greedy_decode.
+    A new model that is trained on the first 4,000 pairs of the train part of the number words
+    (common/data/numbers.py) with Config(epochs=1, batch_size=32, learning_rate=0.007), all other
+    settings of Seq2Seq and Config as they are given, translates at least 90 of 100 numbers that it
+    has never seen without a mistake, with greedy_decode.
     Raises ValueError as soon as a loss is not finite. Its message says "step k", with the number
     of the step in place of k, counted from 0 as above: "step 0" for the first one.
     """

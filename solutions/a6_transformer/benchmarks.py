@@ -58,7 +58,7 @@ def ours(transformer: ModuleType) -> tuple[nn.Module, Callable[[Tensor, Tensor],
     return transformer.Transformer(config), loss
 
 
-class Yardstick(nn.Module):
+class Baseline(nn.Module):
     """The same model of PyTorch's own parts, with the same masks."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def theirs() -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
             label_smoothing=SMOOTHING,
         )
 
-    return Yardstick(), loss
+    return Baseline(), loss
 
 
 def training_step(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from autograder.timing.yardstick import LEARNING_RATE, SIZES, WEIGHT_DECAY, Trainer, Yardstick
+from autograder.timing.baseline_gpt import LEARNING_RATE, SIZES, WEIGHT_DECAY, BaselineGPT, Trainer
 from common.benchmark import NotMeasured, Row, measure
 from common.submitted import load_references
 from solutions.a7_minigpt import speedrun
@@ -22,12 +22,12 @@ def rows() -> Iterator[Row | NotMeasured]:
     files = ("model", "training", "sampling")
     model, training, sampling = load_references([NAME], *(f"{NAME}.{file}" for file in files))
     x, y = torch.randint(SIZE.vocabulary, (2, BATCH, SIZE.context), generator=seeded())
-    gpt, yardstick = model.GPT(model.GPTConfig(SIZE.vocabulary)), Trainer(Yardstick(SIZE), False)
+    gpt, baseline = model.GPT(model.GPTConfig(SIZE.vocabulary)), Trainer(BaselineGPT(SIZE), False)
     optimizer = training.configure_optimizer(gpt.train(), LEARNING_RATE, WEIGHT_DECAY)
     yield measure(
         f"a7: a training step on {BATCH} x {SIZE.context} tokens",
         lambda: training.train_step(gpt, optimizer, [(x, y)]),
-        lambda: yardstick.step([(x, y)]),
+        lambda: baseline.step([(x, y)]),
         "the same on nn.TransformerEncoderLayer",
         bar=1.0,
         repeats=20,

@@ -279,7 +279,7 @@ def timed_results(student, name, outputs, calls, loop, sizes):
 
 
 def multiply_and_sum(count, shape):
-    """The yardstick: count times one product of two arrays and its sum, in a Python loop."""
+    """The baseline: count times one product of two arrays and its sum, in a Python loop."""
     patch, kernel = np.full(shape, 0.5), np.full(shape, 0.25)
 
     def run():

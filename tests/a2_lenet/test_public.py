@@ -442,8 +442,8 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(stu
 @weight(2)
 @number("2.5")
 @tags("training")
-def test_lenet_reads_93_percent_of_held_out_digits_after_three_epochs(student, rng):
-    """4,000 images and the settings of Config as they are; 1,000 other images decide."""
+def test_lenet_reads_88_percent_of_held_out_digits_after_three_epochs(student, rng):
+    """Trained on 4,000 images of 14 x 14 pixels, a smaller LeNet reads 1,000 other ones."""
     check_digits(student, rng)
 
 
@@ -491,7 +491,7 @@ def test_permute_pixels_moves_the_pixels_of_all_images_alike(student, rng):
 @number("2.6")
 @tags("training")
 def test_shuffled_pixels_hurt_the_lenet_and_not_the_mlp(student, rng):
-    """Trained on 600 digits: the LeNet loses 2 points or more, the MLP moves by 6 or less."""
+    """On 2,000 digits of 14 x 14: the LeNet loses 2 points or more, the MLP moves by 6 or less."""
     check_shuffling(student, rng)
 
 

@@ -68,7 +68,7 @@ def lstm_while_timed(x, h0, c0, w_x, w_h, b, dh, dc_last):
     return _array(outputs[1][:, :4], x.dtype), gradients[5]
 
 
-def lstm_yardstick(x, h0, c0, dh):
+def lstm_baseline(x, h0, c0, dh):
     """A function that runs nn.LSTM in float32 on one thread, forward and backward."""
     x, h0, c0, dh = (torch.from_numpy(array.astype(np.float32)) for array in (x, h0, c0, dh))
     module = nn.LSTM(x.shape[2], h0.shape[1], batch_first=True)

@@ -1,4 +1,4 @@
-"""How the tests of exercise 3.2 time an LSTM against a yardstick."""
+"""How the tests of exercise 3.2 time an LSTM against a baseline."""
 
 import numpy as np
 
@@ -16,10 +16,10 @@ PATIENCE = 30  # seconds: slow code should hear so before a test's time is up
 TIMED_SHAPE = {"n": 32, "t": 32, "d": 128, "m": 128}
 
 
-def check_lstm_speed(student, oracle, rng, yardstick=None):
+def check_lstm_speed(student, oracle, rng, baseline=None):
     """Both passes of the LSTM together are fast enough, and what was timed was really computed.
 
-    The yardstick is nn.LSTM, or without PyTorch the matrix products that an LSTM can't avoid.
+    The baseline is nn.LSTM, or without PyTorch the matrix products that an LSTM can't avoid.
     Each timed call gets another input, so that an answer remembered from an earlier one is wrong.
     """
     inputs = [draw_case(rng, LSTM, dtype=np.float32, **TIMED_SHAPE) for _ in range(2)]
@@ -36,10 +36,10 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
     x, h0, c0, w_x, w_h, _ = cases[0].inputs
     run = (
         matrix_products(x, h0, w_x, w_h)
-        if yardstick is None
-        else yardstick(x, h0, c0, upstream[0][0])
+        if baseline is None
+        else baseline(x, h0, c0, upstream[0][0])
     )
-    bar = PRODUCTS_BAR if yardstick is None else BAR
+    bar = PRODUCTS_BAR if baseline is None else BAR
     results = call_each(student.lstm_forward, [case.inputs for case in cases])
     caches = [unpack(result, 3, "lstm_forward")[2] for result in results]
     passes = (
@@ -53,7 +53,7 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
             ],
         ),
     )
-    held = timed_passes(student, passes, run, bar, pytorch=yardstick is not None)
+    held = timed_passes(student, passes, run, bar, pytorch=baseline is not None)
     outputs, gradients = (fetch(results) for results in held)
     for result, gradient, (c_last, db) in zip(outputs, gradients, expected, strict=True):
         actual = unpack(result, 3, "lstm_forward")[1]
@@ -62,8 +62,8 @@ def check_lstm_speed(student, oracle, rng, yardstick=None):
         assert_close(unpack(gradient, 6, "lstm_backward")[5], db, what="db (while timed)")
 
 
-def timed_passes(student, passes, yardstick, bar, pytorch):
-    """Time both passes against the yardstick; what they returned, if they were fast enough.
+def timed_passes(student, passes, baseline, bar, pytorch):
+    """Time both passes against the baseline; what they returned, if they were fast enough.
 
     passes: the function, how many of its outputs are to be there when the clock stops, the calls.
     """
@@ -76,7 +76,7 @@ def timed_passes(student, passes, yardstick, bar, pytorch):
 
     than = "PyTorch's nn.LSTM" if pytorch else "the matrix products of an LSTM alone"
     held, _ = check_speed(
-        lambda: (run, yardstick),
+        lambda: (run, baseline),
         bar=bar,
         runs=len(passes[0][2]),
         tries=TRIES,
@@ -88,7 +88,7 @@ def timed_passes(student, passes, yardstick, bar, pytorch):
 
 
 def matrix_products(x, h, w_x, w_h):
-    """The yardstick without PyTorch: the matrix products of both passes, and nothing else."""
+    """The baseline without PyTorch: the matrix products of both passes, and nothing else."""
     n, steps, d = x.shape
     rows, gates = x.reshape(n * steps, d), np.full((n * steps, w_x.shape[1]), 0.5, dtype=x.dtype)
 

@@ -199,7 +199,7 @@ def test_lstm_keeps_types_and_has_no_side_effects(student, rng, oracle):
 @tags("timing")
 def test_lstm_is_not_much_slower_than_pytorch(student, rng, oracle):
     """Both passes together take at most 5 times as long as nn.LSTM on one thread."""
-    check_lstm_speed(student, oracle, rng, oracle.lstm_yardstick)
+    check_lstm_speed(student, oracle, rng, oracle.lstm_baseline)
 
 
 @weight(1)

@@ -738,7 +738,7 @@ def test_alignment_shows_the_weights_of_every_step(student, rng, oracle):
 @number("4.7")
 @tags("training")
 def test_a_model_translates_90_percent_of_held_out_numbers_after_one_epoch(student, rng):
-    """8,000 pairs and the usual sizes and settings; 1,000 other numbers decide."""
+    """4,000 pairs in mini-batches of 32, and the usual sizes; 1,000 other numbers decide."""
     check_number_words(student, rng)
 
 

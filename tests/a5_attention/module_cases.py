@@ -231,8 +231,8 @@ def check_heads_speed(student, oracle, rng):
     def prepare():
         inputs = [draw_inputs(rng, 64, 24, 24, 128, torch.float32) for _ in range(CALLS)]
         calls = [(hold(student, given), held) for given in inputs]
-        yardstick = oracle.multi_head_attention_passes(*settings, inputs, upstream)
-        return lambda: (inputs, vjp_each_held(module, calls)), yardstick
+        baseline = oracle.multi_head_attention_passes(*settings, inputs, upstream)
+        return lambda: (inputs, vjp_each_held(module, calls)), baseline
 
     (inputs, results), _ = check_speed(
         prepare,

@@ -183,9 +183,9 @@ def check_fast(student, oracle, rng):
 
     def prepare():
         ids = draw_ids(rng, 40, lengths), draw_ids(rng, 40, lengths, begin=True)
-        yardstick = oracle.transformer_pass(TIMED, model.parameters, *ids, cotangent)
+        baseline = oracle.transformer_pass(TIMED, model.parameters, *ids, cotangent)
         calls = [(hold(student, list(ids)), upstream)]
-        return lambda: (ids, vjp_each_held(module, calls)), yardstick
+        return lambda: (ids, vjp_each_held(module, calls)), baseline
 
     (ids, results), norm = check_speed(
         prepare,

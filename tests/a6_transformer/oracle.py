@@ -86,7 +86,7 @@ def transformer_pass(settings, parameters, source, target, cotangent):
     It returns the norm of all gradients together.
     """
     named = {name: p.clone().requires_grad_() for name, p in parameters.items()}
-    # Made once, as in a module: making them anew for each pass would be no fair yardstick.
+    # Made once, as in a module: making them again for each pass would be no fair baseline.
     made = {
         (side, index): layer(settings, _dtype(parameters, ()))
         for side, layer in (("encoder", _new_encoder_layer), ("decoder", _new_decoder_layer))

@@ -20,7 +20,7 @@ from tests.a7_minigpt.cases import (
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
 CLIPPED = 1e-5
 NO_CLIP = 1e9
-BAR = 2  # of the yardstick's time; right code takes about 1, and the rest is for noise
+BAR = 2  # of the baseline's time; right code takes about 1, and the rest is for noise
 TRIES, PATIENCE = 6, 20
 RANKED = 3  # runs for the leaderboard, of which the fastest counts
 TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
@@ -238,9 +238,9 @@ def check_step_speed(student, oracle, rng, leaderboard):
         batch = draw_batches(rng, model, 1, BATCH, TIMED["context"])
         module = model.on(student)
         optimizer = new_optimizer(student, module, rate, 0.1)
-        yardstick = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
+        baseline = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
         calls = [(module, optimizer, hold(student, batch))]
-        return lambda: call_each_held(student.training.train_step, calls), yardstick
+        return lambda: call_each_held(student.training.train_step, calls), baseline
 
     losses, right = check_speed(
         prepare,
@@ -253,16 +253,16 @@ def check_step_speed(student, oracle, rng, leaderboard):
     check_timed_loss(losses, right)
     ours, theirs = [], []
     for _ in range(RANKED):
-        candidate, yardstick = prepare()
-        seconds, right = timed(yardstick)
+        candidate, baseline = prepare()
+        seconds, right = timed(baseline)
         theirs.append(seconds)
         seconds, losses = timed(candidate)
         ours.append(seconds)
         check_timed_loss(losses, right)
-    leaderboard("tokens/s relative to the yardstick", round(min(theirs) / min(ours), 2), "desc")
+    leaderboard("tokens/s relative to the baseline", round(min(theirs) / min(ours), 2), "desc")
 
 
 def check_timed_loss(losses, right):
-    """What was timed was computed: a new model on a new batch has the yardstick's loss."""
+    """What was timed was computed: a new model on a new batch has the baseline's loss."""
     (loss,) = fetch(losses)
     assert_close(loss, right, what="the loss (while timed)", tolerance=1e-3)

@@ -145,11 +145,11 @@ def flops(settings, training):
     return counter.get_total_flops() // settings["context"]
 
 
-# Yardsticks, in float32.
+# Baselines, in float32.
 
 
 def new_layers(settings):
-    """PyTorch's layers, made once: making them anew for each pass would be no fair yardstick."""
+    """PyTorch's layers, made once: making them again for each pass would be no fair baseline."""
     return [_new_layer(settings, torch.float32) for _ in range(settings["layers"])]
 
 
@@ -169,13 +169,16 @@ def training_step(settings, parameters, tokens, targets, rate):
     return run
 
 
-def uncached_reading(settings, parameters, tokens):
-    """A function that reads a text anew up to each of its tokens: what a cache saves."""
+def uncached_reading(settings, parameters, tokens, every=1):
+    """A function that reads a text again up to each of its tokens: what a cache saves.
+
+    every: only up to each so many-th token, in the middle of those that it stands for.
+    """
     made = new_layers(settings)
 
     @torch.inference_mode()
     def run():
-        for end in range(1, len(tokens) + 1):
+        for end in range((every + 1) // 2, len(tokens) + 1, every):
             _gpt(settings, parameters, tokens[None, :end], made)
 
     return run

@@ -256,8 +256,10 @@ def check_train_refuses(student, rng):
     check_unchanged("train", training.train, module, data, usual)
 
 
-# A small model on the plays. Right code with eight seeds came to between 2.30 and 2.35. To know
-# which character follows which, and nothing else, gives 2.49; how often each one comes, 3.32.
+# A small model on the plays. Right code with 16 seeds came to 2.326 on average, with a standard
+# deviation of 0.023 and 2.383 at most: the band is 5.5 deviations away. To know which character
+# follows which, and nothing else, gives 2.49; how often each one comes, 3.32. A context of 16 would
+# be faster, but then one of eight seeds ended at 2.55.
 PLAYS = {"context": 32, "layers": 2, "heads": 4, "width": 64}
 PLAYS_RUN = {"steps": 250, "batch_size": 32, "warmup": 20, "peak": 6e-3, "floor": 6e-4}
 PLAYS_BAND = 2.45

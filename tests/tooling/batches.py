@@ -107,5 +107,5 @@ def draw_result(rng, assignment, roster, mistakes, hostile=False) -> Result:
         result.leaderboard = Leaderboard()
         result.leaderboard.add("validation loss", round(rng.uniform(1.4, 2.2), 3), "asc")
         speed = round(rng.uniform(0.6, 1.3), 2)
-        result.leaderboard.add("tokens/s relative to the yardstick", speed, "desc")
+        result.leaderboard.add("tokens/s relative to the baseline", speed, "desc")
     return result

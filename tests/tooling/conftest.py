@@ -1,9 +1,15 @@
-"""Lets property tests take their time, and says in a run's last line what was not run, and why."""
+"""Shares the tests out to workers, and says in a run's last lines what was not run, and why."""
 
+import os
+import shutil
+import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.tooling import sampling
 
 # They judge what is right, not how long a busy machine takes to draw an example.
 settings.register_profile(
@@ -11,7 +17,40 @@ settings.register_profile(
 )
 settings.load_profile("conv2gpt")
 
+# The files that take longest, the longest first: a worker that got one last would keep all waiting.
+LONG = (
+    *("proof", "release", "hidden_words", "speed", "hostile", "setup", "batch", "labs", "layers"),
+    *("report", "reference_artifacts", "experiments", "shakespeare", "chaos", "artifacts"),
+    *("bad_input", "repeat"),
+)
+
 SKIPPED: Counter[tuple[str, str]] = Counter()
+SAMPLED = pytest.StashKey[dict[str, tuple[int, int]]]()
+SCRATCH = pytest.StashKey[Path]()
+
+
+def is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): tests that one worker runs")
+    config.stash[SAMPLED] = {}
+    if is_worker(config):  # each with scratch folders of its own
+        scratch = tempfile.mkdtemp(prefix=f"conv2gpt-{config.workerinput['workerid']}-")
+        os.chmod(scratch, 0o755)  # student code has another uid, and must get into its folder
+        config.stash[SCRATCH] = Path(scratch)
+        os.environ["TMPDIR"] = tempfile.tempdir = scratch
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """A file's tests go to one worker, which makes what they share once; long files come first."""
+    places = {f"test_{name}": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_runtest_logreport(report):
@@ -21,9 +60,25 @@ def pytest_runtest_logreport(report):
         SKIPPED[file, reason.removeprefix("Skipped: ")] += 1
 
 
+def pytest_sessionfinish(session):
+    if is_worker(session.config):
+        session.config.workeroutput["sampled"] = sampling.TAKEN
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """What a worker has sampled; one that died can't say."""
+    node.config.stash[SAMPLED].update(getattr(node, "workeroutput", {}).get("sampled", {}))
+
+
 def pytest_unconfigure(config):
     """After pytest's own last line."""
+    if SCRATCH in config.stash:
+        shutil.rmtree(config.stash[SCRATCH], ignore_errors=True)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if SKIPPED and reporter:
         parts = [f"{count} of {file} ({reason})" for (file, reason), count in SKIPPED.items()]
         reporter.write_line(f"Not run here: {'; '.join(parts)}.")
+    sampled = {name: tuple(counts) for name, counts in config.stash[SAMPLED].items()}
+    if reporter and (told := sampling.summary(sampled | sampling.TAKEN)):
+        reporter.write_line(told)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,7 @@ import pytest
 
 from autograder.batch.local import arguments_of
 from autograder.batch.records import read_batch
-from autograder.classroom.export import read_truths, write_class
-from autograder.classroom.school import make_class
+from autograder.classroom.export import read_truths
 from autograder.classroom.strikes import (
     SERVER,
     command,
@@ -31,10 +31,10 @@ from autograder.grading.warm import Graded, HandedIn
 from autograder.packaging.archive import unpack
 from autograder.packaging.build import build
 from common.assignment import ROOT, load_assignment
+from tests.tooling.graded_class import graded_class
 from tests.tooling.scratch import clean_environment, python
 
 A1 = load_assignment("a1")
-STUDENTS = 6
 try:
     import ray  # noqa: F401
 except ModuleNotFoundError:
@@ -46,10 +46,8 @@ with_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: the eng
 
 @pytest.fixture(scope="module")
 def school(tmp_path_factory) -> Path:
-    """A class without attacks, whose results may hang on a clock."""
-    folder = tmp_path_factory.mktemp("school")
-    write_class(make_class(A1, STUDENTS, 3, without=("hostile",)), A1, folder / "class")
-    return folder
+    """A class and its batch."""
+    return graded_class(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +57,9 @@ def export(school) -> Path:
 
 
 @pytest.fixture(scope="module")
-def calm(school, export) -> Path:
+def calm(school) -> Path:
     """The class, graded in peace."""
-    out = school / "calm"
-    done = run(command("a1", export, out))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
+    return school / "batch"
 
 
 def run(words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -92,7 +87,8 @@ def test_a_result_is_what_grading_that_submission_alone_gives(export, calm, tmp_
     assert without_times(ours) == without_times(json.loads(out.read_bytes()))
 
 
-def test_started_again_a_finished_batch_grades_nothing(export, calm):
+def test_started_again_a_finished_batch_grades_nothing(export, calm, tmp_path):
+    calm = shutil.copytree(calm, tmp_path / "batch")
     before = {file: file.stat().st_mtime_ns for file in (calm / "results").iterdir()}
     done = run(command("a1", export, calm))
     assert f"0 graded, {len(before)} kept from before" in done.stdout, done.stderr

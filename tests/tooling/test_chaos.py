@@ -16,9 +16,10 @@ from autograder.proving.chaos.faults import FAULTS, JumpingClock
 from common.assignment import ROOT
 from common.errors import GraderFault
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
+from tests.tooling.sampling import sample
 from tests.tooling.scratch import python
 
-FAULTS_HERE = 25
+STRIKES = sample("faults", range(200), len(FAULTS))  # each kind once
 NAMES = (
     "test_conv_output_size_counts_the_places_of_the_kernel",
     "test_conv_parameters_counts_weights_and_biases",
@@ -28,10 +29,11 @@ CODE = with_lab(REFERENCE.read_bytes())
 
 
 def test_faults_leave_whole_and_honest_results():
-    options = ("--faults", str(FAULTS_HERE), "--seed", "5")
+    """At other moments for each commit."""
+    options = ("--faults", str(len(STRIKES)), "--seed", str(STRIKES[-1]))
     finished = python("-m", "autograder", "chaos", *options, cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert f"{FAULTS_HERE} faults in" in finished.stdout
+    assert f"{len(STRIKES)} faults in" in finished.stdout
     assert "every result held" in finished.stdout
 
 

@@ -223,4 +223,4 @@ def test_timing_compares_the_best_of_alternating_runs():
     order = []
     comparison = compare(lambda: order.append("c"), lambda: order.append("y"), repeats=3)
     assert order == ["y", "c"] * 3
-    assert comparison.ratio == comparison.yardstick_seconds / comparison.candidate_seconds
+    assert comparison.ratio == comparison.baseline_seconds / comparison.candidate_seconds

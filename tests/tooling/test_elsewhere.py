@@ -14,6 +14,8 @@ from autograder.proving.hostile.gradings import Outcome
 from autograder.proving.hostile.lane import Graded
 from common.errors import CourseError
 
+# It lets attacks loose, and test_hostile looks for their traces all over the machine.
+pytestmark = pytest.mark.xdist_group("hostile")
 RIGHT = """
 import numpy as np
 

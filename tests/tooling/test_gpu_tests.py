@@ -13,17 +13,18 @@ from autograder.grading import worker
 from autograder.grading.forkserver import ForkServer
 from autograder.grading.report import print_result
 from autograder.packaging.build import build
+from autograder.packaging.rehearsal import Rehearsal
 from autograder.proving import release
 from autograder.proving.case import Case, Scope
 from autograder.proving.verify import judge_right, judge_stub
 from common import cuda
 from common.assignment import ROOT
 from common.errors import CourseError
-from common.roster import format_score
+from common.roster import read_roster
+from common.semester import PRACTICE
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
 from tests.tooling.scratch import copy_repo, python
-from tests.tooling.test_proving import A1, mistake, proof, replies_of, verdict
-from tests.tooling.test_release import ROSTER, Rehearsals
+from tests.tooling.test_proving import A1, HINTS, mistake, proof, replies_of, verdict
 from tests.tooling.test_results import read_checked
 
 ON_A_GPU = '''
@@ -121,41 +122,49 @@ def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_pa
     assert "6 points are decided on a machine with a GPU" in both
 
 
-GPU_ROSTER = [replace(ROSTER[0], tags=("gpu",)), *ROSTER[1:]]
-REST = 100 - ROSTER[0].points
+ROSTER = read_roster(ROOT / "tests" / A1.name)
+FIRST = ROSTER[0]
+GPU_ROSTER = [replace(FIRST, tags=("gpu",)), *ROSTER[1:]]
+REST = 100 - FIRST.points
 
 
-@pytest.fixture
-def rehearsals(monkeypatch):
-    fake = Rehearsals()
-    monkeypatch.setattr(release, "rehearse", fake)
-    return fake
+def rehearsal(side, ran=True, lost=()):
+    """What a zip says of the reference or of the stub, in which the first test ran or didn't."""
+    passed = {test.name for test in ROSTER if side == "solutions"} - {*lost}
+    tests = [
+        {
+            "name": test.label,
+            "score": test.points if test.name in passed and (ran or test != FIRST) else 0,
+            "max_score": test.points,
+            "output": "the reason",
+            "extra_data": {"test": test.name, "ran": ran or test != FIRST},
+        }
+        for test in ROSTER
+    ]
+    return Rehearsal({"tests": tests, "extra_data": {"finished": True}, "output": ""}, "")
 
 
-def checked(dist):
-    return release.check(A1, build(A1, dist), GPU_ROSTER, "state", str)
+def test_a_release_needs_every_point_of_the_tests_that_run_here(monkeypatch, tmp_path):
+    built = build(A1, tmp_path, PRACTICE)
 
+    def checked(**changes):
+        def rehearse(archive, submission, *options):
+            return rehearsal(submission.parent.name, **changes)
 
-def test_a_release_needs_every_point_of_the_tests_that_run_here(rehearsals, tmp_path):
-    with pytest.raises(CourseError, match="only that: " + ROSTER[0].name):
-        checked(tmp_path)  # the reference got points for a test that needs a GPU
-    rehearsals.left_out = (ROSTER[0].name,)
-    found = checked(tmp_path)
-    assert (found.reference, found.stub, found.not_run) == (REST, 0, ROSTER[0].points)
-    row = release.Row(A1, len(ROSTER), 100, build(A1, tmp_path), found, False)
+        monkeypatch.setattr(release, "rehearse", rehearse)
+        return release.Check(A1, built, GPU_ROSTER, True).run("state", lambda *said: None)
+
+    with pytest.raises(CourseError, match=f"other tests than it should: {FIRST.name}"):
+        checked()  # the reference got points for a test that needs a GPU
+    found = checked(ran=False)
+    assert (found.reference, found.stub, found.not_run) == (REST, 0, {"no GPU": FIRST.points})
+    row = release.Row(A1, len(ROSTER), 100, built, found, False, ())
     console = Console(file=io.StringIO(), width=200)
     console.print(table([row]))
-    said = f"{REST:g} of 100; {ROSTER[0].points:g} not run here: no GPU"
-    assert said in console.file.getvalue()
-    rehearsals.lost = 1
+    assert f"{FIRST.points:g} no GPU" in console.file.getvalue()
     with pytest.raises(CourseError, match=f"must get {REST:g} of 100 points") as error:
-        checked(tmp_path)
+        checked(ran=False, lost=[ROSTER[-1].name])
     assert str(error.value).count("the reason") == 1
-
-
-def test_a_score_names_what_was_not_run():
-    assert format_score(100, 100, 0) == "100"
-    assert format_score(96, 100, 4) == "96 of 100; 4 not run here: no GPU"
 
 
 def test_the_proof_asks_no_verdict_of_them(tmp_path):
@@ -178,7 +187,7 @@ def test_the_proof_asks_no_verdict_of_them(tmp_path):
     problems = judge_right(case, "reference", replies).problems
     assert f"{len(ROSTER) - 1} of {len(ROSTER)} tests ran under salt 0" in problems
     stub = [verdict(test.name, passed=False) for test in case.tests]
-    assert judge_stub(case, stub).problems == []
+    assert judge_stub(case, stub, HINTS).problems == []
     assert first not in case.tests_for(mistake(exercises=["1.1"]), hidden=False)
 
 

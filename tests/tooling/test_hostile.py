@@ -13,9 +13,13 @@ from autograder.proving.hostile.corpus import BOAST, read_corpus
 from autograder.proving.hostile.gradings import Gradings
 from autograder.proving.hostile.lane import HONEST
 from autograder.proving.hostile.traces import survivors
+from tests.tooling.sampling import sample
 from tests.tooling.test_results import check_content
 
+# Attacks and what looks for their traces all over the machine: never side by side.
+pytestmark = pytest.mark.xdist_group("hostile")
 CORPUS = {entry.name: entry for entry in read_corpus()}
+CHOSEN = sample("attacks", list(CORPUS), 30, kind=lambda name: CORPUS[name].row)
 # What each kind of attack must have at least one entry for; the names are those of the files.
 ITEMS = {
     "results": "at_import in_a_call at_exit later",
@@ -71,7 +75,11 @@ def test_every_kind_of_attack_has_its_entries():
     assert len({entry.tries for entry in CORPUS.values()}) == len(CORPUS)
 
 
-@pytest.mark.parametrize("name", CORPUS)
+def test_a_sample_has_an_attack_of_every_kind():
+    assert {CORPUS[name].row for name in CHOSEN} == ITEMS.keys()
+
+
+@pytest.mark.parametrize("name", CHOSEN)
 def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
     outcome = gradings.outcomes[name].result(timeout=900)
     graded, after, lane = outcome.graded, outcome.after, outcome.lane

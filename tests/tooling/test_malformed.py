@@ -1,4 +1,7 @@
-"""A thousand damaged submissions: each gets a complete result, and none takes the judge down."""
+"""A thousand damaged submissions: each gets a complete result, and none takes the judge down.
+
+`make test` takes a sample of them, with each kind of damage.
+"""
 
 import bz2
 import functools
@@ -26,6 +29,7 @@ from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
 from tests.tooling.grading_fixtures import SEMESTER
+from tests.tooling.sampling import is_complete, sample
 from tests.tooling.test_results import check_content
 
 COUNT = 1000
@@ -288,11 +292,18 @@ DAMAGES = {
 }
 
 
+def plan(number):
+    """Which assignment a zip is for, and by which damage it is made."""
+    return random.Random(number).choice([*EARNED]), list(DAMAGES)[number % len(DAMAGES)]
+
+
+CHOSEN = sample("damaged zips", range(COUNT), 150, kind=plan)
+
+
 def make(number):
     """Damaged zip number so-and-so: which assignment, by which damage, and its bytes."""
-    rng = random.Random(number)
-    kind = list(DAMAGES)[number % len(DAMAGES)]
-    short = rng.choice(["a1", "a5"])
+    short, kind = plan(number)
+    rng = random.Random(f"content {number}")
     files = work(short)[1]
     return short, kind, DAMAGES[kind](rng, valid(rng, files), files)
 
@@ -302,7 +313,7 @@ def taken(tmp_path_factory):
     """What intake makes of each: (kind, assignment, submission), and what it cost."""
     folder = tmp_path_factory.mktemp("malformed")
     found = []
-    for number in range(COUNT):
+    for number in CHOSEN:
         short, kind, data = make(number)
         path = folder / "submission.zip"
         path.write_bytes(data)
@@ -317,7 +328,7 @@ def taken(tmp_path_factory):
 
 
 def test_each_damaged_submission_is_taken_or_refused_in_a_sentence_and_in_time(taken):
-    assert len(taken) == COUNT and {kind for _, kind, *_ in taken} == DAMAGES.keys()
+    assert len(taken) == len(CHOSEN) and {kind for _, kind, *_ in taken} == DAMAGES.keys()
     for number, kind, short, submission, seconds in taken:
         assignment, files, _ = work(short)
         assert submission.files.keys() <= set(assignment.files), (number, kind)
@@ -377,7 +388,7 @@ def graded(taken):
 def test_each_damaged_submission_has_a_whole_result_and_no_more_points_than_an_undamaged_one(
     taken, graded, tmp_path
 ):
-    """A thousand results are written and checked.
+    """The result of each is written and checked.
 
     Submissions of which the same files were taken differ in their notes alone, and share one
     grading: a judge that graded equal files differently would not be noticed here (test_repeat
@@ -404,4 +415,4 @@ def test_each_damaged_submission_has_a_whole_result_and_no_more_points_than_an_u
         if key not in checked:  # the schema takes its time, and sees nothing else that differs
             check_content(content)
         checked.add(key)
-    assert len(checked) > 20 and len(graded) > 16
+    assert len(checked) > 20 and len(graded) > (16 if is_complete() else 5)

@@ -1,112 +1,126 @@
-"""The proof itself, with one salt: `make verify` has twenty, and the mutants."""
+"""The committed ledgers: each is current, and a sample of it, graded afresh, agrees with it.
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+Each commit grades other mistakes; `make verify` grades all of them, and the mutants.
+"""
+
+import json
+import math
+import os
 
 import msgspec
 import pytest
 
-from autograder.grading.worker import Job, Reply
-from autograder.labs.master import MASTER
-from autograder.packaging.build import build, hidden_hints_file
-from autograder.proving.case import ONE_SALT, Case
+from autograder.proving.ledger import current_ledger
 from autograder.proving.mistakes import load_mistakes
-from autograder.proving.pool import Pool
-from autograder.proving.proof import Proof
-from autograder.proving.recording import fresh_hints, public_file
-from autograder.proving.sightings import outdated
-from autograder.proving.verify import Gradings, verify
-from common.assignment import Assignment, load_all
+from autograder.proving.sample import FEWEST, Sampler, grade_sample, shuffled
+from common.assignment import load_all, load_assignment
 from common.evidence import Evidence
-from common.hints import HintFile, Hints, hint_bytes, read_hints
+from common.hints import HintFile, Hints, hint_bytes
+from tests.tooling.sampling import TAKEN, commit, is_complete
+from tests.tooling.scratch import copy_repo, python
 
-# Not the semester's salt, which each checkout draws for itself: a test must not hang on luck.
-SCOPE = replace(ONE_SALT, salt="proof")
-
-EACH = pytest.mark.parametrize("proved", load_all(), ids=lambda entry: entry.short, indirect=True)
-
-
-@dataclass(frozen=True)
-class Proved:
-    """An assignment, its proof, all that was graded for it, and where its zip lies."""
-
-    assignment: Assignment
-    proof: Proof
-    evidence: Gradings
-    dist: Path
-
-
-@pytest.fixture(scope="module")
-def proved(request, tmp_path_factory) -> Proved:
-    dist = tmp_path_factory.mktemp("dist")
-    proof, evidence = verify(request.param, SCOPE, lambda done, total: None, dist)
-    return Proved(request.param, proof, evidence, dist)
+A1 = load_assignment("a1")
+SECONDS = 15.0  # for the mistakes of one assignment
+EACH = pytest.mark.parametrize(
+    "assignment",
+    [
+        pytest.param(entry, marks=pytest.mark.xdist_group(f"proof {entry.short}"), id=entry.short)
+        for entry in load_all()
+    ],
+)
 
 
 @EACH
-def test_the_graders_reward_right_code_and_only_right_code(proved):
-    proof = proved.proof
-    assert proof.all_problems == []
-    assert {row.name: row.lowest for row in proof.scored if row.name != "stub"} == {
-        row.name: proof.points - proof.not_run for row in proof.scored if row.name != "stub"
-    }
-    # A mistake of the lab meets public and hidden tests in one grading, any other in two.
-    files = [mistake.file for mistake in load_mistakes(proved.assignment)]
-    assert len(proof.mistakes) == len(files)
-    assert proof.gradings > 2 * len(files) - files.count(MASTER)
+def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp_path):
+    ledger = current_ledger(assignment)
+    seconds = math.inf if is_complete() else SECONDS
+    sample = grade_sample(assignment, ledger, commit(), seconds, tmp_path)
+    count = len(load_mistakes(assignment))
+    TAKEN[f"mistakes of {assignment.short}"] = len(sample.mistakes), count
+    assert sample.differences == ()
+    assert {"reference: public", "reference: hidden 0", "stub"} <= {*sample.versions}
+    assert min(FEWEST, count) <= len(sample.mistakes) <= count
+    assert any(version.startswith("alternative") for version in sample.versions)
 
 
-@EACH
-def test_the_committed_hints_are_current(proved):
-    assignment, evidence = proved.assignment, proved.evidence
-    stored = read_hints(public_file(assignment))
-    assert outdated(stored, fresh_hints(assignment, evidence, hidden=False)) == []
+def edited(ledger, **changes):
+    """A ledger in which every mistake is said to have ended otherwise."""
+    rows = [msgspec.structs.replace(row, **changes) for row in ledger.proof.mistakes]
+    return msgspec.structs.replace(
+        ledger, proof=msgspec.structs.replace(ledger.proof, mistakes=rows)
+    )
 
 
-@EACH
-def test_known_mistakes_get_their_hints_and_code_that_is_not_written_gets_none(proved, tmp_path):
-    """Each mistake, graded again by a zip that carries the hints, is told its own hint."""
-    case = Case(proved.assignment, SCOPE)
-    mistakes = mistakes_where_they_tell(proved, tmp_path)
-    shown = graded_with_hints(proved, {"stub": case.jobs()["stub"]} | mistakes)
-    for mistake in load_mistakes(proved.assignment):
-        hints = {verdict.hint for verdict in shown[mistake.name].verdicts}
-        assert hints == {mistake.hint}, f"{mistake.name} shows {hints}"
-    assert len(shown["stub"].verdicts) == len(case.tests)
-    assert {verdict.hint for verdict in shown["stub"].verdicts} == {""}
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"public": [], "hidden": []}, "by the ledger it passes it"),
+        ({"hint": "Something else."}, "gets its hint at none of"),
+    ],
+    ids=["what it costs", "its hint"],
+)
+def test_a_ledger_that_was_edited_by_hand_is_caught(changes, sentence, tmp_path):
+    ledger = edited(current_ledger(A1), **changes)
+    sample = grade_sample(A1, ledger, "a seed", 0.0, tmp_path)
+    assert len(sample.mistakes) == FEWEST
+    for name in sample.mistakes:
+        assert any(line.startswith(name) and sentence in line for line in sample.differences)
 
 
-def mistakes_where_they_tell(proved: Proved, folder: Path) -> dict[str, Job]:
-    """Each mistake, on one test that should tell it from all others: a public one if it can be."""
-    case = Case(proved.assignment, SCOPE)
-    graded = case.mistake_jobs(hidden=False) | case.mistake_jobs(hidden=True)
-    jobs: dict[str, Job] = {}
-    for hidden in (False, True):
-        content = fresh_hints(proved.assignment, proved.evidence, hidden)
-        file = folder / f"{hidden}.hints"
-        file.write_bytes(hint_bytes(content))
-        hints = Hints([file])
-        for seen in content.sightings:
-            if hints.look_up(seen.test, seen.check, seen.seen) != content.hints[seen.mistake]:
-                continue  # another mistake looks the same there
-            job = next(
-                job
-                for name, job in graded.items()
-                if name.startswith(f"mistake {seen.mistake}:") and seen.test in job.only
-            )
-            jobs.setdefault(seen.mistake, msgspec.structs.replace(job, only=(seen.test,)))
-    return jobs
+def test_a_ledger_that_lacks_a_version_is_caught(tmp_path):
+    ledger = current_ledger(A1)
+    proof = ledger.proof
+    for less in (
+        msgspec.structs.replace(proof, mistakes=proof.mistakes[1:]),
+        msgspec.structs.replace(proof, scored=proof.scored[:1]),
+    ):
+        sampler = Sampler(A1, msgspec.structs.replace(ledger, proof=less), "a seed")
+        assert any(line.endswith(" is not in both") for line in sampler.listed())
+    assert Sampler(A1, ledger, "a seed").listed() == []
 
 
-def graded_with_hints(proved: Proved, jobs: dict[str, Job]) -> dict[str, Reply]:
-    """What a zip says that was built with the hints of all mistakes."""
-    assignment = proved.assignment
-    fresh = fresh_hints(assignment, proved.evidence, hidden=True)
-    hidden_hints_file(assignment, proved.dist).write_bytes(hint_bytes(fresh))
-    replies: dict[str, Reply] = {}
-    with Pool(build(assignment, proved.dist).autograder, assignment.short) as pool:
-        pool.run(list(jobs.items()), replies.__setitem__)
-    return replies
+def test_every_mistake_is_sampled_by_some_commit_and_the_same_by_the_same():
+    names = [row.name for row in current_ledger(A1).proof.mistakes]
+    assert shuffled(names, "one") == shuffled(reversed(names), "one") != shuffled(names, "two")
+    seen = {name for seed in range(1000) for name in shuffled(names, str(seed))[:FEWEST]}
+    assert seen == {*names}
+    # Those that only a clock or training shows are left to `make verify`.
+    sampler = Sampler(A1, current_ledger(A1), "one")
+    graded = {name for name, _ in sampler.mistake_jobs()}
+    assert len(graded) >= 0.9 * len(names)
+
+
+SAMPLE = """
+import json, sys
+from pathlib import Path
+from autograder.proving.ledger import current_ledger, read_ledger
+from autograder.proving.sample import grade_sample
+from common.assignment import load_assignment
+from common.errors import CourseError
+
+a1 = load_assignment("a1")
+try:
+    current_ledger(a1)
+    said = ""
+except CourseError as error:
+    said = str(error)
+sample = grade_sample(a1, read_ledger(a1), "a seed", 0.0, Path(sys.argv[1]))
+print(json.dumps([said, sample.differences]))
+"""
+
+
+def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    file, rule = root / "common" / "comparison.py", "    if error <= tolerance:\n"
+    source = file.read_text("utf-8")
+    assert source.count(rule) == 1
+    file.write_text(source.replace(rule, "    if error < 1e300:\n"), "utf-8")
+    (tmp_path / "dist").mkdir()
+    result = python("-c", SAMPLE, tmp_path / "dist", cwd=root, env={"PATH": os.environ["PATH"]})
+    assert result.returncode == 0, result.stderr
+    said, differences = json.loads(result.stdout)
+    assert "recorded before a change of: shared code: run `make verify A=a1`" in said
+    assert any("by the ledger it fails it" in line for line in differences)
 
 
 def test_an_empty_hint_file_has_no_hint(tmp_path):

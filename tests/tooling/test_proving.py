@@ -1,31 +1,35 @@
 """Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
 
+import tomllib
 from dataclasses import replace
-from zipfile import ZipFile
 
 import msgspec
 import pytest
 
-from autograder.commands.proving import still_valid, write_proofs
 from autograder.grading.worker import Job, Reply, Verdict
 from autograder.labs.master import MASTER
-from autograder.proving import equivalents, mistakes, verify
+from autograder.proving import equivalents, mistakes
 from autograder.proving import mutants as mutating
 from autograder.proving.case import Case, Scope
 from autograder.proving.margins import Margin, margins
-from autograder.proving.memory import Memory, grader_fingerprint
 from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
 from autograder.proving.mutants import mutants
 from autograder.proving.page import proof_page
 from autograder.proving.pool import Pool
-from autograder.proving.proof import MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.proof import Effort, MistakeRow, Proof, Scored, Survivor, Timing
 from autograder.proving.sightings import hint_file
-from autograder.proving.verify import judge_mistake, judge_right, judge_stub
+from autograder.proving.verify import (
+    FEWEST_ALTERNATIVES,
+    FEWEST_MISTAKES,
+    judge_mistake,
+    judge_right,
+    judge_stub,
+)
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.evidence import Evidence
 from common.failures import BROKEN_TEST
-from common.hints import fingerprint
+from common.hints import HintFile, Hints, Sighting, fingerprint
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
 
 A1 = load_assignment("a1")
@@ -47,8 +51,9 @@ def mistake(**changes):
 
 @EACH
 def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
-    assert len(load_mistakes(assignment)) >= 15
-    assert len(mistakes.alternatives(assignment)) >= 2
+    listed = tomllib.loads((ROOT / "solutions" / assignment.name / "mistakes.toml").read_text())
+    assert len(listed["mistakes"]) >= FEWEST_MISTAKES == 15
+    assert len(mistakes.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
 
 
 def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
@@ -142,29 +147,49 @@ def test_an_alternative_that_misses_a_function_is_an_error(tmp_path, monkeypatch
         mistakes.alternatives(A1)
 
 
+SEEN = fingerprint(Evidence(1, None, "said"))
+HINTS = Hints(
+    [HintFile({"flipped": mistake().hint}, [Sighting("test_a", 1, "flipped", SEEN)])],
+)
+
+
 def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):
-    return Verdict(test, exercise, hidden, 2.0, False, passed, text, "", 0.1, 0, None, compared)
+    """How a test ended. What is wrong looks as `flipped` was seen to look."""
+    seen = (0, None) if passed else (1, SEEN)
+    return Verdict(test, exercise, hidden, 2.0, False, passed, text, "", 0.1, *seen, compared)
 
 
 def test_a_mistake_must_cost_what_it_names_and_nothing_else():
-    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")])
+    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")], HINTS)
     assert (good.problems, good.lost, good.public) == ([], {"1.2": 2.0}, ["test_a"])
-    assert judge_mistake(mistake(), [verdict()]).problems == [
+    assert (good.hidden, good.hinted, good.failed) == ([], ["test_a"], {"test_a"})
+    assert judge_mistake(mistake(), [verdict()], HINTS).problems == [
         "costs nothing in 1.2",
         "no public test catches it, and it isn't marked as hidden",
     ]
     both = [verdict(passed=False), verdict("test_b", "1.3", passed=False)]
-    assert judge_mistake(mistake(), both).problems == ["costs points in 1.3"]
+    assert judge_mistake(mistake(), both, HINTS).problems == ["costs points in 1.3"]
+
+
+def test_a_mistake_whose_hint_is_never_shown_is_a_problem():
+    caught = [verdict(passed=False)]
+    for other in (Hints([]), Hints([HintFile({}, [])])):
+        assert judge_mistake(mistake(), caught, other).problems == ["its hint is never shown"]
+    # One test that shows it is enough.
+    caught.append(verdict("test_b", passed=False))
+    row = judge_mistake(mistake(), caught, HINTS)
+    assert (row.problems, row.hinted, row.public) == ([], ["test_a"], ["test_a", "test_b"])
 
 
 def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
     caught = [verdict(passed=False, hidden=True)]
-    assert judge_mistake(mistake(), caught).problems == [
+    assert judge_mistake(mistake(), caught, HINTS).problems == [
         "no public test catches it, and it isn't marked as hidden"
     ]
     marked = mistake(hidden=True, reason="needs a secret seed")
-    assert judge_mistake(marked, caught).problems == []
-    assert judge_mistake(marked, [verdict(passed=False)]).problems == [
+    row = judge_mistake(marked, caught, HINTS)
+    assert (row.problems, row.public, row.hidden) == ([], [], ["test_a"])
+    assert judge_mistake(marked, [verdict(passed=False)], HINTS).problems == [
         "it is marked as hidden, but a public test catches it"
     ]
 
@@ -221,10 +246,16 @@ def test_a_test_that_did_not_run_is_a_problem(case):
 
 def test_the_stub_must_fail_every_test(case):
     verdicts = [verdict(test.name, passed=False) for test in case.tests]
-    assert judge_stub(case, verdicts).problems == []
+    assert judge_stub(case, verdicts, HINTS).problems == []
     verdicts[3] = verdict(case.tests[3].name)
-    assert judge_stub(case, verdicts).problems == [f"passes {case.tests[3].name}"]
-    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1]).problems[-1]
+    assert judge_stub(case, verdicts, HINTS).problems == [f"passes {case.tests[3].name}"]
+    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1], HINTS).problems[-1]
+
+
+def test_the_stub_must_get_no_hint(case):
+    verdicts = [verdict(test.name, passed=False) for test in case.tests[1:]]
+    verdicts.append(verdict("test_a", passed=False))
+    assert judge_stub(case, verdicts, HINTS).problems == ["gets a hint at test_a"]
 
 
 def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
@@ -338,13 +369,13 @@ def test_an_exact_comparison_needs_no_margin():
 
 def test_a_mistake_that_breaks_a_test_itself_is_a_problem():
     broken = [verdict(passed=False, text=f"{BROKEN_TEST}\nTypeError: no")]
-    assert judge_mistake(mistake(), broken).problems == ["breaks test_a itself"]
+    assert judge_mistake(mistake(), broken, HINTS).problems == ["breaks test_a itself"]
 
 
 def test_a_part_of_a_proof_does_not_say_that_the_graders_hold():
     assert "The graders hold" in proof_page([proof()])
     few = [Scored("reference", 1, 66, 100.0, 100.0, [])]
-    for part in (proof(mutants=0), proof(scored=few)):
+    for part in (proof(noticed={}), proof(scored=few)):
         assert "only a part of the proof was run" in proof_page([part])
 
 
@@ -384,39 +415,33 @@ def test_the_same_change_at_two_places_makes_two_mutants(monkeypatch):
     assert found[1].name == f"{found[0].name}+1"
 
 
-def test_the_proof_of_another_assignment_stays_while_its_grader_is_the_same(tmp_path):
-    other = proof(assignment="a2_lenet")
-    write_proofs([proof(), other], tmp_path)
-    with ZipFile(tmp_path / "a1-autograder.zip", "w") as archive:
-        archive.writestr("test_public.py", "")
-    assert still_valid([other], tmp_path) == []
-    same = proof(grader=grader_fingerprint(tmp_path / "a1-autograder.zip"))
-    write_proofs([same, other], tmp_path)
-    assert still_valid([other], tmp_path) == [same]
-    assert still_valid([same], tmp_path) == []
-
-
 def proof(**changes):
     fields = {
         "assignment": "a1_convolution",
-        "grader": "0" * 64,
         "title": "Convolution <b>",
         "tests": 66,
         "points": 100.0,
         "exercises": ["1.1", "1.2"],
         "scored": [Scored("reference", 20, 66, 100.0, 100.0, [])],
-        "mistakes": [MistakeRow("flipped", "A hint", ["1.2"], {"1.2": 4.0}, ["test_a"], [])],
-        "mutants": 100,
+        "mistakes": [flipped(lost={"1.2": 4.0}, public=["test_a"])],
+        "noticed": {f"n{number}": "test_a" for number in range(100)},
         "survivors": [],
         "margins": [Margin("test_a", 1e-9, 1e-15, 0.1)],
-        "timings": [Timing("mutant", 100, 12.5, 0.25)],
-        "slowest": [Timing("test_a", 20, 1.0, 0.06)],
         "problems": [],
-        "gradings": 10,
-        "remembered": 0,
-        "seconds": 1.0,
+        "effort": Effort(
+            gradings=10,
+            remembered=0,
+            seconds=1.0,
+            timings=[Timing("mutant", 100, 12.5, 0.25)],
+            slowest=[Timing("test_a", 20, 1.0, 0.06)],
+        ),
     }
     return Proof(**{**fields, **changes})
+
+
+def flipped(lost, public, problems=()):
+    """The row of one mistake."""
+    return MistakeRow("flipped", "A hint", ["1.2"], lost, public, [], public, [*problems])
 
 
 def survivors(count, reason=""):
@@ -425,25 +450,25 @@ def survivors(count, reason=""):
 
 def test_a_proof_without_problems_holds():
     assert proof().all_problems == []
-    assert proof(survivors=survivors(5)).all_problems == []  # 95 % are noticed
+    assert proof(survivors=survivors(5)).all_problems == []  # 100 of 105 are noticed
 
 
 def test_too_many_survivors_are_a_problem_unless_they_are_explained():
-    assert proof(survivors=survivors(6)).all_problems == ["only 94.0% of the mutants are noticed"]
+    assert proof(survivors=survivors(6)).all_problems == ["only 94.3% of the mutants are noticed"]
     assert proof(survivors=survivors(60, "the same for every size")).all_problems == []
 
 
-def test_every_kind_of_problem_is_told():
+def test_every_kind_of_problem_is_listed():
     bad = proof(
         problems=["too few mistakes"],
         scored=[Scored("reference", 1, 66, 98.0, 98.0, ["fails test_a"])],
-        mistakes=[MistakeRow("flipped", "A hint", ["1.2"], {}, [], ["costs nothing in 1.2"])],
+        mistakes=[flipped(lost={}, public=[], problems=["costs nothing in 1.2"])],
         margins=[Margin("test_a", 1e-9, 1e-9, None)],
     )
-    told = "\n".join(bad.all_problems)
+    listed = "\n".join(bad.all_problems)
     for part in ("too few mistakes", "reference: fails test_a", "flipped: costs nothing"):
-        assert part in told
-    assert "right code is off by 1.0e-09" in told
+        assert part in listed
+    assert "right code is off by 1.0e-09" in listed
     assert len(bad.all_problems) == 4
 
 
@@ -456,19 +481,6 @@ def test_the_page_is_self_contained_and_escapes_what_it_shows():
         assert outside not in page
 
 
-def test_a_memory_forgets_what_another_grader_said(tmp_path):
-    job, reply = Job({"a.py": b"x"}, "salt"), Reply([], ["a note"], 1.0)
-    memory = Memory(tmp_path / "memory.bin", "grader 1")
-    memory.keep(job, reply)
-    memory.save()
-    assert Memory(tmp_path / "memory.bin", "grader 1").recall(job) == reply
-    assert Memory(tmp_path / "memory.bin", "grader 2").recall(job) is None
-    other = Job({"a.py": b"y"}, "salt")
-    assert Memory(tmp_path / "memory.bin", "grader 1").recall(other) is None
-    (tmp_path / "memory.bin").write_bytes(b"damaged")
-    assert Memory(tmp_path / "memory.bin", "grader 1").recall(job) is None
-
-
 def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypatch, tmp_path):
     monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "workers", []) or None)
     pool = Pool(tmp_path, "a1")
@@ -478,12 +490,6 @@ def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypa
     monkeypatch.setattr(Pool, "grade", lambda self, worker, job: (fault, worker))
     with pytest.raises(CourseError, match="mutant x: the judge died twice"):
         pool.run([("mutant x", Job({}, ""))], lambda name, reply: None)
-
-
-def test_the_quick_proof_is_what_make_test_runs():
-    text = (ROOT / "tests" / "tooling" / "test_proof.py").read_text("utf-8")
-    assert "ONE_SALT" in text
-    assert verify.FEWEST_MISTAKES == 15
 
 
 def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path):
@@ -504,8 +510,7 @@ def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path
 
 def test_training_has_no_say_in_hints():
     """So that the proof in `make test`, which trains no mistakes, records the same hints."""
-    seen = fingerprint(Evidence(1, None, "said"))
-    failed = msgspec.structs.replace(verdict(passed=False), check=1, seen=seen)
+    failed = verdict(passed=False)
     trained = msgspec.structs.replace(failed, test="test_learns", training=True)
     other = msgspec.structs.replace(failed, test="test_b")
     both = [mistake(name="a"), mistake(name="b")]

@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from autograder.proving.release import release
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
-from common.semester import Semester
+from common.semester import PRACTICE_NOTE, Semester
 from tests.tooling.scratch import copy_repo, run
 
 A1 = load_assignment("a1")
@@ -37,25 +38,24 @@ def row_of(output):
 
 def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released):
     root, output = released
-    name, tests, points, reference, stub, handout, autograder, seconds = row_of(output)
+    name, tests, points, reference, stub, left_out, handout, autograder, seconds = row_of(output)
     assert name == "a1_convolution"
     assert int(tests) == len(ROSTER) > 0
-    assert (points, reference, stub) == ("100", "100", "0")
-    assert all(re.fullmatch(r"\d+ KB", size) for size in (handout, autograder))
+    assert (points, reference, stub, left_out) == ("100", "100", "0", "-")
+    assert re.fullmatch(r"\d+ KB", handout)
+    assert re.fullmatch(r"a1-autograder-practice\.zip, \d+ KB", autograder)
     assert float(seconds.removesuffix(" s")) > 0
-    for head in ("tests", "points", "reference", "stub", "handout", "autograder", "graded in"):
+    for head in ("tests", "points", "reference", "stub", "not run", "handout", "graded in"):
         assert head in output
     names = sorted(file.name for file in (root / "dist").iterdir())
-    (hints,) = (name for name in names if name.endswith(".hints"))
-    assert re.fullmatch(r"a1-[0-9a-f]{8}\.hints", hints)
-    names.remove(hints)
     assert names == [
-        "a1-artifacts",
-        *("a1-autograder.zip", "a1-checked.json", "a1-handout.zip", "a1-memory.bin"),
-        "a1-reach.json",
+        *("a1-autograder-practice.zip", "a1-checked.json", "a1-handout.zip", "a1-solved"),
     ]
-    with zipfile.ZipFile(root / "dist" / "a1-autograder.zip") as archive:
-        assert "tests/a1_convolution/hidden.hints" in archive.namelist()
+    with zipfile.ZipFile(root / "dist" / "a1-autograder-practice.zip") as archive:
+        packed = archive.read("tests/a1_convolution/hidden.hints")
+    assert packed == (ROOT / "tests" / "a1_convolution" / "hidden.hints").read_bytes()
+    last = output.strip().splitlines()[-1]
+    assert last == f"{PRACTICE_NOTE}; `make semester` makes the zips to upload"
     stub_file = "assignments/a1_convolution/convolution.py"
     assert (root / stub_file).read_bytes() == (ROOT / stub_file).read_bytes()
 
@@ -75,18 +75,19 @@ class Rehearsals:
     """Stands in for grading: what each side gets is set, and each call is noted."""
 
     def __init__(self):
-        self.calls = []
+        self.calls, self.options = [], []
         self.lost = 0  # tests that the reference fails
         self.gained = 0  # tests that the stub passes
         self.missing = 0  # tests that aren't run
         self.finished = True
-        self.left_out = ()  # names of tests that are said to need a GPU
+        self.left_out = ()  # names of tests that are said not to have run
 
-    def __call__(self, archive, submission):
+    def __call__(self, archive, submission, *options):
         assert archive.is_file()
         side = submission.parent.name
         assert submission.name == "a1_convolution"
         self.calls.append(side)
+        self.options.append(options)
         passed = len(ROSTER) - self.lost if side == "solutions" else self.gained
         tests = [
             {
@@ -108,37 +109,85 @@ def rehearsals(monkeypatch):
     monkeypatch.setattr(module, "rehearse", fake)
     # Files of the repo are not for a test to write; test_generated.py says if they are stale.
     monkeypatch.setattr(module, "generate", lambda assignments: [])
-    monkeypatch.setattr(module, "record_hidden", lambda assignment, progress, dist: False)
     return fake
 
 
+def release_a1(dist, training=False):
+    (row,) = release([A1], lambda name, doing: None, training, dist)
+    return row
+
+
+def test_training_is_left_out_unless_asked(rehearsals, tmp_path, monkeypatch):
+    roster = [replace(ROSTER[0], tags=("training",)), *ROSTER[1:]]
+    monkeypatch.setattr(module, "read_roster", lambda folder: roster)
+    rehearsals.left_out = (ROSTER[0].name,)
+    row = release_a1(tmp_path)
+    assert rehearsals.options == [("--without-training",)] * 2
+    assert row.checked.not_run == {"training": ROSTER[0].points}
+    assert row.checked.reference == 100 - ROSTER[0].points
+    rehearsals.left_out = ()
+    row = release_a1(tmp_path, training=True)
+    assert not row.unchanged
+    assert rehearsals.options[2:] == [()] * 2
+    assert (row.checked.not_run, row.checked.reference) == ({}, 100)
+
+
 def test_what_has_not_changed_is_not_graded_again(rehearsals, tmp_path):
-    first = release(A1, str, tmp_path)
+    first = release_a1(tmp_path)
     assert not first.unchanged
     assert (first.tests, first.points) == (len(ROSTER), 100)
     assert (first.checked.reference, first.checked.stub) == (100, 0)
-    second = release(A1, str, tmp_path)
+    second = release_a1(tmp_path)
     assert second.unchanged
     assert second.checked == first.checked
     assert rehearsals.calls == ["solutions", "assignments"]
 
 
+def test_while_no_file_changes_nothing_is_looked_at(rehearsals, tmp_path, monkeypatch):
+    first = release_a1(tmp_path)
+
+    def look(*given):
+        raise AssertionError("it was built again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "build", look)
+        second = release_a1(tmp_path)
+        assert second.unchanged
+        assert (second.built, second.notices) == (first.built, first.notices)
+        for change in ("a zip is gone", "training", "the index of torch", "a source"):
+            with monkeypatch.context() as inner:
+                if change == "a zip is gone":
+                    content = first.built.handout.read_bytes()
+                    first.built.handout.unlink()
+                elif change == "the index of torch":
+                    inner.setenv("TORCH_INDEX", "elsewhere")
+                elif change == "a source":
+                    added = tmp_path / "added"
+                    added.touch()
+                    inner.setattr(module, "FILES", (*module.FILES, added))
+                with pytest.raises(AssertionError, match="built again"):
+                    release_a1(tmp_path, training=change == "training")
+                if change == "a zip is gone":
+                    first.built.handout.write_bytes(content)
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"fingerprint": 1}', None])
 def test_a_damaged_memory_means_grading_again(rehearsals, tmp_path, damage):
-    release(A1, str, tmp_path)
+    release_a1(tmp_path)
     memory = tmp_path / "a1-checked.json"
     if damage is None:
         memory.unlink()
     else:
         memory.write_text(damage)
-    assert not release(A1, str, tmp_path).unchanged
+    assert not release_a1(tmp_path).unchanged
     assert len(rehearsals.calls) == 4
 
 
 @pytest.mark.parametrize("part", ["the zip", "the reference", "the stub"])
 def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, part):
-    release(A1, str, tmp_path / "dist")
-    if part == "the zip":
+    release_a1(tmp_path / "dist")
+    if part == "the zip":  # a change that no file of this checkout shows
+        monkeypatch.setattr(module, "row_of_unchanged", lambda *given: None)
         monkeypatch.setattr(
             "autograder.packaging.build.read_semester", lambda: Semester("next", "other")
         )
@@ -148,7 +197,7 @@ def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, par
         file = root / side / "a1_convolution" / "convolution.py"
         file.write_text(file.read_text("utf-8") + "\n# changed\n", "utf-8")
         monkeypatch.setattr(module, "ROOT", root)
-    assert not release(A1, str, tmp_path / "dist").unchanged
+    assert not release_a1(tmp_path / "dist").unchanged
     assert len(rehearsals.calls) == 4
 
 
@@ -160,8 +209,8 @@ def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, par
         ("gained", 1, r"assignments/a1_convolution must get 0 of 100 points, but got \d of 100"),
         ("missing", 1, rf"ran {len(ROSTER) - 1} tests on solutions, not {len(ROSTER)}"),
         ("missing", len(ROSTER), rf"ran 0 tests on solutions, not {len(ROSTER)}"),
-        ("finished", False, "a1-autograder.zip: it stopped"),
-        ("left_out", (ROSTER[0].name,), "must leave out what needs a GPU, and only that: test_"),
+        ("finished", False, "a1-autograder-practice.zip: it stopped"),
+        ("left_out", (ROSTER[0].name,), "left out other tests than it should: test_"),
     ],
 )
 def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
@@ -169,7 +218,7 @@ def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
 ):
     setattr(rehearsals, fault, value)
     with pytest.raises(CourseError, match=sentence) as error:
-        release(A1, str, tmp_path)
+        release_a1(tmp_path)
     if fault in ("lost", "gained"):
         wrong = ROSTER[-1] if fault == "lost" else ROSTER[0]
         assert f"{wrong.label}: the reason" in str(error.value)
@@ -177,5 +226,6 @@ def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
     # It must not be remembered as done.
     assert not (tmp_path / "a1-checked.json").exists()
     setattr(rehearsals, fault, Rehearsals().__dict__[fault])
-    assert not release(A1, str, tmp_path).unchanged
-    assert json.loads((tmp_path / "a1-checked.json").read_text())["reference"] == 100
+    assert not release_a1(tmp_path).unchanged
+    kept = json.loads((tmp_path / "a1-checked.json").read_text())
+    assert kept["checked"]["reference"] == 100

@@ -8,8 +8,10 @@ import pytest
 
 from common.assignment import ROOT
 from tests.tooling.grading_fixtures import FILE, REFERENCE
+from tests.tooling.sampling import sample
 
-ALONE, AT_ONCE, EACH = 8, 4, 3
+ALONE = len(sample("regradings alone", range(8), 3))
+AT_ONCE, EACH = 4, len(sample("regradings beside three others", range(3), 1))
 # Grades a file so many times, each time in a new sandbox, to the file of that name and a number.
 SCRIPT = """
 import sys
@@ -81,7 +83,7 @@ def test_a_regrade_repeats_alone_and_beside_others(submission, tmp_path):
     running = [start(submission, out, EACH) for out in outs]
     for process, out in zip(running, outs, strict=True):
         results += results_of(process, out, EACH)
-    assert len(results) == ALONE + AT_ONCE * EACH == 20
+    assert len(results) == ALONE + AT_ONCE * EACH > 6
     score = sum(test["score"] for test in results[0]["tests"])
     assert 10 < score < 90 and results[0]["extra_data"]["finished"]
     told = json.dumps(results[0])

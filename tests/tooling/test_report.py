@@ -156,6 +156,7 @@ def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
     results = [result for entry in batch.entries if (result := batch.result(entry))]
     with_questions = 0
     watched.page.locator("details.more summary").click()
+    expect(watched.page.locator("details.more .mistakes button").first).to_be_visible()
     for told in watched.page.locator(".mistakes button span").all():
         hint = told.evaluate("span => span.firstChild.data")
         where = told.locator("small").inner_text()
@@ -402,7 +403,7 @@ def test_a_leaderboard_is_ranked_from_its_best_end(browser, tmp_path):
     assert len(losses) > 10
     assert losses == sorted(losses)
     assert speeds == sorted(speeds, reverse=True)
-    expect(watched.page.locator("#boards")).to_contain_text("tokens/s relative to the yardstick")
+    expect(watched.page.locator("#boards")).to_contain_text("tokens/s relative to the baseline")
     watched.context.close()
     assert not watched.errors
 

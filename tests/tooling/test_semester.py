@@ -1,31 +1,244 @@
-"""Tests of the secret salt: a new one never destroys an old one."""
+"""Tests of terms: practice without a secret, a secret that is never lost, and releases."""
+
+import json
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from autograder.authoring.generate import check_forbidden
+from autograder.commands import semester as command
+from autograder.packaging.build import Kind, build, find_autograder
+from autograder.packaging.terms import record_file, term_hints, write_term
+from autograder.proving import term as module
+from autograder.proving.term import check_ledgers, prove_term
 from common import semester
-from common.assignment import Forbidden, load_assignment
+from common.assignment import ROOT, Forbidden, load_assignment
 from common.errors import CourseError
-from common.semester import new_semester
+from common.hints import HintFile, hint_bytes
+from common.semester import (
+    PRACTICE,
+    PRACTICE_SALT,
+    Semester,
+    hidden_hints_file,
+    kept_file,
+    new_semester,
+    way_back,
+)
+from tests.tooling.scratch import copy_repo, python
 
 A1 = load_assignment("a1")
+SECRET = Semester("fall", "0123456789abcdef")
+HINTS = hint_bytes(HintFile({}, []))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """Where the secret of a checkout would lie."""
+    monkeypatch.setattr(semester, "FILES", (tmp_path / ".semester", tmp_path / "semester"))
+    monkeypatch.setattr(semester.new_semester, "__defaults__", (tmp_path / ".semester",))
+    monkeypatch.setattr(command, "FILES", semester.FILES)
+    return tmp_path / ".semester"
 
 
 def test_a_new_semester_keeps_the_secret_of_the_old_one(tmp_path):
     first = new_semester("spring", tmp_path / ".semester")
-    second = new_semester("autumn", tmp_path / ".semester")
+    second = new_semester("fall", tmp_path / ".semester")
     assert first.salt != second.salt
     assert (tmp_path / ".semester").read_bytes() == second.to_bytes()
+    assert (tmp_path / ".semester").stat().st_mode & 0o077 == 0
     assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
 
 
-def test_a_checkout_without_a_salt_gets_one_and_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(semester, "FILES", (tmp_path / ".semester", tmp_path / "semester"))
-    monkeypatch.setattr(semester.new_semester, "__defaults__", (tmp_path / ".semester",))
-    drawn = semester.read_semester()
-    assert "a new secret salt was drawn" in capsys.readouterr().err
-    assert semester.read_semester() == drawn
+@pytest.mark.parametrize("moment", ["write_bytes", "hardlink_to", "replace"])
+def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(tmp_path, monkeypatch, moment):
+    first = new_semester("spring", tmp_path / ".semester")
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            new_semester("fall", tmp_path / ".semester")
+    assert (tmp_path / ".semester").read_bytes() == first.to_bytes()
+    new_semester("fall", tmp_path / ".semester")
+    assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
+
+
+def test_a_damaged_secret_is_kept_too(tmp_path):
+    (tmp_path / ".semester").write_bytes(b"{")
+    new_semester("fall", tmp_path / ".semester")
+    kept = [file for file in tmp_path.iterdir() if file.name.startswith(".semester-")]
+    assert [file.read_bytes() for file in kept] == [b"{"]
+
+
+def test_a_checkout_without_a_secret_is_set_to_the_practice_term(checkout):
+    assert semester.read_semester() is PRACTICE
+    assert not checkout.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is damaged"),
+        (b"\xff", "is damaged"),
+        (b'{"name": "x"}', "is damaged"),
+        (PRACTICE.to_bytes(), "holds the practice salt, which everybody knows"),
+    ],
+)
+def test_a_secret_that_can_not_be_used_is_a_sentence(checkout, content, sentence):
+    checkout.write_bytes(content)
+    with pytest.raises(CourseError, match=sentence) as error:
+        semester.read_semester()
+    assert "`make semester NEW=1`" in str(error.value)
+    with pytest.raises(CourseError, match=sentence):
+        build(A1, checkout.parent / "dist")
+    assert not (checkout.parent / "dist").exists()
+
+
+def packed_salt(archive):
+    with zipfile.ZipFile(archive) as members:
+        return json.loads(members.read("semester"))["salt"]
+
+
+def test_only_a_zip_with_a_secret_and_its_hints_is_a_release(tmp_path):
+    built = build(A1, tmp_path, PRACTICE)
+    assert (built.kind, built.autograder.name) == (Kind.PRACTICE, "a1-autograder-practice.zip")
+    assert packed_salt(built.autograder) == PRACTICE_SALT
+    built = build(A1, tmp_path, SECRET)
+    assert (built.kind, built.autograder.name) == (Kind.DRAFT, "a1-autograder-draft.zip")
+    write_term(A1, SECRET, HINTS, tmp_path)
+    built = build(A1, tmp_path, SECRET)
+    assert (built.kind, built.autograder.name) == (Kind.RELEASE, "a1-autograder.zip")
+    assert packed_salt(built.autograder) == SECRET.salt
+    with zipfile.ZipFile(built.autograder) as members:
+        assert members.read("tests/a1_convolution/hidden.hints") == HINTS
+    assert [file.name for file in tmp_path.glob("*-autograder*")] == ["a1-autograder.zip"]
+    assert find_autograder(A1, tmp_path) == built.autograder
+
+
+def test_a_release_never_carries_the_practice_salt(tmp_path):
+    disguised = Semester("fall", PRACTICE_SALT)
+    # Hints that fit, in the folder where those of a secret term lie.
+    folder = tmp_path / f"term-{disguised.fingerprint}"
+    folder.mkdir()
+    write_term(A1, SECRET, HINTS, tmp_path)
+    hidden_hints_file(A1, SECRET, tmp_path).rename(folder / "a1.hints")
+    record_file(A1, SECRET, tmp_path).rename(folder / "a1.json")
+    built = build(A1, tmp_path, disguised)
+    assert built.kind is Kind.PRACTICE
+    assert built.autograder.name == "a1-autograder-practice.zip"
+    assert not (tmp_path / "a1-autograder.zip").exists()
+    with pytest.raises(ValueError, match="no secret"):
+        prove_term(A1, disguised, print, tmp_path)
+
+
+def test_hints_that_no_longer_fit_make_a_draft(tmp_path):
+    write_term(A1, SECRET, HINTS, tmp_path)
+    assert term_hints(A1, SECRET, tmp_path) == HINTS
+    file, record = hidden_hints_file(A1, SECRET, tmp_path), record_file(A1, SECRET, tmp_path)
+    for changed, content in (
+        (file, HINTS + b"\n"),
+        (record, b"{"),
+        (record, record.read_bytes().replace(b'"tests": "', b'"tests": "0')),
+    ):
+        before = changed.read_bytes()
+        assert before != content
+        changed.write_bytes(content)
+        assert term_hints(A1, SECRET, tmp_path) is None
+        assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+        changed.write_bytes(before)
+    assert term_hints(A1, SECRET, tmp_path) == HINTS
+
+
+@pytest.fixture
+def proofs(monkeypatch):
+    """Stands in for the proof: what it says can be set, and each call is noted."""
+    fake = SimpleNamespace(problems=[], calls=[], fault=None)
+
+    def verify(assignment, scope, progress, dist):
+        fake.calls.append(scope)
+        if fake.fault:
+            raise fake.fault
+        return SimpleNamespace(all_problems=fake.problems), None
+
+    monkeypatch.setattr(module, "verify", verify)
+    monkeypatch.setattr(module, "fresh_hints", lambda *given, hidden: HintFile({}, []))
+    return fake
+
+
+def test_a_term_is_proved_once_under_its_own_salt(proofs, tmp_path):
+    assert prove_term(A1, SECRET, print, tmp_path)
+    assert not prove_term(A1, SECRET, print, tmp_path)
+    (scope,) = proofs.calls
+    assert (scope.salt, scope.training) == (SECRET.salt, True)
+
+
+def test_what_is_not_proved_gets_no_hints_and_is_tried_again(proofs, tmp_path):
+    proofs.problems = [f"problem {number}" for number in range(7)]
+    with pytest.raises(CourseError, match=r"a1 can't be proved under term 'fall'.*") as error:
+        prove_term(A1, SECRET, print, tmp_path)
+    assert "problem 4\n... and 2 more" in str(error.value)
+    assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+    proofs.problems, proofs.fault = [], KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        prove_term(A1, SECRET, print, tmp_path)
+    assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+    proofs.fault = None
+    assert prove_term(A1, SECRET, print, tmp_path)
+    assert build(A1, tmp_path, SECRET).kind is Kind.RELEASE
+
+
+def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):
+    console = Console(quiet=True)
+    first = command.open_term(console, new=False, name="fall")
+    assert first.name == "fall"
+    assert command.open_term(console, new=False, name=None) == first
+    with pytest.raises(CourseError, match="--name is for a new one"):
+        command.open_term(console, new=False, name="spring")
+    second = command.open_term(console, new=True, name="spring")
+    assert second.salt != first.salt
+    assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+
+
+def test_all_ledgers_that_are_not_current_are_named(monkeypatch):
+    def current(assignment):
+        raise CourseError(f"run `make verify A={assignment.short}`")
+
+    monkeypatch.setattr(module, "current_ledger", current)
+    with pytest.raises(CourseError, match="A=a1`\nrun `make verify A=a2`"):
+        check_ledgers([A1, load_assignment("a2")])
+
+
+def test_nothing_is_drawn_for_what_is_not_proved(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    (root / "solutions" / "a1_convolution" / "proof.json").unlink()
+    result = python("-m", "autograder", "semester", "a1", cwd=root)
+    assert result.returncode == 2
+    assert result.stderr == (
+        "solutions/a1_convolution/proof.json is missing: run `make verify A=a1`.\n"
+    )
+    assert not (root / ".semester").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "now", "steps"),
+    [
+        ("aaaaaaaa", PRACTICE, "cp .semester-aaaaaaaa .semester"),
+        (PRACTICE.fingerprint, SECRET, f"mv .semester .semester-{SECRET.fingerprint}"),
+        (
+            "aaaaaaaa",
+            SECRET,
+            f"mv .semester .semester-{SECRET.fingerprint} && cp .semester-aaaaaaaa .semester",
+        ),
+    ],
+)
+def test_the_way_back_to_a_term_loses_no_other(wanted, now, steps):
+    assert way_back(wanted, now) == steps
 
 
 def test_a_forbidden_call_that_does_not_exist_is_an_error():
@@ -34,3 +247,7 @@ def test_a_forbidden_call_that_does_not_exist_is_an_error():
     changed = msgspec.structs.replace(A1, forbidden=(wrong,))
     with pytest.raises(CourseError, match=r"toml: .* numpy\.convlve, which doesn't exist"):
         check_forbidden(changed)
+
+
+def test_no_secret_is_committed():
+    assert ".semester" in (ROOT / ".gitignore").read_text("utf-8")

@@ -57,7 +57,7 @@ def test_setup_makes_all_that_grading_the_reference_needs(prefix, tmp_path):
     whole.mkdir()
     for name, content in with_lab(REFERENCE.read_bytes()).files.items():
         (whole / name).write_bytes(content)
-    rehearsal = rehearse(built.autograder, whole, prefix)
+    rehearsal = rehearse(built.autograder, whole, prefix=prefix)
     assert rehearsal.tests == len(read_roster(ROOT / "tests" / assignment.name)) > 0
     assert (rehearsal.score, rehearsal.maximum) == (100, 100), rehearsal.results
 

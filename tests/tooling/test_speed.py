@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from contextlib import nullcontext
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ import torch
 from rich.console import Console
 
 from autograder.grading.intake import Submission
+from autograder.grading.sandbox import Sandbox
 from autograder.timing import speed
+from autograder.timing.baseline_gpt import SIZES, BaselineGPT, Sizes, Trainer, continue_greedily
 from autograder.timing.report import print_speed
 from autograder.timing.speed import Order, measure
-from autograder.timing.yardstick import SIZES, Sizes, Trainer, Yardstick, continue_greedily
 from common.assignment import ROOT, Limits, load_assignment
 from common.errors import CourseError
 from tests.tooling.scratch import python
@@ -126,6 +128,7 @@ CODE = {"model.py": MODEL, "training.py": TRAINING, "sampling.py": SAMPLING}
 ASSIGNMENT = msgspec.structs.replace(
     load_assignment("a1"),
     files=tuple(CODE),
+    lab=None,
     libraries=("numpy", "torch"),
     forbidden=(),
     limits=Limits(60, 60, 2048),
@@ -136,6 +139,18 @@ ORDER = Order(repeats=4)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setitem(SIZES, "cpu", SMALL)
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    """One for all wrong versions: loading PyTorch takes longer than measuring them."""
+    with Sandbox(ASSIGNMENT) as made:
+        yield made
+
+
+@pytest.fixture
+def one_sandbox(sandbox, monkeypatch):
+    monkeypatch.setattr(speed, "Sandbox", lambda assignment: nullcontext(sandbox))
 
 
 def timed(order=ORDER, **changes):
@@ -154,9 +169,9 @@ def test_right_code_gets_its_figures():
         assert entry.problem == ""
         assert 0 < entry.ratio.low <= entry.ratio.median <= entry.ratio.high
         assert entry.ratio.n == 4
-        rates = (entry.tokens_per_second, entry.yardstick_tokens_per_second)
+        rates = (entry.tokens_per_second, entry.baseline_tokens_per_second)
         assert all(rate.median > 0 for rate in rates)
-    assert 0.2 < found.peak_bytes / found.yardstick_peak_bytes < 5
+    assert 0.2 < found.peak_bytes / found.baseline_peak_bytes < 5
     per_token = 3 * (2 * (24 * 32**2 + 4 * 8 * 32) + 2 * 32 * 31)
     assert found.mfu == pytest.approx(found.training.tokens_per_second.median * per_token / 1e9)
     assert any("tests and metadata can't be read" in line for line in found.defences)
@@ -171,12 +186,14 @@ def test_right_code_gets_its_figures():
         assert part in said
 
 
+@pytest.mark.usefixtures("one_sandbox")
 def test_memory_is_that_of_the_step_that_is_timed():
-    """With autocast on a GPU, like the yardstick's: here, the step must be told in either case."""
+    """With autocast on a GPU, like the baseline's: here, the step must be told in either case."""
     found = timed(training=("clip=1.0, autocast=False", "*, clip, autocast"))
     assert found.training.problem == "" and found.peak_bytes is not None
 
 
+@pytest.mark.usefixtures("one_sandbox")
 def test_slow_code_has_a_small_ratio():
     slow = "    optimizer.zero_grad()\n    __import__('time').sleep(0.1)\n"
     found = timed(training=("    optimizer.zero_grad()\n", slow))
@@ -193,14 +210,16 @@ WRONG_STEPS = {
 }
 
 
+@pytest.mark.usefixtures("one_sandbox")
 @pytest.mark.parametrize("change", WRONG_STEPS.values(), ids=WRONG_STEPS)
-def test_steps_that_are_not_the_yardsticks_get_no_ratio(change):
+def test_steps_that_are_not_the_baselines_get_no_ratio(change):
     found = timed(Order(repeats=12), training=change)
     assert "these are not the same steps" in found.training.problem
     assert found.training.ratio is None and found.training.tokens_per_second is None
-    assert found.generation.ratio is not None  # with the yardstick's own weights
+    assert found.generation.ratio is not None  # with the baseline's own weights
 
 
+@pytest.mark.usefixtures("one_sandbox")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -219,6 +238,7 @@ def test_wrong_generation_gets_no_ratio_and_training_keeps_its_own(change, sente
     assert found.training.ratio is not None
 
 
+@pytest.mark.usefixtures("one_sandbox")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -235,9 +255,9 @@ def test_a_submission_that_does_not_fit_is_told_in_a_sentence(change, sentence):
     assert f"x training step: {found.training.problem}" in console.file.getvalue()
 
 
-def test_the_yardstick_learns_and_is_causal():
+def test_the_baseline_learns_and_is_causal():
     torch.manual_seed(0)
-    model = Yardstick(SMALL)
+    model = BaselineGPT(SMALL)
     trainer = Trainer(model, autocast=False)
     x = torch.randint(31, (3, 8))
     y = (x + 1) % 31
@@ -252,7 +272,7 @@ def test_the_yardstick_learns_and_is_causal():
     assert torch.equal(before[:, :5], after[:, :5])
     assert not torch.allclose(before[:, 5:], after[:, 5:])
     # In two pieces, with the mean of their gradients, a step is the same.
-    twin = Yardstick(SMALL)
+    twin = BaselineGPT(SMALL)
     twin.load_state_dict(model.state_dict())
     whole, pieces = Trainer(model, False), Trainer(twin, False)
     x, y = torch.cat([x, changed]), torch.cat([y, y])
@@ -262,9 +282,9 @@ def test_the_yardstick_learns_and_is_causal():
         assert torch.allclose(one.grad, other.grad, atol=1e-6)
 
 
-def test_the_yardstick_generates_from_a_window_that_loses_its_oldest_half():
+def test_the_baseline_generates_from_a_window_that_loses_its_oldest_half():
     torch.manual_seed(1)
-    model = Yardstick(SMALL)
+    model = BaselineGPT(SMALL)
     model.scatter()
     found, lead = continue_greedily(model, [1, 2, 3], 25)
     assert len(found) == 28 and lead > 0 and model.training
@@ -278,7 +298,7 @@ def test_the_yardstick_generates_from_a_window_that_loses_its_oldest_half():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("a1", "solutions/a1_convolution"), "a1 has nothing to time: there is no yardstick"),
+        (("a1", "solutions/a1_convolution"), "a1 has nothing to time: there is no baseline"),
         (("a1", "nowhere"), "There is nothing at nowhere"),
     ],
 )

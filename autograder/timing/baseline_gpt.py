@@ -1,4 +1,4 @@
-"""The yardstick for assignment 7's speed: a GPT built on PyTorch's own nn.TransformerEncoderLayer.
+"""The baseline for assignment 7's speed: a GPT built on PyTorch's own nn.TransformerEncoderLayer.
 
 It is the judge's. Its weights can be copied into a student's model, which must then compute the
 same losses and the same tokens.
@@ -51,7 +51,7 @@ SIZES = {
 }
 
 
-class Yardstick(nn.Module):
+class BaselineGPT(nn.Module):
     """Pre-norm, exact GELU, learned positions, output tied to the token embedding, no dropout."""
 
     def __init__(self, sizes: Sizes) -> None:
@@ -109,9 +109,9 @@ class Yardstick(nn.Module):
 
 
 class Trainer:
-    """The yardstick's training: AdamW, fused, with weight decay on matrices alone."""
+    """The baseline's training: AdamW, fused, with weight decay on matrices alone."""
 
-    def __init__(self, model: Yardstick, autocast: bool) -> None:
+    def __init__(self, model: BaselineGPT, autocast: bool) -> None:
         self.model = model
         self.autocast = autocast
         weights = list(model.parameters())
@@ -138,7 +138,7 @@ class Trainer:
 
 
 @torch.no_grad()
-def continue_greedily(model: Yardstick, prompt: list[int], count: int) -> tuple[list[int], float]:
+def continue_greedily(model: BaselineGPT, prompt: list[int], count: int) -> tuple[list[int], float]:
     """The prompt and the likeliest tokens after it, by reading the whole window for each.
 
     A window that is full loses its oldest half. Also returns the narrowest lead that a token had

@@ -1,0 +1,76 @@
+"""The command that makes the release of a term."""
+
+from datetime import date
+
+import click
+from rich.console import Console
+
+from autograder.commands.authoring import chosen
+from autograder.commands.progress import live_lines, progress_bar
+from autograder.commands.release import print_rows
+from autograder.packaging.build import Kind
+from autograder.proving.release import Row, release
+from autograder.proving.term import check_ledgers, prove_term
+from common.assignment import ROOT
+from common.errors import CourseError
+from common.semester import FILES, Semester, kept_file, new_semester, read_semester
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+@click.option("--new", is_flag=True, help="Draw a new salt though there is one, which is kept.")
+@click.option("--name", help="What to call a new term (default: this month).")
+def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
+    """Make the zips of a term, with a secret salt for the hidden tests.
+
+    Draws the salt if there is none, proves the graders and records the hints of hidden tests
+    under it, builds the zips, and grades reference and stub with them. Stopped at any moment, the
+    same command resumes. ASSIGNMENTS: a1 to a7; none: all.
+    """
+    console = Console()
+    named = chosen(assignments)
+    check_ledgers(named)
+    term = open_term(console, new, name)
+    for assignment in named:
+        with progress_bar(console, f"{assignment.short}: hints and proof for this term") as show:
+            done = prove_term(assignment, term, show)
+        if done:
+            console.print(f"{assignment.short}: proved under {term.label}", soft_wrap=True)
+    with live_lines(console, [assignment.short for assignment in named]) as tell:
+        rows = release(named, tell, training=True)
+    print_rows(console, rows)
+    tell_uploads(console, rows, term)
+
+
+def open_term(console: Console, new: bool, name: str | None) -> Semester:
+    """The term of this checkout; a new one if there is none, or if asked."""
+    if FILES[0].is_file() and not new:
+        if name:
+            raise CourseError(
+                f"There is {read_semester().label}: --name is for a new one, with --new."
+            )
+        term = read_semester()
+        console.print(f"Resuming {term.label}; NEW=1 (--new) draws another one.")
+        return term
+    earlier = sorted(FILES[0].parent.glob(kept_file("*").name))
+    term = new_semester(name or f"{date.today():%Y-%m}")
+    console.print(f"New {term.label}: a secret salt, in {FILES[0].name}.")
+    put_away = {*FILES[0].parent.glob(kept_file("*").name)} - {*earlier}
+    for file in put_away:
+        console.print(f"The earlier salt is kept in {file.name}.")
+    return term
+
+
+def tell_uploads(console: Console, rows: list[Row], term: Semester) -> None:
+    """What to do with the zips."""
+    drafts = [row.assignment.short for row in rows if row.built.kind is not Kind.RELEASE]
+    if drafts:  # a source was edited meanwhile
+        raise CourseError(f"Files of {', '.join(drafts)} changed meanwhile: `make semester` again.")
+    console.print(f"\nThe release of {term.label}. Upload to Gradescope, and give to students:")
+    for row in rows:
+        files = (row.built.autograder.relative_to(ROOT), row.built.handout.relative_to(ROOT))
+        console.print(f"  {row.assignment.short}: {files[0]}; {files[1]}", soft_wrap=True)
+    console.print(
+        f"Back up {FILES[0].name}: only with it can grades be repeated. It must stay secret.",
+        soft_wrap=True,
+    )

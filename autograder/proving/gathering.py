@@ -1,0 +1,84 @@
+"""Grades all jobs of a proof: what is remembered is not graded again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec.structs import replace
+
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.packaging.build import build
+from autograder.proving.memory import Memory
+from autograder.proving.pool import Pool
+from common.assignment import Assignment
+from common.semester import DIST, PRACTICE
+
+RIGHT = ("reference", "alternative")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Gradings:
+    """What all gradings gave, by name."""
+
+    replies: dict[str, Reply]
+    remembered: int
+    seconds: float
+
+    def verdicts(self, *beginnings: str) -> list[Verdict]:
+        """All verdicts of the jobs whose names begin so."""
+        return [
+            verdict
+            for name, reply in self.replies.items()
+            if name.startswith(beginnings)
+            for verdict in reply.verdicts
+        ]
+
+
+def gather(
+    assignment: Assignment,
+    jobs: dict[str, Job],
+    progress: Progress,
+    dist: Path = DIST,
+    tidy: bool = False,
+) -> Gradings:
+    """Grade what isn't remembered, on all cores, with the grader of a built zip.
+
+    A job brings its own salt. The zip is one of the practice term, built beside those in dist/.
+    tidy: whether these jobs are all there are, so that everything else can be forgotten.
+    """
+    start = time.monotonic()
+    memory = Memory(dist / f"{assignment.short}-memory.bin", assignment)
+    known = {name: memory.recall(job) for name, job in jobs.items()}
+    replies = {name: merged([], verdicts) for name, (verdicts, left) in known.items() if not left}
+    remembered = len(replies)
+    progress(remembered, len(jobs))
+
+    def done(name: str, reply: Reply) -> None:
+        # A failure of right code is to be looked into, not remembered.
+        if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
+            memory.keep(jobs[name], reply.verdicts)
+        replies[name] = merged(known[name][0], reply.verdicts, jobs[name])
+        progress(len(replies), len(jobs))
+
+    todo = [(name, replace(jobs[name], only=left)) for name, (_, left) in known.items() if left]
+    if todo:
+        with TemporaryDirectory(prefix="conv2gpt-proof-") as scratch:
+            built = build(assignment, Path(scratch), PRACTICE)
+            with Pool(built.autograder, assignment.short) as pool:
+                pool.run(todo, done)
+    if tidy:
+        memory.tidy()
+    return Gradings({name: replies[name] for name in jobs}, remembered, time.monotonic() - start)
+
+
+def merged(known: list[Verdict], fresh: list[Verdict], job: Job | None = None) -> Reply:
+    """One reply of what was known and what was graded now, in the order of the job."""
+    verdicts = [*known, *fresh]
+    if job and job.only:
+        place = {test: index for index, test in enumerate(job.only)}
+        verdicts.sort(key=lambda verdict: place[verdict.test])
+    return Reply(verdicts, [], sum(verdict.seconds for verdict in verdicts))

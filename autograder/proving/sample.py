@@ -1,0 +1,146 @@
+"""Grades a sample of a ledger afresh, another one for each commit, and compares."""
+
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.packaging.build import build
+from autograder.proving.case import Case, Scope
+from autograder.proving.ledger import Ledger
+from autograder.proving.pool import Pool
+from autograder.proving.proof import MistakeRow
+from common.assignment import Assignment
+from common.roster import TIMING, TRAINING
+from common.semester import PRACTICE
+
+FEWEST = 3  # mistakes that are graded whatever the budget
+OTHERS = 8  # tests of other exercises that are graded on a mistake, which must pass them
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was graded afresh, and how it differs from the ledger."""
+
+    versions: tuple[str, ...]
+    mistakes: tuple[str, ...]
+    differences: tuple[str, ...]
+
+
+class Sampler:
+    """Chooses what to grade by a seed, such as the commit."""
+
+    def __init__(self, assignment: Assignment, ledger: Ledger, seed: str) -> None:
+        self.case = Case(assignment, Scope(seeds=1, mutants=False))
+        self.ledger = ledger
+        self.rows = {row.name: row for row in ledger.proof.mistakes}
+        self.seed = f"{seed}/{assignment.name}"
+        self.random = random.Random(self.seed)
+        self.tests = {test.name: test for test in self.case.tests}
+
+    def listed(self) -> list[str]:
+        """Versions of the assignment that the ledger lacks, or lists though they are gone."""
+        scored = {row.name for row in self.ledger.proof.scored} - {"stub"}
+        there = {*self.case.right_versions(), *(mistake.name for mistake in self.case.mistakes)}
+        return [f"{name} is not in both" for name in sorted(there ^ {*scored, *self.rows})]
+
+    def right_jobs(self) -> dict[str, Job]:
+        """The reference on all tests, the stub, and one alternative but for training and clocks."""
+        jobs = self.case.jobs()
+        chosen = self.random.choice(sorted(self.case.alternatives))
+        found = {name: job for name, job in jobs.items() if name.startswith(("reference", "stub"))}
+        for side in ("public", "hidden 0"):
+            job = jobs[f"alternative {chosen}: {side}"]
+            quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
+            found[f"alternative {chosen}: {side}"] = replace(job, only=tuple(quick))
+        return found
+
+    def mistake_jobs(self) -> Iterable[tuple[str, dict[str, Job]]]:
+        """All mistakes in the order of the sample, each on tests of all of its sides.
+
+        A clock says now this and now that, and training takes long: neither is graded here.
+        """
+        both = self.case.mistake_jobs(hidden=False) | self.case.mistake_jobs(hidden=True)
+        for name in shuffled(self.rows, self.seed):
+            jobs = {}
+            for job_name, job in both.items():
+                if job_name.startswith(f"mistake {name}:"):
+                    tests = self.tests_for(self.rows[name], job)
+                    if tests:
+                        jobs[job_name] = replace(job, only=tests, patient=False)
+            if jobs:
+                yield name, jobs
+
+    def tests_for(self, row: MistakeRow, job: Job) -> tuple[str, ...]:
+        """The tests of a job on which a mistake is graded afresh: of its exercises, all."""
+        quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
+        own = {t for t in quick if t in row.failed or self.tests[t].exercise in row.named}
+        others = [test for test in quick if test not in own]
+        some = {*self.random.sample(others, min(OTHERS, len(others)))}
+        return tuple(test for test in quick if test in own or test in some)
+
+
+def shuffled(names: Iterable[str], seed: str) -> list[str]:
+    """The names in the order of a seed."""
+    ordered = sorted(names)
+    random.Random(seed).shuffle(ordered)
+    return ordered
+
+
+def grade_sample(
+    assignment: Assignment, ledger: Ledger, seed: str, seconds: float, scratch: Path
+) -> Sample:
+    """Grade the reference, the stub, one alternative, and mistakes until the seconds are over."""
+    sampler = Sampler(assignment, ledger, seed)
+    differences = sampler.listed()
+    graded: list[str] = []
+    built = build(assignment, scratch, PRACTICE)
+    with Pool(built.autograder, assignment.short, size=1) as pool:
+        right = run(pool, sampler.right_jobs())
+        for name, reply in right.items():
+            differences += right_differences(name, reply.verdicts)
+        deadline = time.monotonic() + seconds
+        for name, jobs in sampler.mistake_jobs():
+            if len(graded) >= FEWEST and time.monotonic() > deadline:
+                break
+            verdicts = [v for reply in run(pool, jobs).values() for v in reply.verdicts]
+            differences += mistake_differences(sampler.rows[name], verdicts)
+            graded.append(name)
+    return Sample(tuple(right), tuple(graded), tuple(differences))
+
+
+def run(pool: Pool, jobs: dict[str, Job]) -> dict[str, Reply]:
+    """What each job gives."""
+    replies: dict[str, Reply] = {}
+    pool.run(list(jobs.items()), replies.__setitem__)
+    return replies
+
+
+def right_differences(name: str, verdicts: list[Verdict]) -> list[str]:
+    """Where right code fails, or the stub passes or gets a hint. A ledger never says so."""
+    if name == "stub":
+        passed = [f"the stub passes {verdict.test}" for verdict in verdicts if verdict.passed]
+        return passed + [f"the stub gets a hint at {v.test}" for v in verdicts if v.hint]
+    return [
+        f"{name} fails {verdict.test}: {verdict.text}"
+        for verdict in verdicts
+        if not verdict.passed and verdict.ran
+    ]
+
+
+def mistake_differences(row: MistakeRow, verdicts: list[Verdict]) -> list[str]:
+    """Where a mistake ends otherwise than the ledger says."""
+    found = []
+    for verdict in verdicts:
+        if verdict.passed == (verdict.test in row.failed):
+            ends, said = ("passes", "fails") if verdict.passed else ("fails", "passes")
+            found.append(f"{row.name} {ends} {verdict.test}; by the ledger it {said} it")
+    hinted = [verdict for verdict in verdicts if verdict.test in row.hinted]
+    # Where rounding decides, one machine's output is not another's: one hint is enough.
+    if hinted and all(verdict.hint != row.hint for verdict in hinted):
+        found.append(f"{row.name} gets its hint at none of {len(hinted)} tests")
+    return found

@@ -1,0 +1,56 @@
+"""Makes the release of a term: hints and a proof under its secret salt, zips, and a rehearsal."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from autograder.packaging.terms import term_hints, write_term
+from autograder.proving.case import Scope
+from autograder.proving.gathering import Progress
+from autograder.proving.ledger import current_ledger
+from autograder.proving.recording import fresh_hints
+from autograder.proving.verify import verify
+from common.assignment import Assignment
+from common.errors import CourseError
+from common.hints import hint_bytes
+from common.semester import DIST, Semester
+
+SHOWN = 5
+
+
+def check_ledgers(assignments: Iterable[Assignment]) -> None:
+    """Refuse to release what isn't proved as it is now."""
+    problems = []
+    for assignment in assignments:
+        try:
+            current_ledger(assignment)
+        except CourseError as error:
+            problems.append(str(error))
+    if problems:
+        raise CourseError("\n".join(problems))
+
+
+def prove_term(
+    assignment: Assignment, semester: Semester, progress: Progress, dist: Path = DIST
+) -> bool:
+    """Prove the grader under a secret salt, and keep the hints of hidden tests that fit it.
+
+    Mutants and other salts are the ledger's. False where this was done before.
+    """
+    if semester.is_practice:
+        raise ValueError("the practice salt is no secret")
+    if term_hints(assignment, semester, dist) is not None:
+        return False
+    proof, evidence = verify(
+        assignment, Scope(seeds=1, mutants=False, salt=semester.salt), progress, dist
+    )
+    problems = proof.all_problems
+    if problems:
+        more = [f"... and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+        raise CourseError(
+            f"{assignment.short} can't be proved under {semester.label}, so no zip is made:\n"
+            + "\n".join([*problems[:SHOWN], *more])
+            + "\n`make semester NEW=1` draws another salt; with most salts this must not happen."
+        )
+    hints = fresh_hints(assignment, evidence, hidden=True)
+    write_term(assignment, semester, hint_bytes(hints), dist)
+    return True

@@ -1,0 +1,31 @@
+"""A small class that is graded once for all tests that look at its batch."""
+
+from pathlib import Path
+
+import pytest
+
+from autograder.classroom.export import write_class
+from autograder.classroom.school import HOSTILE, make_class
+from autograder.classroom.strikes import command
+from common.assignment import ROOT, load_assignment
+from tests.tooling.once import made_once
+from tests.tooling.scratch import python
+
+STUDENTS = 6
+
+
+def graded_class(factory: pytest.TempPathFactory) -> Path:
+    """A folder with a `class` without attacks, whose results may hang on a clock; and its `batch`.
+
+    Whoever changes something takes a copy.
+    """
+    return made_once(factory, "class", grade_class)
+
+
+def grade_class(folder: Path) -> None:
+    """Make the class, and grade it in peace."""
+    assignment = load_assignment("a1")
+    handed = make_class(assignment, STUDENTS, 3, without=(HOSTILE,))
+    export = write_class(handed, assignment, folder / "class")
+    done = python(*command("a1", export, folder / "batch")[1:], cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,103 @@
+"""What `make bench` prints, with parts that take no time."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from autograder.benchmarks import parts, public_tests
+from autograder.commands.bench import bench, measured
+from common.assignment import ROOT, load_assignment
+from common.benchmark import NotMeasured, Row
+
+LONG = "a9: a function with a name that is longer than what is left for it in eighty columns"
+FAST = Row(LONG, "a library's function of the same name", 1.0, 2.0, bar=1)
+SLOW = Row("a slow one", "a fast one", 7.2, 1.0, bar=4)
+LEFT_OUT = NotMeasured("a GPU's step", "There is no GPU.")
+
+
+def run_bench(monkeypatch, rows, *options):
+    """Run the command on parts p1, p2, ... with these rows; its exit code and its lines."""
+    made = [
+        parts.Part(f"p{number}", f"thing {number}", lambda each=each: each)
+        for number, each in enumerate(rows, start=1)
+    ]
+    monkeypatch.setattr(parts, "all_parts", lambda: made)
+    finished = CliRunner().invoke(bench, options)
+    assert isinstance(finished.exception, SystemExit | None), finished.exception
+    return finished.exit_code, finished.output.splitlines()
+
+
+def test_names_are_whole_in_a_file(monkeypatch):
+    _, lines = run_bench(monkeypatch, [[FAST]])
+    (row,) = [line for line in lines if line.startswith("│") and "a9:" in line]
+    assert LONG in row and FAST.baseline in row and "ok" in row
+    assert not any("…" in line for line in lines)
+
+
+def test_it_ends_with_the_rows_that_missed_their_bars(monkeypatch):
+    code, lines = run_bench(monkeypatch, [[FAST, SLOW], [LEFT_OUT, FAST]])
+    assert code == 1
+    assert lines[-2:] == ["Missed bars:", "  a slow one: 7.20 times a fast one, bar 4"]
+    assert "not measured: a GPU's step. There is no GPU." in lines
+
+
+def test_it_ends_by_saying_that_none_missed_its_bar(monkeypatch):
+    code, lines = run_bench(monkeypatch, [[FAST]])
+    assert (code, lines[-1]) == (0, "No measured row missed its bar.")
+
+
+def test_only_one_part_is_run(monkeypatch):
+    code, lines = run_bench(monkeypatch, [[SLOW], [FAST]], "--only", "p2")
+    assert code == 0
+    assert any(LONG in line for line in lines) and not any("a slow one" in line for line in lines)
+
+
+def test_what_is_measured_is_said_before_it_is():
+    """In a log, too, where a line within ten seconds of another is left out elsewhere."""
+    said = []
+
+    def rows():
+        assert said[-1] == "measuring thing 1 (part 1 of 1, p1)"
+        yield FAST
+
+    assert measured([parts.Part("p1", "thing 1", rows)], said.append) == [FAST]
+    assert said[-1] == f"measured: {LONG} (part 1 of 1, p1)"
+
+
+def test_a_log_has_a_line_for_each_part(monkeypatch):
+    _, lines = run_bench(monkeypatch, [[FAST], [FAST]])
+    for number in (1, 2):
+        assert f"measuring thing {number} (part {number} of 2, p{number})" in lines
+
+
+def test_an_unknown_part_is_one_sentence_that_lists_the_parts():
+    words = [sys.executable, "-m", "autograder", "bench", "--only", "nope"]
+    finished = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    (line,) = finished.stderr.splitlines()
+    assert finished.returncode == 2 and finished.stdout == ""
+    assert "no part 'nope'" in line
+    assert all(f" {part.name}" in line for part in parts.all_parts())
+
+
+def test_part_names_are_unique():
+    names = [part.name for part in parts.all_parts()]
+    assert len(set(names)) == len(names)
+
+
+def test_public_tests_are_held_to_the_seconds_that_they_may_take(monkeypatch):
+    monkeypatch.setattr(public_tests, "ALLOWED_SECONDS", 1e-3)
+    row = public_tests.one_core_row(load_assignment("a1"))
+    assert row.baseline_seconds == 1e-3 and row.seconds > 0.1 and not row.holds
+
+
+def test_public_tests_that_fail_are_not_measured(monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    row = public_tests.one_core_row(load_assignment("a1"))
+    assert isinstance(row, NotMeasured) and "doesn't pass" in row.why
+
+
+@pytest.mark.parametrize("name", ["pytest", "batch", "batch-a5", "ray"])
+def test_the_parts_of_daily_work_are_there(name):
+    assert parts.choose(parts.all_parts(), name)[0].name == name
