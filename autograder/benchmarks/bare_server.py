@@ -27,7 +27,7 @@ class BareServer(Server):
         self.guard = Guard(plan.forbidden)
         self.guard.family(plan.forbidden)
 
-    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
+    def start(self, plan: Plan, channel: int, output: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
@@ -38,13 +38,12 @@ class BareServer(Server):
                 os._exit(0)
         os.close(channel)
         os.close(output)
-        return {"pid": pid}
+        return pid
 
-    def end(self, pid: int) -> dict[str, int]:
+    def end(self, pid: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
-        return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
+        os.waitpid(pid, 0)
 
 
 def main() -> None:

@@ -58,7 +58,6 @@ class Conversation:
         self.printed_bytes = 0
         self.failure: str | None = None
         self.timed_out = False
-        self.ended: dict = {}
         self.functions: dict[str, Handle] = {}
         self.modules: tuple[str, ...] = ()
         self.watched: Path | None = None  # a home that only we keep from filling the disk

@@ -80,9 +80,23 @@ class ForkServer:
             answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
         except OSError as error:
             raise GraderFault(f"the fork server doesn't answer ({error})") from error
-        if "pid" not in answer and "status" not in answer:
+        if not answer or "error" in answer:
             raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
         return answer
+
+    def end(self, pid: int) -> None:
+        """Have a child killed. Nobody waits here; requests are answered in their order, so the
+        next child starts when this one is gone. If it can't be killed, the next answer says so.
+        """
+        try:
+            self.control.send(msgpack.packb({"do": "end", "pid": pid}))
+        except OSError as error:
+            raise GraderFault(f"the fork server doesn't answer ({error})") from error
+
+    def settle(self) -> None:
+        """Wait until the last child is gone, if there was one."""
+        if self.known:
+            self.ask({"do": "settle"})
 
     def stop(self, keep_folder: bool) -> None:
         """End it, and with it what it has started; unless told otherwise, it removes the folder."""

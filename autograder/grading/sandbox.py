@@ -84,6 +84,7 @@ class Sandbox:
         packages: the folders in which `import assignments.X` finds X.
         private: what children must not reach; whether they can is tried, not assumed.
         """
+        self.settle()  # the last child may be another submission's
         self.packages = place_packages(packages, self.folder / "packages")
         return self.probe(list(private))
 
@@ -94,6 +95,7 @@ class Sandbox:
         it, and then the guard is all there is.
         """
         self.server = ForkServer(self.server_module, self.folder)
+        self.latest = self.server  # the one that started the last child
         self.lean: ForkServer | None = None
         if self.allowed != self.assignment.preloaded and not self.assignment.standins:
             self.lean = ForkServer(self.server_module, self.folder)
@@ -186,7 +188,11 @@ class Sandbox:
 
     @contextmanager
     def started(self, server: ForkServer, plan: Plan) -> Iterator[Conversation]:
-        """A child of that server. When the block is left, it and all that it started are dead."""
+        """A child of that server.
+
+        When the block is left, it and all that it started are killed, and gone before another
+        child starts.
+        """
         home = Path(plan.home)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -194,6 +200,9 @@ class Sandbox:
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
             watched = None if server.mechanisms.homes_in_memory else home
+            if self.latest is not server:  # one server starts nothing before its last child is gone
+                self.latest.settle()
+            self.latest = server
             started = server.ask(request, [theirs.fileno(), writing])
         except GraderFault:
             ours.close()
@@ -208,7 +217,12 @@ class Sandbox:
             yield conversation
         finally:
             conversation.close()
-            conversation.ended = server.ask({"do": "end", "pid": started["pid"]})
+            server.end(started["pid"])
+
+    def settle(self) -> None:
+        """Wait until no child is left."""
+        for server in self.servers:
+            server.settle()
 
     def probe(self, private: list[Path]) -> tuple[Defence, ...]:
         """Try from inside a child what must not be possible, and name what holds."""
@@ -237,6 +251,7 @@ class Sandbox:
                 child.limits, child.seconds = limits, 0.0
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
+        self.settle()
         alone = all_are_gone(output)
         uid = self.slot.uid if self.slot else None
         self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))

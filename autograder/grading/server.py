@@ -93,18 +93,29 @@ class Server:
             request = msgpack.unpackb(data)
             if request["do"] == "stop":
                 return request["keep"]
-            answer: dict[str, Any]
             try:
-                if request["do"] == "start":
-                    answer = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
-                else:
-                    answer = self.end(request["pid"])
+                answer = self.answer(request, descriptors)
             except Exception as error:  # no memory or no process left, for instance
                 answer = {"error": str(error) or type(error).__name__}
-            self.control.send(msgpack.packb(answer))
+            if answer:
+                self.control.send(msgpack.packb(answer))
 
-    def start(self, plan: Plan, channel: int, output: int) -> dict[str, int]:
-        """Fork a child that serves one test."""
+    def answer(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+        """The answer to one request. "end" gets none: the judge needn't wait for it."""
+        match request["do"]:
+            case "start":
+                pid = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
+                return {"pid": pid}
+            case "end":
+                self.end(request["pid"])
+                return None
+            case "settle":
+                return {"settled": True}
+            case other:
+                raise ValueError(f"unknown request {other}")
+
+    def start(self, plan: Plan, channel: int, output: int) -> int:
+        """Fork a child that serves one test; its pid."""
         try:
             self.home = Path(plan.home)
             self.homes.make(self.home, plan.uid)
@@ -116,20 +127,19 @@ class Server:
             os.close(channel)
             os.close(output)
         self.child = pid
-        return {"pid": pid}
+        return pid
 
-    def end(self, pid: int) -> dict[str, int]:
-        """Kill a child and everything that it started; how it ended, and the memory it used."""
+    def end(self, pid: int) -> None:
+        """Kill a child and everything that it started, and wait until they are gone."""
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
+        os.waitpid(pid, 0)
         self.child = None
         if not self.trees.available:
             self.sweep()
         self.homes.remove(self.home)
         if self.uid is not None and not self.confinement.has_landlock:
             sweep_files(self.uid)
-        return {"status": os.waitstatus_to_exitcode(status), "memory_kb": usage.ru_maxrss}
 
     def sweep(self) -> None:
         """Without a pid namespace: kill what the child has left behind.

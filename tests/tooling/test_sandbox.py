@@ -1,7 +1,9 @@
 """A child can compute, and little else; where a defence is missing, the result says so."""
 
 import os
+import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -14,13 +16,14 @@ from autograder.grading.isolated import IsolatedFace
 from autograder.grading.trial import files_among
 from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT
-from common.errors import CourseError
+from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 from tests.tooling.grading_fixtures import admitted, write_package
 from tests.tooling.weakened import NO_LANDLOCK, NO_TREES, weakened
 
 # Numbers and other uids are what only root can give; the rest holds for everybody.
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
+NO_PROCESS = 2**22  # above the highest pid that Linux gives
 
 CODE = """
 import ctypes, os, signal, socket, sys, threading, time
@@ -294,6 +297,7 @@ def test_its_home_can_be_written_to_within_bounds_and_is_new_for_each_test(sandb
             home = student.keep_file()
             assert student.what_is_at_home() == (["notes.txt"], home, home)
             assert student.fill() == "OSError"
+        sandbox.settle()
         assert not Path(home).exists()
 
 
@@ -301,12 +305,36 @@ def test_nothing_outlives_a_test(sandbox):
     with IsolatedFace(sandbox).open("1.1") as student:
         assert student.leave_processes() == 1
         assert len(processes_of(sandbox.slot.uid)) >= 3
+    sandbox.settle()
     assert processes_of(sandbox.slot.uid) == []
+
+
+@pytest.mark.parametrize("kind", ["the same server", "another server"])
+def test_nothing_of_a_test_is_left_when_the_next_child_starts(sandbox, kind):
+    with IsolatedFace(sandbox).open("1.1") as student:
+        student.leave_processes()
+        left = processes_of(sandbox.slot.uid)
+        assert len(left) >= 3
+        server = sandbox.server.process.pid
+        os.kill(server, signal.SIGSTOP)  # a busy machine
+        threading.Timer(0.5, os.kill, (server, signal.SIGCONT)).start()
+    limits = sandbox.assignment.limits
+    following = sandbox.child() if kind == "the same server" else sandbox.lab_child(limits)
+    with following:
+        assert not {*left} & {*processes_of(sandbox.slot.uid)}
+
+
+def test_a_child_that_can_not_be_ended_is_a_fault(tmp_path):
+    with admitted(write_package(tmp_path, CODE)) as (sandbox, _):
+        sandbox.server.end(NO_PROCESS)
+        with pytest.raises(GraderFault, match="the fork server failed"):
+            sandbox.settle()
 
 
 def test_the_number_of_processes_is_bounded(sandbox):
     with IsolatedFace(sandbox).open("1.1") as student:
         assert student.breed() < 100
+    sandbox.settle()
     assert processes_of(sandbox.slot.uid) == []
 
 
@@ -364,6 +392,7 @@ def test_without_pid_namespaces_what_is_left_is_swept_away(tmp_path):
             with IsolatedFace(made).open("1.1") as student:
                 assert getattr(student, deed)()
                 assert len(processes_of(made.slot.uid)) >= 3
+            made.settle()
             assert processes_of(made.slot.uid) == []
 
 
