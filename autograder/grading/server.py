@@ -44,7 +44,7 @@ from common.seeds import seed_all
 
 MESSAGE_BYTES = 1 << 16
 # Modules of common/ that only tests use, or that are slow to load and rarely wanted.
-NOT_PRELOADED = {"plugin", "answers", "roster", "plots", "tally"}
+NOT_PRELOADED = {"plugin", "answers", "roster", "plots", "tally", "waiting_line"}
 # Parts of Python's own library that student code may import late, from inside a function.
 ALSO_LOADED = (
     *("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random"),

@@ -37,6 +37,10 @@ def attempt(action, *args):
     return "done"
 
 
+def modules():
+    return sorted(sys.modules)
+
+
 def read(path):
     return attempt(lambda: open(path, "rb").read(1))
 
@@ -243,6 +247,18 @@ def test_it_is_another_user_in_a_clean_place(student, sandbox):
 def test_what_the_fork_server_was_told_is_not_for_children(student):
     ours, original = student.arguments()
     assert len(ours) == len(original) == 1
+
+
+@pytest.mark.parametrize("server", ["server", "lab_server"])
+def test_nothing_that_tests_use_is_in_a_childs_memory(sandbox, server):
+    with sandbox.started(
+        getattr(sandbox, server), sandbox.plan([], sandbox.assignment.limits)
+    ) as c:
+        loaded = c.student(sandbox.assignment.modules).modules()
+    assert "numpy" in loaded
+    forbidden = {"pytest", "_pytest", "tests", "solutions", "gradescope_utils"}
+    assert not forbidden & {name.partition(".")[0] for name in loaded}
+    assert not {"common.plugin", "common.roster", "common.answers"} & {*loaded}
 
 
 def test_only_the_channel_and_ways_to_libraries_are_open(student):
