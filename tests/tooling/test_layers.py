@@ -36,7 +36,7 @@ from common.assignment import ROOT, Limits, load_assignment
 from common.errors import GraderFault
 from common.failures import ChildFailure
 from tests.tooling.grading_fixtures import REFERENCE, admitted, assignment, write_package
-from tests.tooling.scratch import clean_environment
+from tests.tooling.scratch import clean_environment, open_to_others
 from tests.tooling.weakened import (
     NO_DEATH_SIGNAL,
     NO_FILTER,
@@ -426,6 +426,7 @@ def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeyp
             ):
                 getattr(student, deed)(*numbers)
                 student.sleep(5)
+            made.settle()
             assert list((made.folder / "homes").iterdir()) == []
         with IsolatedFace(made).open("1.1") as student:
             assert student.many_files(1, 1) == "done"
@@ -446,6 +447,7 @@ def test_deep_folders_cost_the_next_submission_nothing(tmp_path, packages, name)
     with weakened(tmp_path, NO_OWN_MOUNTS), admitted(hostile) as (made, _):
         with IsolatedFace(made).open("1.1") as student:
             assert student.thread() == [1]
+        made.settle()
         assert list((made.folder / "homes").iterdir()) == []
         made.admit(packages)
         with IsolatedFace(made).open("1.1") as student:
@@ -497,6 +499,7 @@ def test_without_landlock_files_left_elsewhere_are_swept_away(tmp_path, packages
         with IsolatedFace(made).open("1.1") as student:
             assert student.write(str(place)) == "done"
             assert place.exists()
+        made.settle()
         assert not place.exists()
 
 
@@ -811,8 +814,7 @@ def test_the_files_of_a_gpu_are_found(tmp_path):
 
 def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_factory, packages):
     machine = fake_machine(tmp_path_factory.mktemp("machine"))
-    for place in (machine, *machine.parents[:2]):
-        place.chmod(0o755)
+    open_to_others(machine)
     device = str(machine / "dev" / "nvidia0")
     line = f"gpu.devices.__defaults__ = gpu.readable.__defaults__ = (gpu.Path({str(machine)!r}),)\n"
     limits = Limits(5, 60, 512)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.__main__ import run
-from autograder.commands import grading, packaging, timing
+from autograder.commands import grading, packaging, semester, timing
 from autograder.grading.intake import Submission
 from autograder.packaging.archive import zip_bytes
 from autograder.packaging.rehearsal import Rehearsal, laid_out
@@ -64,8 +64,8 @@ def locked(tmp_path, monkeypatch):
 def test_a_folder_that_may_not_be_entered_is_one_sentence(
     autograder, locked, tmp_path, monkeypatch, arguments
 ):
-    monkeypatch.setattr(packaging, "DIST", tmp_path)
-    (tmp_path / "a1-autograder.zip").touch()
+    monkeypatch.setattr(packaging, "find_autograder", lambda assignment: archive)
+    (archive := tmp_path / "a1-autograder.zip").touch()
     places = {"LOCKED/x": locked / "x", "OUT": tmp_path / "out"}
     code, err = autograder(*(places.get(word, word) for word in arguments))
     assert code == 2
@@ -74,10 +74,10 @@ def test_a_folder_that_may_not_be_entered_is_one_sentence(
 
 
 def test_a_permission_that_is_about_no_file_stays_a_fault_of_ours(autograder, monkeypatch):
-    def fail():
+    def fail(*arguments):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(packaging, "new_semester", lambda name: fail())
+    monkeypatch.setattr(semester, "check_ledgers", fail)
     with pytest.raises(PermissionError):
         autograder("semester")
 

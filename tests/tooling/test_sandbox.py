@@ -19,6 +19,7 @@ from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
 from common.failures import ChildFailure
 from tests.tooling.grading_fixtures import admitted, write_package
+from tests.tooling.scratch import open_to_others
 from tests.tooling.weakened import NO_LANDLOCK, NO_TREES, weakened
 
 # Numbers and other uids are what only root can give; the rest holds for everybody.
@@ -162,8 +163,7 @@ def breed():
 def private(tmp_path_factory):
     """Files that a child must not reach, in a place that any user may enter."""
     folder = tmp_path_factory.mktemp("private")
-    for place in (folder, *folder.parents[:2]):
-        place.chmod(0o755)
+    open_to_others(folder)
     for name in ("results.json", "submission_metadata.json"):
         (folder / name).write_text("{}")
         (folder / name).chmod(0o666)
