@@ -4,7 +4,14 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from autograder.benchmarks import batch, hostile, machinery, protection, public_tests
+from autograder.benchmarks import (
+    batch,
+    hostile,
+    machinery,
+    protection,
+    public_tests,
+    zip_gradings,
+)
 from common.assignment import ROOT, Assignment, load_all
 from common.benchmark import NotMeasured, Row
 from common.errors import CourseError
@@ -32,6 +39,7 @@ def all_parts() -> list[Part]:
         *references,
         Part("pytest", "a student's own pytest", public_tests.rows),
         Part("grading", "single gradings and mistakes of a1", machinery.rows),
+        Part("zips", "reference and stub by the built zips", zip_gradings.rows),
         Part("sandbox", "the sandbox of one test", protection.rows),
         Part(HOSTILE, "hostile submissions", lambda: [hostile.corpus_row()]),
         Part("batch", "a class of a1", batch.local_rows),

@@ -1,6 +1,7 @@
 """The command that proves the graders."""
 
 import sys
+import time
 from contextlib import suppress
 
 import click
@@ -41,6 +42,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     if seeds < 1:
         raise CourseError("--seeds must be at least 1.")
     scope = ONE_SALT if quick else Scope(seeds, True)
+    start = time.monotonic()
     proofs = []
     for assignment in chosen(assignments):
         with progress_bar(console, f"proving {assignment.short}") as show:
@@ -53,6 +55,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
                 console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)
         proofs.append(proof)
     console.print(summary(proofs))
+    console.print(f"took {(time.monotonic() - start) / 60:.1f} minutes")
     write_page(proofs)
     problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
     for proof, problem in problems[:SHOWN]:

@@ -1,5 +1,7 @@
 """The command behind `make`."""
 
+import time
+
 import click
 from rich.console import Console
 from rich.table import Table
@@ -24,9 +26,11 @@ def release(assignments: tuple[str, ...]) -> None:
     """
     console = Console()
     named = chosen(assignments)
+    start = time.monotonic()
     with live_lines(console, [assignment.short for assignment in named]) as show:
         rows = release_assignments(named, show)
     print_rows(console, rows)
+    console.print(f"took {time.monotonic() - start:.0f} s")
     if any("training" in row.checked.not_run for row in rows):
         console.print("training not run here; `make verify` runs it")
     if any(row.built.kind is Kind.DRAFT for row in rows):
