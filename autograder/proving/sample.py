@@ -94,7 +94,11 @@ def shuffled(names: Iterable[str], seed: str) -> list[str]:
 def grade_sample(
     assignment: Assignment, ledger: Ledger, seed: str, seconds: float, scratch: Path
 ) -> Sample:
-    """Grade the reference, the stub, one alternative, and mistakes until the seconds are over."""
+    """Grade the reference, the stub, one alternative, and mistakes, until the seconds are over.
+
+    Three mistakes are graded even then.
+    """
+    deadline = time.monotonic() + seconds
     sampler = Sampler(assignment, ledger, seed)
     differences = sampler.listed()
     graded: list[str] = []
@@ -103,7 +107,6 @@ def grade_sample(
         right = run(pool, sampler.right_jobs())
         for name, reply in right.items():
             differences += right_differences(name, reply.verdicts)
-        deadline = time.monotonic() + seconds
         for name, jobs in sampler.mistake_jobs():
             if len(graded) >= FEWEST and time.monotonic() > deadline:
                 break
