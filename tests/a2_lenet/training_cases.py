@@ -364,10 +364,10 @@ def check_diverges(student, rng, n, batch_size, step, poisoned=False):
     In float32, a learning rate of 1e300 makes every weight infinite at once, so that the loss of
     the second step is not finite, whatever the images; where an epoch has one step, the loss over
     all images after it comes first. Poisoned, the last biases are NaN from the start, and so is the
-    first loss.
+    first loss. The images are float32, too: whoever computes in their type has lost points before.
     """
     images, labels = draw_images(rng, n, TINY.image_size), draw_labels(rng, n, TINY.classes)
-    data = make_data(student, images, labels)
+    data = make_data(student, images.astype(np.float32), labels)
     settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
     config = student.Config(learning_rate=1e300, **settings)
     model, _ = build_drawn(student, "LeNet", rng, TINY, "float32")
