@@ -31,7 +31,8 @@ def read_artifact(file: Path, limit: int) -> bytes | None:
 def not_there(artifact: Artifact, reference: bool = False) -> Failure:
     """What a test says that needs an artifact which isn't there."""
     if reference:
-        return Failure(f"{artifact.file} of the reference isn't there: `make artifacts` makes it.")
+        command = "make" if artifact.file == LAB_FILE else "make artifacts"
+        return Failure(f"{artifact.file} of the reference isn't there: `{command}` makes it.")
     made = (
         f"`{artifact.command}` makes it; `make submission` takes it along."
         if artifact.command

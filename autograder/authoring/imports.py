@@ -76,6 +76,12 @@ def module_file(module: str) -> Path:
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
+def forget_sources() -> None:
+    """Read every file again when it is asked for: it may have changed."""
+    for cached in (file_hash, parsed, imports_of):
+        cached.cache_clear()
+
+
 @cache
 def file_hash(file: Path) -> str:
     """The hash of a source file's code."""

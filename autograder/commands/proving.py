@@ -49,7 +49,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             proof, evidence = verify_assignment(assignment, scope, show)
         if proof.whole and not proof.all_problems:
             written = record_hints(assignment, evidence)
-            if write_ledger(assignment, proof):
+            if write_ledger(assignment, proof, evidence.sources):
                 written.append(ledger_file(assignment))
             for file in written:
                 console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import msgpack
 import msgspec
@@ -38,6 +39,7 @@ class ForkServer:
         folder: the sandbox's own, which need not exist yet; the server removes it if we are killed.
         """
         self.known: Mechanisms | None = None
+        self.fault = ""  # after one, no answer can be relied on
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = subprocess.Popen(
             [sys.executable, "-sP", "-m", module, str(theirs.fileno()), folder],
@@ -74,24 +76,37 @@ class ForkServer:
         return set(map(Path, self.known.cgroups.values())) if self.known else set()
 
     def ask(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
-        """One question, and its answer."""
+        """One question, and its answer. After a fault there are no further answers."""
+        self.send(request, descriptors)
         try:
-            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
             answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
         except OSError as error:
-            raise GraderFault(f"the fork server doesn't answer ({error})") from error
+            self.fail(f"the fork server doesn't answer ({error})")
         if not answer or "error" in answer:
-            raise GraderFault(f"the fork server failed ({answer.get('error', 'it is gone')})")
+            self.fail(f"the fork server failed ({answer.get('error', 'it is gone')})")
         return answer
 
-    def end(self, pid: int) -> None:
-        """Have a child killed. Nobody waits here; requests are answered in their order, so the
-        next child starts when this one is gone. If it can't be killed, the next answer says so.
-        """
+    def send(self, request: dict, descriptors: Iterable[int] = ()) -> None:
+        """A request, whose answer is still to come."""
+        if self.fault:
+            raise GraderFault(self.fault)
         try:
-            self.control.send(msgpack.packb({"do": "end", "pid": pid}))
+            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
         except OSError as error:
-            raise GraderFault(f"the fork server doesn't answer ({error})") from error
+            self.fail(f"the fork server doesn't answer ({error})")
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Give this server up: the next answer could be that to an earlier request."""
+        self.fault = sentence
+        raise GraderFault(sentence) from None
+
+    def end(self, pid: int) -> None:
+        """Have a child killed, without waiting for it.
+
+        Requests are served in their order, so the next child starts when this one is gone. If it
+        can't be killed, the next answer says so.
+        """
+        self.send({"do": "end", "pid": pid})
 
     def settle(self) -> None:
         """Wait until the last child is gone, if there was one."""

@@ -4,7 +4,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.packaging.requirements import grader_requirements, student_requirements
+from autograder.packaging.requirements import (
+    DATA_REQUIREMENTS,
+    grader_requirements,
+    student_requirements,
+)
 from common.assignment import (
     LAB_FILE,
     LAB_STANDINS,
@@ -17,7 +21,6 @@ from common.hints import PUBLIC_HINTS
 from common.roster import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
-DATA_REQUIREMENTS = "common/data/requirements.txt"
 LAB_REQUIREMENTS = "common/labs/requirements.txt"
 ORACLE_FILE = "oracle.py"
 TORCH_INDEX = "TORCH_INDEX"  # the environment variable that names an index of CPU builds

@@ -3,51 +3,75 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.authoring.artifacts import RECORD
-from autograder.authoring.imports import file_hash
+from autograder.authoring.artifacts import RECORD, sha256
+from autograder.authoring.imports import file_hash, forget_sources, module_file
 from autograder.labs.master import MASTER
 from autograder.packaging.grading_code import grading_code_hash
-from autograder.packaging.test_code import test_hashes
+from autograder.packaging.test_code import read_module, test_hashes
 from common.artifacts import reference_artifact
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
+
+# What draws conclusions from gradings. The gradings themselves are remembered without it.
+CONCLUDING = (
+    *("case", "equivalents", "margins", "mistakes", "mutants"),
+    *("proof", "reach", "recording", "sightings", "verify"),
+)
+
+
+def fresh_fingerprint(assignment: Assignment) -> dict[str, str]:
+    """The fingerprint of what is on disk now, whatever was read before."""
+    forget_sources()
+    read_module.cache_clear()
+    return fingerprint(assignment)
 
 
 def fingerprint(assignment: Assignment) -> dict[str, str]:
     """The hash of each part that decides, by a name for people."""
     solution = ROOT / "solutions" / assignment.name
-    tests = ROOT / "tests" / assignment.name
     catalogues = [solution / "mistakes.toml", solution / "equivalent.toml"]
     return {
         "tests": joined(
             f"{name} {digest}" for name, digest in sorted(test_hashes(assignment).items())
         ),
-        "stored answers": joined(bytes_hash(file) for file in sorted(tests.glob("*.npz"))),
+        "stored answers": stored_answers_hash(assignment),
         "solution": joined(file_hash(solution / name) for name in assignment.files),
         "alternatives": joined(
             f"{file.relative_to(solution)} {file_hash(file)}"
             for file in sorted(solution.glob("alternatives/*/*.py"))
         ),
         "mistakes": joined(toml_hash(file) for file in catalogues if file.is_file()),
-        "lab": joined(bytes_hash(solution / name) for name in [MASTER] if assignment.lab),
-        "artifacts": joined(
-            bytes_hash(file) for file in [reference_artifact(assignment, RECORD)] if file.is_file()
-        ),
+        "lab": files_hash([solution / MASTER]),
+        "artifacts": files_hash([reference_artifact(assignment, RECORD)]),
         "shared code": joined([grading_code_hash(assignment)]),
+        "proving code": joined(
+            file_hash(module_file(f"autograder.proving.{name}")) for name in CONCLUDING
+        ),
     }
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of the parts that changed, came or went."""
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
+def stored_answers_hash(assignment: Assignment) -> str:
+    """The hash of what public tests compare with, where it is stored."""
+    folder = ROOT / "tests" / assignment.name
+    return files_hash(sorted(folder.glob("*.npz")))
+
+
+def files_hash(files: Iterable[Path]) -> str:
+    """One hash of the bytes of those files that are there."""
+    return joined(sha256(file.read_bytes()) for file in files if file.is_file())
 
 
 def joined(lines: Iterable[str]) -> str:
     """One hash of many lines; short, since eight of them stand in each ledger."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-def bytes_hash(file: Path) -> str:
-    """The hash of a file's bytes."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def toml_hash(file: Path) -> str:

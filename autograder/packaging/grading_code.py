@@ -6,12 +6,11 @@ import msgspec
 
 from autograder.authoring.imports import file_hash, import_closure, imports_of, module_file
 from autograder.labs.master import MASTER
-from autograder.packaging.requirements import grader_requirements
+from autograder.packaging.requirements import DATA_REQUIREMENTS, grader_requirements
 from common.assignment import ROOT, Assignment
 
 # The judge of a proof, and the plugin that every judge loads. All else is found by imports.
 ROOTS = ("autograder.grading.worker", "common.plugin")
-DATA_REQUIREMENTS = "common/data/requirements.txt"
 
 
 def grading_code_hash(assignment: Assignment) -> str:
@@ -26,7 +25,9 @@ def grading_code_hash(assignment: Assignment) -> str:
     digest.update(msgspec.json.encode(settings, order="deterministic"))
     digest.update(grader_requirements().encode())
     if assignment.data:
-        digest.update((ROOT / DATA_REQUIREMENTS).read_bytes())
+        lines = (ROOT / DATA_REQUIREMENTS).read_text("utf-8").splitlines()
+        pinned = [line for line in lines if line and not line.startswith("#")]
+        digest.update("\n".join(pinned).encode())
     return digest.hexdigest()
 
 
@@ -36,6 +37,7 @@ def imported_modules(assignment: Assignment) -> set[str]:
     files = [
         *sorted((ROOT / "tests" / assignment.name).glob("*.py")),
         *(solution / name for name in assignment.files),
+        *sorted(solution.glob("alternatives/*/*.py")),
         *([solution / MASTER] if assignment.lab else []),
     ]
     found = import_closure(

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from autograder.labs.assign import OTTER_REQUIREMENTS, Assigned, assigned
 from autograder.labs.master import question_points, read_master
 from autograder.packaging.archive import write_if_changed, zip_bytes
-from autograder.packaging.contents import DATA_REQUIREMENTS, common_files, read
-from autograder.packaging.requirements import student_requirements
+from autograder.packaging.contents import common_files, read
+from autograder.packaging.requirements import DATA_REQUIREMENTS, student_requirements
 from common.assignment import LAB_FILE, Assignment
 from common.errors import CourseError
 from common.semester import DIST

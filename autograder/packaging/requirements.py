@@ -7,6 +7,7 @@ from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError
 
 HEADING = re.compile(r"# \[(\w+)\]")
+DATA_REQUIREMENTS = "common/data/requirements.txt"
 PARTS = ("student", "grader", "instructor")
 
 

@@ -23,9 +23,15 @@ def record_file(assignment: Assignment, semester: Semester, dist: Path = DIST) -
     return hidden_hints_file(assignment, semester, dist).with_suffix(".json")
 
 
-def write_term(assignment: Assignment, semester: Semester, hints: bytes, dist: Path = DIST) -> None:
-    """Keep the hints of a secret term, and what they were recorded from."""
-    record = TermRecord(fingerprint(assignment), hashlib.sha256(hints).hexdigest())
+def write_term(
+    assignment: Assignment,
+    semester: Semester,
+    hints: bytes,
+    sources: dict[str, str],
+    dist: Path = DIST,
+) -> None:
+    """Keep the hints of a secret term, and the fingerprint of what they were recorded from."""
+    record = TermRecord(sources, hashlib.sha256(hints).hexdigest())
     write_if_changed(hidden_hints_file(assignment, semester, dist), hints)
     encoded = msgspec.json.format(msgspec.json.encode(record)) + b"\n"
     write_if_changed(record_file(assignment, semester, dist), encoded)

@@ -77,12 +77,20 @@ def used_code(modules: dict[str, Module], module: str, test: str) -> str:
         where, name = place
         if not name:  # the whole of a file
             digest.update(f"{where} {file_hash(modules[where].file)}\n".encode())
+            waiting += sorted(set(used_elsewhere(modules, where)))
             continue
         # Statements that define nothing may change anything.
         for statement in (*modules[where].by_name.get(name, []), *modules[where].others):
             digest.update(f"{where}.{name} {cached_hash(statement)}\n".encode())
             waiting += sorted(set(uses(modules, where, name, statement)))
     return digest.hexdigest()
+
+
+def used_elsewhere(modules: dict[str, Module], where: str) -> Iterator[tuple[str, str]]:
+    """What a whole file uses of the files beside it."""
+    for name, statements in modules[where].by_name.items():
+        for statement in statements:
+            yield from (use for use in uses(modules, where, name, statement) if use[0] != where)
 
 
 @cache

@@ -92,11 +92,13 @@ class Case:
         jobs["stub"] = Job(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
         for mutant in self.mutants:
-            files = reference(self.assignment) | {mutant.file: mutant.source}
-            jobs[f"mutant {mutant.name}"] = self.job(
-                files, self.salts[0], self.order_for(mutant), True, MUTANT_SECONDS
-            )
+            jobs[f"mutant {mutant.name}"] = self.mutant_job(mutant, self.order_for(mutant))
         return jobs
+
+    def mutant_job(self, mutant: Mutant, tests: tuple[str, ...]) -> Job:
+        """A mutant on these tests, up to the first that notices it."""
+        files = reference(self.assignment) | {mutant.file: mutant.source}
+        return self.job(files, self.salts[0], tests, True, MUTANT_SECONDS)
 
     def job(
         self, files: dict[str, bytes], salt: str, tests: tuple[str, ...], *rest: Any, **more: Any

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from autograder.grading.worker import Job, Reply, Verdict
 from autograder.packaging.build import build
+from autograder.packaging.fingerprint import differing, fresh_fingerprint
 from autograder.proving.memory import Memory
 from autograder.proving.pool import Pool
 from common.assignment import Assignment
+from common.errors import CourseError
 from common.semester import DIST, PRACTICE
 
 RIGHT = ("reference", "alternative")
@@ -24,6 +26,7 @@ Progress = Callable[[int, int], None]
 class Gradings:
     """What all gradings gave, by name."""
 
+    sources: dict[str, str]  # the fingerprint of what was graded
     replies: dict[str, Reply]
     remembered: int
     seconds: float
@@ -41,13 +44,16 @@ class Gradings:
 def gather(
     assignment: Assignment,
     jobs: dict[str, Job],
+    sources: dict[str, str],
     progress: Progress,
+    *,
     dist: Path = DIST,
     tidy: bool = False,
 ) -> Gradings:
     """Grade what isn't remembered, on all cores, with the grader of a built zip.
 
     A job brings its own salt. The zip is one of the practice term, built beside those in dist/.
+    sources: the fingerprint of what the jobs were made of; the zip must be made of the same.
     tidy: whether these jobs are all there are, so that everything else can be forgotten.
     """
     start = time.monotonic()
@@ -68,11 +74,23 @@ def gather(
     if todo:
         with TemporaryDirectory(prefix="conv2gpt-proof-") as scratch:
             built = build(assignment, Path(scratch), PRACTICE)
+            check_sources(assignment, sources)
             with Pool(built.autograder, assignment.short) as pool:
                 pool.run(todo, done)
     if tidy:
         memory.tidy()
-    return Gradings({name: replies[name] for name in jobs}, remembered, time.monotonic() - start)
+    in_order = {name: replies[name] for name in jobs}
+    return Gradings(sources, in_order, remembered, time.monotonic() - start)
+
+
+def check_sources(assignment: Assignment, before: dict[str, str]) -> None:
+    """Refuse to grade where a file was edited after it was read. Later edits don't matter."""
+    changed = differing(before, fresh_fingerprint(assignment))
+    if changed:
+        raise CourseError(
+            f"{assignment.short} was edited while its proof began ({', '.join(changed)}): run the "
+            "same command again."
+        )
 
 
 def merged(known: list[Verdict], fresh: list[Verdict], job: Job | None = None) -> Reply:

@@ -1,7 +1,6 @@
 """The ledger of an assignment: what the last whole proof found, and of what. It is committed."""
 
 import hashlib
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -10,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from autograder.packaging.archive import write_if_changed
-from autograder.packaging.fingerprint import fingerprint
+from autograder.packaging.fingerprint import differing, fingerprint
 from autograder.proving.proof import Proof
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
@@ -44,18 +43,36 @@ def hint_hashes(assignment: Assignment) -> dict[str, str]:
     }
 
 
-def write_ledger(assignment: Assignment, proof: Proof) -> bool:
-    """Keep what a whole proof without problems has found; whether that changed anything."""
+def write_ledger(assignment: Assignment, proof: Proof, sources: dict[str, str]) -> bool:
+    """Keep what a whole proof without problems has found; whether that changed anything.
+
+    sources: the fingerprint of what was graded.
+    """
     if not proof.whole or proof.all_problems:
         raise ValueError("only a whole proof without problems goes into the ledger")
     today = f"{date.today():%Y-%m-%d}"
-    parts, hints = fingerprint(assignment), hint_hashes(assignment)
-    ledger = Ledger(VERSION, today, parts, hints, replace(proof, effort=None))
+    hints = hint_hashes(assignment)
+    ledger = Ledger(VERSION, today, sources, hints, replace(proof, effort=None))
     with suppress(CourseError):  # the date is when this was first found
         there = read_ledger(assignment)
-        ledger = there if replace(there, date=today) == ledger else ledger
+        ledger = there if same_findings(there, ledger) else ledger
     encoded = msgspec.json.format(msgspec.json.encode(ledger), indent=1) + b"\n"
     return write_if_changed(ledger_file(assignment), encoded)
+
+
+def same_findings(first: Ledger, second: Ledger) -> bool:
+    """Whether two ledgers say the same, but for what rounding decides on each machine.
+
+    That is how large float errors are, and at which of several tests a hint is found again.
+    """
+
+    def rounded(ledger: Ledger) -> Ledger:
+        margins = [replace(margin, noise=0.0, nearest=None) for margin in ledger.proof.margins]
+        mistakes = [replace(row, hinted=[]) for row in ledger.proof.mistakes]
+        proof = replace(ledger.proof, margins=margins, mistakes=mistakes)
+        return replace(ledger, date="", proof=proof)
+
+    return rounded(first) == rounded(second)
 
 
 def read_ledger(assignment: Assignment) -> Ledger:
@@ -88,11 +105,6 @@ def current_ledger(assignment: Assignment) -> Ledger:
     if hints:
         raise outdated(assignment, f"doesn't fit tests/{assignment.name}/{' and '.join(hints)}")
     return ledger
-
-
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of the parts that changed, came or went."""
-    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
 
 
 def outdated(assignment: Assignment, reason: str) -> CourseError:

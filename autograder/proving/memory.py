@@ -11,6 +11,7 @@ import msgspec
 from autograder.authoring.syntax import python_hash
 from autograder.grading.worker import Job, Verdict
 from autograder.packaging.archive import write_atomically
+from autograder.packaging.fingerprint import stored_answers_hash
 from autograder.packaging.grading_code import grading_code_hash
 from autograder.packaging.test_code import test_hashes
 from common.assignment import ROOT, Assignment, Record
@@ -35,6 +36,8 @@ class Memory:
         self.tests = test_hashes(assignment)
         roster = read_roster(ROOT / "tests" / assignment.name)
         self.read_artifacts = {test.name for test in roster if test.reads_artifacts}
+        self.answers = stored_answers_hash(assignment)
+        self.public = {test.name for test in roster if not test.hidden}
         self.verdicts: dict[str, Verdict] = {}
         self.used: set[str] = set()
         entries, whole = read_entries(file)
@@ -50,7 +53,8 @@ class Memory:
             if name.endswith(".py") or test in self.read_artifacts
         ]
         decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
-        digest = hashlib.sha256(repr((*decides, job.patient)).encode())
+        answers = self.answers if test in self.public else ""
+        digest = hashlib.sha256(repr((*decides, job.patient, answers)).encode())
         return digest.hexdigest()[:32]
 
     def recall(self, job: Job) -> tuple[list[Verdict], tuple[str, ...]]:

@@ -43,10 +43,28 @@ class Mutant:
 
 def mutants(assignment: Assignment) -> list[Mutant]:
     """Every distinct change inside the solution blocks of the reference."""
+    return [
+        mutant
+        for file, function in mutated_functions(assignment)
+        for mutant in mutants_of(assignment, file, function)
+    ]
+
+
+def mutated_functions(assignment: Assignment) -> list[tuple[str, str]]:
+    """The functions and classes with solution blocks, each with its file."""
+    found = (
+        (file, block.function.partition(".")[0])
+        for file, content in reference(assignment).items()
+        for block in find_blocks(content.decode("utf-8"), file)
+    )
+    return list(dict.fromkeys(found))
+
+
+def mutants_of(assignment: Assignment, file: str, function: str) -> list[Mutant]:
+    """The distinct changes of one function or class, each with a name of its own."""
     found: dict[bytes, Mutant] = {}
-    for file, content in reference(assignment).items():
-        for mutant in mutants_of(file, content):
-            found.setdefault(mutant.source, mutant)
+    for mutant in changed_versions(file, reference(assignment)[file], function):
+        found.setdefault(mutant.source, mutant)
     named: dict[str, Mutant] = {}
     for mutant in found.values():
         while mutant.name in named:
@@ -55,22 +73,21 @@ def mutants(assignment: Assignment) -> list[Mutant]:
     return list(named.values())
 
 
-def mutants_of(file: str, content: bytes) -> Iterator[Mutant]:
-    """The changes of one file that lie in a solution block and still parse.
+def changed_versions(file: str, content: bytes, function: str) -> Iterator[Mutant]:
+    """The changes of a function that lie in a solution block and still parse.
 
-    Each function is changed on its own: the operators parse all that they are given, every time.
+    It is changed and parsed on its own: the operators parse all that they are given, every time.
     """
     source = content.decode("utf-8")
     blocks = find_blocks(source, file)
-    for function in dict.fromkeys(block.function.partition(".")[0] for block in blocks):
-        first, last = extent(source, function, file)
-        offset = source[:first].count("\n")
-        for part in changes_of(source[first:last]):
+    first, last = extent(source, function, file)
+    offset = source[:first].count("\n")
+    for part in changes_of(source[first:last]):
+        line, change = difference(source[first:last], part)
+        inside = [block for block in blocks if block.first < offset + line < block.last]
+        if inside and parses(part):
             changed = source[:first] + part + source[last:]
-            line, change = difference(source[first:last], part)
-            inside = [block for block in blocks if block.first < offset + line < block.last]
-            if inside and parses(changed):
-                yield Mutant(file, offset + line, inside[0].function, change, changed.encode())
+            yield Mutant(file, offset + line, inside[0].function, change, changed.encode())
 
 
 def changes_of(source: str) -> Iterator[str]:

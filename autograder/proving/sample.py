@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +12,15 @@ from autograder.grading.worker import Job, Reply, Verdict
 from autograder.packaging.build import build
 from autograder.proving.case import Case, Scope
 from autograder.proving.ledger import Ledger
+from autograder.proving.mutants import mutants_of, mutated_functions
 from autograder.proving.pool import Pool
-from autograder.proving.proof import MistakeRow
+from autograder.proving.proof import SALTS, MistakeRow
 from common.assignment import Assignment
 from common.roster import TIMING, TRAINING
 from common.semester import PRACTICE
 
 FEWEST = 3  # mistakes that are graded whatever the budget
+MUTANTS = 2  # noticed ones, each graded on the test that noticed it
 OTHERS = 8  # tests of other exercises that are graded on a mistake, which must pass them
 
 
@@ -41,12 +43,74 @@ class Sampler:
         self.seed = f"{seed}/{assignment.name}"
         self.random = random.Random(self.seed)
         self.tests = {test.name: test for test in self.case.tests}
+        # To make all mutants takes long: any function, and one with noticed mutants, stand for all.
+        functions = mutated_functions(assignment)
+        noticed = {function_of(name) for name in ledger.proof.noticed}
+        known = [function for function in functions if function in noticed] or functions
+        self.functions = {self.random.choice(functions), self.random.choice(known)}
+        made = [mutant for one in self.functions for mutant in mutants_of(assignment, *one)]
+        self.mutants = {mutant.name: mutant for mutant in made}
 
-    def listed(self) -> list[str]:
+    def contradictions(self) -> list[str]:
+        """What the ledger says that can't be, seen without any grading."""
+        return [*self.listed(), *self.wrong_scores(), *self.wrong_losses(), *self.odd_margins()]
+
+    def listed(self) -> Iterator[str]:
         """Versions of the assignment that the ledger lacks, or lists though they are gone."""
-        scored = {row.name for row in self.ledger.proof.scored} - {"stub"}
-        there = {*self.case.right_versions(), *(mistake.name for mistake in self.case.mistakes)}
-        return [f"{name} is not in both" for name in sorted(there ^ {*scored, *self.rows})]
+        proof = self.ledger.proof
+        said = {*(row.name for row in proof.scored), *self.rows}
+        mutants = [*proof.noticed, *(survivor.name for survivor in proof.survivors)]
+        said |= {name for name in mutants if function_of(name) in self.functions}
+        there = {"stub", *self.case.right_versions(), *self.mutants}
+        there |= {mistake.name for mistake in self.case.mistakes}
+        functions = {function_of(name) for name in mutants}
+        if not functions <= {*mutated_functions(self.case.assignment)}:
+            yield "there are mutants of functions that have none"
+        yield from (f"{name} is not in both" for name in sorted(there ^ said))
+
+    def wrong_scores(self) -> Iterator[str]:
+        """Right versions that don't have all points under all salts, and a stub that has some."""
+        proof, tests = self.ledger.proof, self.case.tests
+        points = sum(test.points for test in tests)
+        if (proof.tests, proof.points) != (len(tests), points):
+            yield f"{proof.tests} tests with {proof.points:g} points; there are {len(tests)}"
+        not_run = sum(test.points for test in tests if test.needs_gpu)
+        for row in proof.scored:
+            due = 0.0 if row.name == "stub" else points - not_run
+            salts = 1 if row.name == "stub" else SALTS
+            if (row.lowest, row.highest) != (due, due) or row.salts < salts:
+                yield f"{row.name} has {row.lowest:g} points, not {due:g} under {salts} salts"
+
+    def wrong_losses(self) -> Iterator[str]:
+        """Mistakes that cost other points than those of the tests they fail, or get no hint."""
+        for row in self.rows.values():
+            lost: dict[str, float] = {}
+            for name in row.failed & self.tests.keys():
+                test = self.tests[name]
+                lost[test.exercise] = lost.get(test.exercise, 0.0) + test.points
+            if lost != row.lost or {*lost} != {*row.named}:
+                yield f"{row.name} loses {row.lost}; the tests that it fails have {lost}"
+            if not row.hinted or not row.failed.issuperset(row.hinted):
+                yield f"{row.name} has no hint at a test that it fails"
+        for name, noticing in self.ledger.proof.noticed.items():
+            if noticing not in self.tests:
+                yield f"mutant {name} is noticed by {noticing}, which is no test"
+
+    def odd_margins(self) -> Iterator[str]:
+        """Margins of tests that don't exist; none at all."""
+        margins = self.ledger.proof.margins
+        if not margins:
+            yield "there are no margins"
+        yield from (f"a margin of {m.test}" for m in margins if m.test not in self.tests)
+
+    def mutant_jobs(self) -> dict[str, Job]:
+        """Some mutants, each on the test that noticed it."""
+        noticed = self.ledger.proof.noticed
+        known = [name for name in self.mutants if noticed.get(name) in self.tests]
+        return {
+            f"mutant {name}": self.case.mutant_job(self.mutants[name], (noticed[name],))
+            for name in shuffled(known, self.seed)[:MUTANTS]
+        }
 
     def right_jobs(self) -> dict[str, Job]:
         """The reference on all tests, the stub, and one alternative but for training and clocks."""
@@ -84,6 +148,12 @@ class Sampler:
         return tuple(test for test in quick if test in own or test in some)
 
 
+def function_of(mutant: str) -> tuple[str, str]:
+    """The file, and the function or class in it, that a mutant of that name changes."""
+    file, _, rest = mutant.partition(":")
+    return file, rest.partition(":")[0].partition(".")[0]
+
+
 def shuffled(names: Iterable[str], seed: str) -> list[str]:
     """The names in the order of a seed."""
     ordered = sorted(names)
@@ -94,19 +164,22 @@ def shuffled(names: Iterable[str], seed: str) -> list[str]:
 def grade_sample(
     assignment: Assignment, ledger: Ledger, seed: str, seconds: float, scratch: Path
 ) -> Sample:
-    """Grade the reference, the stub, one alternative, and mistakes, until the seconds are over.
+    """Grade reference, stub, an alternative, mutants, and mistakes until the seconds are over.
 
     Three mistakes are graded even then.
     """
     deadline = time.monotonic() + seconds
     sampler = Sampler(assignment, ledger, seed)
-    differences = sampler.listed()
+    differences = sampler.contradictions()
     graded: list[str] = []
     built = build(assignment, scratch, PRACTICE)
     with Pool(built.autograder, assignment.short, size=1) as pool:
         right = run(pool, sampler.right_jobs())
         for name, reply in right.items():
             differences += right_differences(name, reply.verdicts)
+        for name, reply in run(pool, sampler.mutant_jobs()).items():
+            passed = [verdict.test for verdict in reply.verdicts if verdict.passed]
+            differences += [f"{name} passes {test}; by the ledger it fails it" for test in passed]
         for name, jobs in sampler.mistake_jobs():
             if len(graded) >= FEWEST and time.monotonic() > deadline:
                 break

@@ -52,5 +52,5 @@ def prove_term(
             + "\n`make semester NEW=1` draws another salt; with most salts this must not happen."
         )
     hints = fresh_hints(assignment, evidence, hidden=True)
-    write_term(assignment, semester, hint_bytes(hints), dist)
+    write_term(assignment, semester, hint_bytes(hints), evidence.sources, dist)
     return True

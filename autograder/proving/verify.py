@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autograder.grading.worker import Reply, Verdict
+from autograder.packaging.fingerprint import fresh_fingerprint
 from autograder.proving.case import Case, Scope, lab_job
 from autograder.proving.gathering import RIGHT, Gradings, Progress, gather
 from autograder.proving.margins import margins
@@ -24,10 +25,11 @@ def verify(
     assignment: Assignment, scope: Scope, progress: Progress, dist: Path = DIST
 ) -> tuple[Proof, Gradings]:
     """Grade everything that the proof needs, and say what it shows."""
+    sources = fresh_fingerprint(assignment)  # before anything of it is read
     case = Case(assignment, scope)
     case.reach = find_reach(assignment, case.salts[0], dist)
     whole = scope.mutants and scope.training and scope.seeds >= SALTS
-    evidence = gather(assignment, case.jobs(), progress, dist, tidy=whole)
+    evidence = gather(assignment, case.jobs(), sources, progress, dist=dist, tidy=whole)
     return conclude(case, evidence), evidence
 
 

@@ -38,21 +38,22 @@ CHANGES = {
     "a version that grades nothing": ("requirements.txt", "mypy==", "mypy==1", ""),
     "data of others": ("common/data/shakespeare.py", "", "\nNEW = 1\n", ""),
     "the proof's page": ("autograder/proving/page.py", "", "\nNEW = 1\n", ""),
+    "what finds mutants": ("autograder/proving/mutants.py", "", "\nNEW = 1\n", "proving code"),
+    "what remembers": ("autograder/proving/memory.py", "", "\nNEW = 1\n", ""),
+    "a comment on data": ("common/data/requirements.txt", "", "\n# Said.\n", ""),
+    "the version of data": ("common/data/requirements.txt", "==", "==1", "shared code"),
     "a handout": ("assignments/a1_convolution/README.md", "", "\nMore.\n", ""),
 }
 # All in one process: every other start would cost a second.
 WATCH = """
 import json, sys
 from pathlib import Path
-from autograder.authoring import imports
-from autograder.packaging import fingerprint as module, test_code
+from autograder.packaging import fingerprint as module
 from common.assignment import load_assignment
 
 
 def now():
-    for cached in (imports.file_hash, imports.imports_of, imports.parsed, test_code.read_module):
-        cached.cache_clear()
-    return module.fingerprint(load_assignment("a1"))
+    return module.fresh_fingerprint(load_assignment("a1"))
 
 
 before, changed = now(), {}

@@ -63,7 +63,8 @@ FILES = {
     "test_hidden.py": HIDDEN,
     "cases.py": CASES,
     "shapes.py": "SIDE = 2\n\n\ndef check(shape):\n    assert shape == SIDE\n",
-    "oracle.py": "def one():\n    return 1\n",
+    "oracle.py": "from tests.a1_convolution.sides import SIDES\n\n\ndef one():\n    return 1\n",
+    "sides.py": "SIDES = 4\nCORNERS = 5\n",
 }
 ALL = {"test_sum", "test_shape", "test_asks", "test_hidden_sum"}
 SUMS = {"test_sum", "test_hidden_sum"}
@@ -102,6 +103,8 @@ def hashes(tmp_path, monkeypatch):
         ("cases.py", "UNUSED = 3", "UNUSED = 3\nprint(UNUSED)", SUMS),  # it may change anything
         ("shapes.py", "SIDE = 2", "SIDE = 3", {"test_shape"}),
         ("oracle.py", "return 1", "return 2", {"test_asks"}),
+        ("sides.py", "SIDES = 4", "SIDES = 3", {"test_asks"}),  # by the oracle
+        ("sides.py", "CORNERS = 5", "CORNERS = 6", set()),
         ("test_public.py", '"""Sums."""', '"""Adds up."""', set()),
         ("cases.py", "def other():", "# A comment.\n\n\ndef other():", set()),
     ],

@@ -4,7 +4,9 @@ import json
 import shutil
 
 import pytest
+from msgspec.structs import replace
 
+from autograder.proving import gathering
 from autograder.proving import ledger as module
 from autograder.proving.ledger import current_ledger, ledger_file, write_ledger
 from autograder.proving.proof import Proof
@@ -105,13 +107,37 @@ def test_only_a_whole_proof_without_problems_is_written(course):
     before = ledger_file(A1).read_bytes()
     partial = Proof("a1_convolution", "", 0, 0.0, [], [], [], {}, [], [], [])
     with pytest.raises(ValueError, match="only a whole proof"):
-        write_ledger(A1, partial)
+        write_ledger(A1, partial, {})
     assert ledger_file(A1).read_bytes() == before
 
 
 def test_the_same_proof_again_keeps_its_date(course):
     change(ledger_file(A1), date="2026-01-01")
-    proof = current_ledger(A1).proof
-    write_ledger(A1, proof)
+    ledger = current_ledger(A1)
+    assert not write_ledger(A1, ledger.proof, ledger.fingerprint)
     assert current_ledger(A1).date == "2026-01-01"
-    assert not write_ledger(A1, proof)
+
+
+def test_what_rounding_decides_on_another_machine_changes_no_ledger(course):
+    ledger = current_ledger(A1)
+    margins = [replace(margin, noise=margin.noise * 2) for margin in ledger.proof.margins]
+    rows = [replace(row, hinted=row.hinted[:1]) for row in ledger.proof.mistakes]
+    proof = replace(ledger.proof, margins=margins, mistakes=rows)
+    assert not write_ledger(A1, proof, ledger.fingerprint)
+    other = replace(ledger.proof, margins=margins[1:])
+    assert write_ledger(A1, other, ledger.fingerprint)
+
+
+def test_a_ledger_is_of_the_sources_that_were_graded(course):
+    ledger = current_ledger(A1)
+    assert write_ledger(A1, ledger.proof, ledger.fingerprint | {"tests": "0"})
+    with pytest.raises(CourseError, match=f"before a change of: tests{RUN}"):
+        current_ledger(A1)
+
+
+def test_what_is_edited_before_the_zip_is_built_is_refused(monkeypatch):
+    now = {"tests": "1", "solution": "2"}
+    monkeypatch.setattr(gathering, "fresh_fingerprint", lambda assignment: now)
+    gathering.check_sources(A1, {**now})
+    with pytest.raises(CourseError, match=r"edited while its proof began \(tests\)"):
+        gathering.check_sources(A1, {**now, "tests": "0"})

@@ -7,8 +7,8 @@ import json
 import math
 import os
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from autograder.proving.ledger import current_ledger
 from autograder.proving.mistakes import load_mistakes
@@ -20,6 +20,7 @@ from tests.tooling.sampling import TAKEN, commit, is_complete
 from tests.tooling.scratch import copy_repo, python
 
 A1 = load_assignment("a1")
+SEED = "a seed"
 SECONDS = 20.0  # for the sample of one assignment
 EACH = pytest.mark.parametrize(
     "assignment",
@@ -36,47 +37,75 @@ def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp
     seconds = math.inf if is_complete() else SECONDS
     sample = grade_sample(assignment, ledger, commit(), seconds, tmp_path)
     count = len(load_mistakes(assignment))
-    TAKEN[f"mistakes of {assignment.short}"] = len(sample.mistakes), count
+    if len(sample.mistakes) < count:
+        TAKEN[f"mistakes of {assignment.short}"] = len(sample.mistakes), count
     assert sample.differences == ()
     assert {"reference: public", "reference: hidden 0", "stub"} <= {*sample.versions}
     assert min(FEWEST, count) <= len(sample.mistakes) <= count
     assert any(version.startswith("alternative") for version in sample.versions)
 
 
-def edited(ledger, **changes):
-    """A ledger in which every mistake is said to have ended otherwise."""
-    rows = [msgspec.structs.replace(row, **changes) for row in ledger.proof.mistakes]
-    return msgspec.structs.replace(
-        ledger, proof=msgspec.structs.replace(ledger.proof, mistakes=rows)
-    )
+def edited(**changes):
+    """The ledger of assignment 1, with something else in its proof."""
+    ledger = current_ledger(A1)
+    return replace(ledger, proof=replace(ledger.proof, **changes))
+
+
+def rows_in_order():
+    """The rows of mistakes, in the order in which SEED has them graded."""
+    rows = {row.name: row for row in current_ledger(A1).proof.mistakes}
+    return [rows[name] for name in shuffled(rows, f"{SEED}/{A1.name}")]
+
+
+@pytest.mark.parametrize("part", ["what it costs", "its hint"])
+def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_path):
+    first, *others = rows_in_order()
+    if part == "what it costs":  # what another mistake costs, so that the row fits the roster
+        other = next(row for row in others if row.named == first.named and row.lost != first.lost)
+        parts = ("lost", "public", "hidden", "hinted")
+        changed = replace(first, **{name: getattr(other, name) for name in parts})
+        sentence = "by the ledger it "
+    else:
+        changed, sentence = replace(first, hint="Something else."), "gets its hint at none of"
+    sample = grade_sample(A1, edited(mistakes=[changed, *others]), SEED, 0.0, tmp_path)
+    assert len(sample.mistakes) == FEWEST and first.name in sample.mistakes
+    assert any(sentence in line for line in sample.differences)
+    assert all(line.startswith(first.name) for line in sample.differences)
+
+
+def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
+    noticed = current_ledger(A1).proof.noticed
+    last = sorted({*noticed.values()})[-1]
+    wrong = {name: last for name in noticed if noticed[name] != last}
+    sample = grade_sample(A1, edited(noticed=noticed | wrong), SEED, 0.0, tmp_path)
+    assert any(f"passes {last}; by the ledger" in line for line in sample.differences)
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("part", "change", "sentence"),
     [
-        ({"public": [], "hidden": []}, "by the ledger it passes it"),
-        ({"hint": "Something else."}, "gets its hint at none of"),
+        ("mistakes", lambda rows: rows[1:], " is not in both"),
+        ("scored", lambda rows: rows[:1], " is not in both"),
+        ("noticed", lambda found: {}, " is not in both"),
+        ("noticed", lambda found: {**found, "nothing": "test_x"}, "functions that have none"),
+        ("noticed", lambda found: dict.fromkeys(found, "test_x"), "which is no test"),
+        ("margins", lambda found: [], "there are no margins"),
+        ("margins", lambda found: [replace(found[0], test="test_x")], "a margin of test_x"),
+        ("points", lambda points: 7.0, "7 points; there are"),
+        ("scored", lambda rows: [replace(row, lowest=3.0) for row in rows], "has 3 points, not"),
+        ("scored", lambda rows: [replace(row, salts=1) for row in rows], "under 20 salts"),
+        ("mistakes", lambda rows: [replace(row, lost={"9.9": 50.0}) for row in rows], "loses {'9"),
+        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "has no hint at"),
     ],
-    ids=["what it costs", "its hint"],
 )
-def test_a_ledger_that_was_edited_by_hand_is_caught(changes, sentence, tmp_path):
-    ledger = edited(current_ledger(A1), **changes)
-    sample = grade_sample(A1, ledger, "a seed", 0.0, tmp_path)
-    assert len(sample.mistakes) == FEWEST
-    for name in sample.mistakes:
-        assert any(line.startswith(name) and sentence in line for line in sample.differences)
+def test_a_ledger_that_contradicts_the_assignment_is_caught_without_grading(part, change, sentence):
+    now = getattr(current_ledger(A1).proof, part)
+    found = Sampler(A1, edited(**{part: change(now)}), SEED).contradictions()
+    assert any(sentence in line for line in found), found
 
 
-def test_a_ledger_that_lacks_a_version_is_caught(tmp_path):
-    ledger = current_ledger(A1)
-    proof = ledger.proof
-    for less in (
-        msgspec.structs.replace(proof, mistakes=proof.mistakes[1:]),
-        msgspec.structs.replace(proof, scored=proof.scored[:1]),
-    ):
-        sampler = Sampler(A1, msgspec.structs.replace(ledger, proof=less), "a seed")
-        assert any(line.endswith(" is not in both") for line in sampler.listed())
-    assert Sampler(A1, ledger, "a seed").listed() == []
+def test_the_committed_ledger_contradicts_nothing():
+    assert Sampler(A1, current_ledger(A1), SEED).contradictions() == []
 
 
 def test_every_mistake_is_sampled_by_some_commit_and_the_same_by_the_same():

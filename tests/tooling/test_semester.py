@@ -12,6 +12,7 @@ from rich.console import Console
 from autograder.authoring.generate import check_forbidden
 from autograder.commands import semester as command
 from autograder.packaging.build import Kind, build, find_autograder
+from autograder.packaging.fingerprint import fingerprint
 from autograder.packaging.terms import record_file, term_hints, write_term
 from autograder.proving import term as module
 from autograder.proving.term import check_ledgers, prove_term
@@ -111,7 +112,7 @@ def test_only_a_zip_with_a_secret_and_its_hints_is_a_release(tmp_path):
     assert packed_salt(built.autograder) == PRACTICE_SALT
     built = build(A1, tmp_path, SECRET)
     assert (built.kind, built.autograder.name) == (Kind.DRAFT, "a1-autograder-draft.zip")
-    write_term(A1, SECRET, HINTS, tmp_path)
+    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
     built = build(A1, tmp_path, SECRET)
     assert (built.kind, built.autograder.name) == (Kind.RELEASE, "a1-autograder.zip")
     assert packed_salt(built.autograder) == SECRET.salt
@@ -126,7 +127,7 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
     # Hints that fit, in the folder where those of a secret term lie.
     folder = tmp_path / f"term-{disguised.fingerprint}"
     folder.mkdir()
-    write_term(A1, SECRET, HINTS, tmp_path)
+    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
     hidden_hints_file(A1, SECRET, tmp_path).rename(folder / "a1.hints")
     record_file(A1, SECRET, tmp_path).rename(folder / "a1.json")
     built = build(A1, tmp_path, disguised)
@@ -138,7 +139,7 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
 
 
 def test_hints_that_no_longer_fit_make_a_draft(tmp_path):
-    write_term(A1, SECRET, HINTS, tmp_path)
+    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
     assert term_hints(A1, SECRET, tmp_path) == HINTS
     file, record = hidden_hints_file(A1, SECRET, tmp_path), record_file(A1, SECRET, tmp_path)
     for changed, content in (
@@ -164,7 +165,8 @@ def proofs(monkeypatch):
         fake.calls.append(scope)
         if fake.fault:
             raise fake.fault
-        return SimpleNamespace(all_problems=fake.problems), None
+        evidence = SimpleNamespace(sources=fingerprint(assignment))
+        return SimpleNamespace(all_problems=fake.problems), evidence
 
     monkeypatch.setattr(module, "verify", verify)
     monkeypatch.setattr(module, "fresh_hints", lambda *given, hidden: HintFile({}, []))
