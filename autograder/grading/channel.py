@@ -85,8 +85,10 @@ class FrameReader:
         return frame
 
     def nothing_waits(self) -> bool:
-        """Whether the other side has said nothing that it wasn't asked for."""
-        return not self.data and not readable([self.sock.fileno()], 0)
+        """Whether the other side has said nothing that it wasn't asked for, and is still there."""
+        if not self.data and readable([self.sock.fileno()], 0):
+            self.feed()
+        return not self.data
 
 
 def readable(descriptors: Iterable[int], seconds: float) -> set[int]:

@@ -201,6 +201,11 @@ def processes_of(uid):
     return found
 
 
+def state_of(pid):
+    """The state of a process: Z for one that is dead and not yet buried."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_what_is_in_force_is_named(sandbox_and_defences):
     _, defences = sandbox_and_defences
     said = [str(defence) for defence in defences]
@@ -424,7 +429,10 @@ def test_a_child_that_does_not_read_is_too_slow_and_not_gone():
 def test_a_child_that_has_failed_stays_failed_and_costs_no_more_time(sandbox):
     with IsolatedFace(sandbox).open("1.1") as student:
         student.me()  # it has become the user that it is
-        os.kill(processes_of(sandbox.slot.uid)[0], 9)
+        (child,) = processes_of(sandbox.slot.uid)
+        os.kill(child, 9)
+        while state_of(child) != "Z":  # each question comes after its end
+            time.sleep(0.01)
         start = time.monotonic()
         for _ in range(3):
             with pytest.raises(ChildFailure, match="ended its process"):
