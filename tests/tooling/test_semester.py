@@ -1,6 +1,7 @@
 """Tests of terms: practice without a secret, a secret that is never lost, and releases."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,20 +54,41 @@ def test_a_new_semester_keeps_the_secret_of_the_old_one(tmp_path):
     assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
 
 
-@pytest.mark.parametrize("moment", ["write_bytes", "hardlink_to", "replace"])
-def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(tmp_path, monkeypatch, moment):
+@pytest.mark.parametrize("step", ["touch", "write_bytes", "replace"])
+@pytest.mark.parametrize("calls", [0, 1])  # the earlier secret is kept first, then the new written
+def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(
+    tmp_path, monkeypatch, step, calls
+):
     first = new_semester("spring", tmp_path / ".semester")
+    real, left = getattr(Path, step), [None] * calls
 
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
+    def interrupted(*arguments, **options):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return real(*arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, moment, interrupted)
+        patched.setattr(Path, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             new_semester("fall", tmp_path / ".semester")
     assert (tmp_path / ".semester").read_bytes() == first.to_bytes()
+    second = new_semester("fall", tmp_path / ".semester")
+    kept = tmp_path / f".semester-{first.fingerprint}"
+    assert kept.read_bytes() == first.to_bytes()
+    assert kept.stat().st_mode & 0o077 == 0
+    assert (tmp_path / ".semester").read_bytes() == second.to_bytes()
+    assert sorted(tmp_path.iterdir()) == [tmp_path / ".semester", kept]
+
+
+def test_an_earlier_secret_is_kept_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    def refused(*arguments):
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    first = new_semester("spring", tmp_path / ".semester")
     new_semester("fall", tmp_path / ".semester")
-    assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
+    assert kept_file(first.fingerprint, tmp_path / ".semester").read_bytes() == first.to_bytes()
 
 
 def test_a_damaged_secret_is_kept_too(tmp_path):
@@ -225,19 +247,26 @@ def test_nothing_is_drawn_for_what_is_not_proved(tmp_path):
     assert not (root / ".semester").exists()
 
 
+KEPT = f".semester-{SECRET.fingerprint}"
+BACKUP = "copy the backup of that term's .semester here"
+
+
 @pytest.mark.parametrize(
-    ("wanted", "now", "steps"),
+    ("wanted", "now", "is_kept", "steps"),
     [
-        ("aaaaaaaa", PRACTICE, "cp .semester-aaaaaaaa .semester"),
-        (PRACTICE.fingerprint, SECRET, f"mv .semester .semester-{SECRET.fingerprint}"),
+        (PRACTICE.fingerprint, SECRET, False, f"run `mv .semester {KEPT}`"),
+        ("aaaaaaaa", PRACTICE, True, "run `cp .semester-aaaaaaaa .semester`"),
         (
-            "aaaaaaaa",
-            SECRET,
-            f"mv .semester .semester-{SECRET.fingerprint} && cp .semester-aaaaaaaa .semester",
+            *("aaaaaaaa", SECRET, True),
+            f"run `mv .semester {KEPT} && cp .semester-aaaaaaaa .semester`",
         ),
+        ("aaaaaaaa", PRACTICE, False, BACKUP),
+        ("aaaaaaaa", SECRET, False, f"run `cp .semester {KEPT}`, then {BACKUP}"),
     ],
 )
-def test_the_way_back_to_a_term_loses_no_other(wanted, now, steps):
+def test_the_way_back_to_a_term_loses_no_other(checkout, wanted, now, is_kept, steps):
+    if is_kept:
+        kept_file(wanted, checkout).touch()
     assert way_back(wanted, now) == steps
 
 
