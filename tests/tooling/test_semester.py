@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from autograder.authoring.generate import check_forbidden
 from autograder.commands import semester as command
 from autograder.packaging.build import Kind, build, find_autograder
-from autograder.packaging.terms import record_file, term_hints, write_term
+from autograder.packaging.terms import record_file, term_hints, unfinished_file, write_term
 from autograder.proving import term as module
 from autograder.proving.term import check_ledgers, prove_term
 from common import semester
@@ -220,11 +221,71 @@ def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):
     first = command.open_term(console, new=False, name="fall")
     assert first.name == "fall"
     assert command.open_term(console, new=False, name=None) == first
-    with pytest.raises(CourseError, match="--name is for a new one"):
+    assert command.open_term(console, new=False, name="fall") == first
+    with pytest.raises(CourseError, match=r"set to term 'fall' .* new term 'spring', add NEW=1"):
         command.open_term(console, new=False, name="spring")
     second = command.open_term(console, new=True, name="spring")
     assert second.salt != first.salt
     assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+
+
+@pytest.fixture
+def releases(checkout, monkeypatch):
+    """Stands in for all that `make semester` does with a term; how it ends can be set."""
+    fake = SimpleNamespace(fault=None)
+
+    def release(*given, **options):
+        if fake.fault:
+            raise fake.fault
+        return []
+
+    dist = checkout.parent / "dist"
+    monkeypatch.setattr(command.open_term, "__defaults__", (dist,))
+    monkeypatch.setattr(unfinished_file, "__defaults__", (dist,))
+    monkeypatch.setattr(prove_term, "__defaults__", (dist,))
+    monkeypatch.setattr(command, "check_ledgers", lambda assignments: None)
+    monkeypatch.setattr(command, "release", release)
+    return fake
+
+
+def make_semester(*words):
+    """What the command prints, or the error that it ends with."""
+    result = CliRunner().invoke(command.semester, ["a1", *words])
+    return result.output if result.exit_code == 0 else result.exception
+
+
+@pytest.mark.parametrize("names", [(), ("--name", "fall")])
+def test_a_new_term_that_was_interrupted_is_resumed(checkout, proofs, releases, names):
+    new_semester("fall", checkout)
+    for proofs.fault, releases.fault in ((KeyboardInterrupt(), None), (None, KeyboardInterrupt())):
+        assert isinstance(make_semester("--new", *names), SystemExit)
+        drawn = semester.read_semester()
+        assert len([*checkout.parent.glob(".semester-*")]) == 1
+    proofs.fault = releases.fault = None
+    output = make_semester("--new", *names)
+    assert f"Resuming {drawn.label}; NEW=1 with another NAME draws another salt." in output
+    assert f"The release of {drawn.label}" in output
+    # It is made: what asks for a new one now gets one.
+    assert f"The earlier salt is kept in .semester-{drawn.fingerprint}" in make_semester("--new")
+    assert semester.read_semester() != drawn
+
+
+def test_another_name_draws_a_new_term_though_one_is_unfinished(checkout, proofs, releases):
+    proofs.fault = KeyboardInterrupt()
+    make_semester("--new", "--name", "fall")
+    first = semester.read_semester()
+    make_semester("--new", "--name", "spring")
+    assert semester.read_semester().name == "spring"
+    assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+
+
+def test_a_new_term_that_can_not_be_proved_is_not_resumed(checkout, proofs, releases):
+    proofs.problems = ["a problem"]
+    assert "`make semester NEW=1` draws another salt" in str(make_semester("--new"))
+    first = semester.read_semester()
+    proofs.problems = []
+    assert "The release of" in make_semester("--new")
+    assert semester.read_semester() != first
 
 
 def test_all_ledgers_that_are_not_current_are_named(monkeypatch):
