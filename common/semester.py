@@ -65,16 +65,19 @@ def new_semester(name: str, file: Path = FILES[0]) -> Semester:
     The secret of an earlier term stays beside it: with it, its grades can be repeated.
     """
     semester = Semester(name, secrets.token_hex(16))
+    if file.is_file():
+        write_secret(kept_file(salt_of(file), file), file.read_bytes())
+    write_secret(file, semester.to_bytes())
+    return semester
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, in one step: an earlier content is never lost."""
     beside = file.with_name(f"{file.name}.part")
     beside.unlink(missing_ok=True)
     beside.touch(mode=0o600)
-    beside.write_bytes(semester.to_bytes())
-    if file.is_file():
-        earlier = kept_file(salt_of(file), file)
-        earlier.unlink(missing_ok=True)  # the same salt, put away before
-        earlier.hardlink_to(file)
-    beside.replace(file)  # in one step: at no moment is there no secret
-    return semester
+    beside.write_bytes(content)
+    beside.replace(file)
 
 
 def kept_file(fingerprint: str, file: Path = FILES[0]) -> Path:
@@ -96,13 +99,16 @@ def label_of(fingerprint: str) -> str:
 
 
 def way_back(fingerprint: str, now: Semester) -> str:
-    """The shell commands that bring a term back to a checkout, and lose no other."""
-    secret, steps = FILES[0].name, []
-    if not now.is_practice:
-        steps.append(f"mv {secret} {kept_file(now.fingerprint).name}")
-    if fingerprint != PRACTICE.fingerprint:
-        steps.append(f"cp {kept_file(fingerprint).name} {secret}")
-    return " && ".join(steps)
+    """What to do to bring a term back to a checkout, and lose no other."""
+    secret, present = FILES[0].name, kept_file(now.fingerprint).name
+    wanted = kept_file(fingerprint, FILES[0])
+    if fingerprint == PRACTICE.fingerprint:
+        return f"run `mv {secret} {present}`"
+    if wanted.is_file():
+        keep = "" if now.is_practice else f"mv {secret} {present} && "
+        return f"run `{keep}cp {wanted.name} {secret}`"
+    keep = "" if now.is_practice else f"run `cp {secret} {present}`, then "
+    return f"{keep}copy the backup of that term's {secret} here"
 
 
 def read_semester() -> Semester:

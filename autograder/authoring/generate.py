@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.authoring.markers import find_blocks, make_stub
+from autograder.packaging.archive import write_atomically
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 from common.roster import (
@@ -48,7 +49,7 @@ def generate(assignments: Iterable[Assignment], root: Path = ROOT) -> list[Path]
     written: list[Path] = []
     for assignment in assignments:
         for file, content in stale_files(assignment, root).items():
-            file.write_text(content, "utf-8")
+            write_atomically(file, content.encode())
             written.append(file)
     return written
 

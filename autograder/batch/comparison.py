@@ -29,8 +29,8 @@ def changes(first: Batch, second: Batch) -> Iterator[Change]:
         raise CourseError(
             f"{first.folder} was graded under {label_of(salts[0])}, {second.folder} under "
             f"{label_of(salts[1])}: hidden tests had other inputs, so that scores differ for no "
-            f"other reason. Grade one of them again under the other's term; in this checkout "
-            f"`{way_back(other, now)}` brings that of salt {other} back."
+            f"other reason. Grade one of them again under the other's term; to bring that of "
+            f"salt {other} back in this checkout, {way_back(other, now)}."
         )
     old = {entry.id: entry for entry in first.entries}
     new = {entry.id: entry for entry in second.entries}

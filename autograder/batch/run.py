@@ -134,8 +134,8 @@ def read_earlier(order: Order, export: Export) -> Earlier:
     if there.salt != semester.fingerprint:
         raise CourseError(
             f"{order.out} was graded under {label_of(there.salt)}, and this checkout is set to "
-            f"{semester.label}, with other hidden inputs. `{way_back(there.salt, semester)}` "
-            "brings the earlier term back; or choose another folder."
+            f"{semester.label}, with other hidden inputs. To bring the earlier term back, "
+            f"{way_back(there.salt, semester)}; or choose another folder."
         )
     known = {one.id for one in there.submissions}
     if known.isdisjoint(one.id for one in export.submissions):

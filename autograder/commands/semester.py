@@ -1,6 +1,7 @@
 """The command that makes the release of a term."""
 
 from datetime import date
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -8,24 +9,26 @@ from rich.console import Console
 from autograder.commands.authoring import chosen
 from autograder.commands.progress import live_lines, progress_bar
 from autograder.commands.release import print_rows
+from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import Kind
+from autograder.packaging.terms import unfinished_file
 from autograder.proving.release import Row, release
 from autograder.proving.term import check_ledgers, prove_term
 from common.assignment import ROOT
 from common.errors import CourseError
-from common.semester import FILES, Semester, kept_file, new_semester, read_semester
+from common.semester import DIST, FILES, Semester, kept_file, new_semester, read_semester, salt_of
 
 
 @click.command()
 @click.argument("assignments", nargs=-1)
-@click.option("--new", is_flag=True, help="Draw a new salt though there is one, which is kept.")
+@click.option("--new", is_flag=True, help="Draw a new salt for a new term; an earlier one is kept.")
 @click.option("--name", help="What to call a new term (default: this month).")
 def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
     """Make the zips of a term, with a secret salt for the hidden tests.
 
     Draws the salt if there is none, proves the graders and records the hints of hidden tests
     under it, builds the zips, and grades reference and stub with them. Stopped at any moment, the
-    same command resumes. ASSIGNMENTS: a1 to a7; none: all.
+    same command resumes, with --new too. ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Console()
     named = chosen(assignments)
@@ -36,24 +39,37 @@ def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
             done = prove_term(assignment, term, show)
         if done:
             console.print(f"{assignment.short}: proved under {term.label}", soft_wrap=True)
-    with live_lines(console, [assignment.short for assignment in named]) as tell:
-        rows = release(named, tell, training=True)
+    with live_lines(console, [assignment.short for assignment in named]) as show_doing:
+        rows = release(named, show_doing, training=True)
     print_rows(console, rows)
-    tell_uploads(console, rows, term)
+    print_uploads(console, rows, term)
+    unfinished_file(term.fingerprint).unlink(missing_ok=True)
 
 
-def open_term(console: Console, new: bool, name: str | None) -> Semester:
-    """The term of this checkout; a new one if there is none, or if asked."""
-    if FILES[0].is_file() and not new:
-        if name:
-            raise CourseError(
-                f"There is {read_semester().label}: --name is for a new one, with --new."
-            )
-        term = read_semester()
-        console.print(f"Resuming {term.label}; NEW=1 (--new) draws another one.")
-        return term
+def open_term(console: Console, new: bool, name: str | None, dist: Path = DIST) -> Semester:
+    """The term of this checkout; a new one if there is none, or if asked.
+
+    Asked again for a new one that was interrupted, it is that one.
+    """
+    if FILES[0].is_file():
+        unfinished = unfinished_file(salt_of(FILES[0]), dist).is_file()
+        if unfinished or not new:
+            term = read_semester()
+            if not name or name == term.name:
+                another = "NEW=1 with another NAME" if unfinished else "NEW=1 (--new)"
+                console.print(
+                    f"Resuming {term.label}; {another} draws another salt.", soft_wrap=True
+                )
+                return term
+            if not new:
+                raise CourseError(
+                    f"This checkout is set to {term.label}: for a new term '{name}', add NEW=1 "
+                    "(--new)."
+                )
     earlier = sorted(FILES[0].parent.glob(kept_file("*").name))
     term = new_semester(name or f"{date.today():%Y-%m}")
+    if new:
+        write_if_changed(unfinished_file(term.fingerprint, dist), b"")
     console.print(f"New {term.label}: a secret salt, in {FILES[0].name}.")
     put_away = {*FILES[0].parent.glob(kept_file("*").name)} - {*earlier}
     for file in put_away:
@@ -61,7 +77,7 @@ def open_term(console: Console, new: bool, name: str | None) -> Semester:
     return term
 
 
-def tell_uploads(console: Console, rows: list[Row], term: Semester) -> None:
+def print_uploads(console: Console, rows: list[Row], term: Semester) -> None:
     """What to do with the zips."""
     drafts = [row.assignment.short for row in rows if row.built.kind is not Kind.RELEASE]
     if drafts:  # a source was edited meanwhile

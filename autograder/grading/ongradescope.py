@@ -3,7 +3,7 @@
 import os
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from autograder.grading.grade import grade
@@ -13,7 +13,7 @@ from autograder.grading.results import Result, write_results
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
 from common.roster import read_roster
-from common.semester import read_semester
+from common.semester import PRACTICE_NOTE, read_semester
 
 
 def grade_tree(root: Path, training: bool = True) -> None:
@@ -79,6 +79,11 @@ def reason_of(error: Exception) -> str:
 def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
     """A complete result that says that the grader, not the submission, failed."""
     result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
+    with suppress(CourseError, OSError):  # the fault may be that the term can't be read
+        semester = read_semester()
+        result.salt = semester.fingerprint
+        if semester.is_practice:
+            result.notes.append(f"{PRACTICE_NOTE.capitalize()}.")
     result.notes.append(
         f"The grader could not grade this submission: {reason_of(error)}. This is not a verdict "
         "on your work; please tell the staff, who can run it again."

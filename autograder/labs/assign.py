@@ -26,6 +26,7 @@ from autograder.labs.master import (
     read_master,
     secret_lines,
 )
+from autograder.packaging.archive import write_atomically
 from common.assignment import LAB_FILE, ROOT, Assignment
 from common.errors import CourseError
 
@@ -168,5 +169,5 @@ def write_labs(assignments: Iterable[Assignment], root: Path = ROOT) -> Iterator
         with assigned(assignment, root) as made:
             file = student_file(assignment, root)
             if not file.is_file() or file.read_bytes() != made.student:
-                file.write_bytes(made.student)
+                write_atomically(file, made.student)
                 yield file

@@ -15,6 +15,7 @@ from autograder.packaging.archive import unpack
 from common.errors import CourseError
 
 SECONDS = 40 * 60  # the most that Gradescope allows
+RUNNING: set[subprocess.Popen[str]] = set()  # in all threads
 METADATA = {
     "id": 1,
     "submission_method": "upload",
@@ -86,7 +87,7 @@ def rehearse(
     if not submission.exists():
         raise CourseError(f"There is nothing at {submission}.")
     with laid_out(archive, submission) as root:
-        finished = subprocess.run(
+        with subprocess.Popen(
             [root / "run_autograder", *options],
             cwd=root,
             env={"PATH": "/usr/bin:/bin", "CONV2GPT_PREFIX": str(prefix), "LANG": "C.UTF-8"},
@@ -94,11 +95,21 @@ def rehearse(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        ) as process:
+            RUNNING.add(process)
+            try:
+                output, _ = process.communicate(timeout=SECONDS)
+            finally:
+                process.kill()  # it still runs where there was an error
+                RUNNING.discard(process)
         try:
             results = json.loads((root / "results" / "results.json").read_text("utf-8"))
         except (OSError, ValueError):
-            raise CourseError(f"run_autograder left no result:\n{finished.stdout}") from None
-    return Rehearsal(results, finished.stdout)
+            raise CourseError(f"run_autograder left no result:\n{output}") from None
+    return Rehearsal(results, output)
+
+
+def end_rehearsals() -> None:
+    """End the gradings that other threads wait for; a signal to this process doesn't reach them."""
+    for process in RUNNING.copy():
+        process.terminate()

@@ -18,6 +18,11 @@ class TermRecord(Record, frozen=True):
     hints: str  # the hash of the file
 
 
+def unfinished_file(fingerprint: str, dist: Path = DIST) -> Path:
+    """What says that a new term was asked for and isn't made yet."""
+    return dist / f"term-{fingerprint}" / "unfinished"
+
+
 def record_file(assignment: Assignment, semester: Semester, dist: Path = DIST) -> Path:
     """Where it says what a secret term's hints were recorded from."""
     return hidden_hints_file(assignment, semester, dist).with_suffix(".json")

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from autograder.labs.assign import is_stale, write_labs
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import Built, Kind, autograder_file, build, handout_file
 from autograder.packaging.contents import TORCH_INDEX
-from autograder.packaging.rehearsal import Rehearsal, rehearse
+from autograder.packaging.rehearsal import Rehearsal, end_rehearsals, rehearse
 from autograder.proving.ledger import current_ledger
 from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
@@ -81,12 +81,17 @@ def release(
         show(assignment.short, "generating")
         write_generated(assignment, show)
         show(assignment.short, "waiting")
+    made: dict[str, Future[Row]] = {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        made = {
-            assignment.short: pool.submit(release_one, assignment, show, training, dist)
-            for assignment in changed
-        }
-        return [known[entry.short] or made[entry.short].result() for entry in chosen]
+        try:
+            for entry in changed:
+                made[entry.short] = pool.submit(release_one, entry, show, training, dist)
+            return [known[entry.short] or made[entry.short].result() for entry in chosen]
+        except KeyboardInterrupt:
+            running = [future for future in made.values() if not future.cancel()]
+            while wait(running, timeout=0.1).not_done:  # a thread may begin one more grading
+                end_rehearsals()
+            raise
 
 
 def write_generated(assignment: Assignment, show: Show) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.packaging.terms import term_hints, write_term
+from autograder.packaging.terms import term_hints, unfinished_file, write_term
 from autograder.proving.case import Scope
 from autograder.proving.gathering import Progress
 from autograder.proving.ledger import current_ledger
@@ -45,6 +45,7 @@ def prove_term(
     )
     problems = proof.all_problems
     if problems:
+        unfinished_file(semester.fingerprint, dist).unlink(missing_ok=True)  # NEW=1 draws another
         more = [f"... and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
         raise CourseError(
             f"{assignment.short} can't be proved under {semester.label}, so no zip is made:\n"

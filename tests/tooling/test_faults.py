@@ -1,5 +1,6 @@
 """Tests of faults of the machinery: retried, then told as faults; never taken for a verdict."""
 
+import json
 import os
 import resource
 import signal
@@ -20,6 +21,7 @@ from common.errors import CourseError, GraderFault
 from common.hints import Hints
 from common.relations import relation
 from common.roster import read_roster
+from common.semester import PRACTICE, PRACTICE_NOTE
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 
 CODE = with_lab(REFERENCE.read_bytes())
@@ -184,6 +186,29 @@ def test_on_gradescope_children_must_not_reach_results_and_metadata(tmp_path, mo
     ongradescope.grade_tree(tmp_path)
     names = ("submission", "results", "submission_metadata.json")
     assert {tmp_path / name for name in names} == set(*asked)
+
+
+@pytest.mark.parametrize("term", [PRACTICE, SEMESTER, CourseError("semester is damaged")])
+def test_a_fault_on_gradescope_names_its_term_where_it_can_be_read(tmp_path, monkeypatch, term):
+    def read():
+        if isinstance(term, CourseError):
+            raise term
+        return term
+
+    def grade(*given):
+        raise GraderFault("the machine is gone")
+
+    monkeypatch.setattr(ongradescope, "load_all", lambda: [assignment()])
+    monkeypatch.setattr(ongradescope, "hide", lambda paths: None)
+    monkeypatch.setattr(ongradescope, "read_semester", read)
+    monkeypatch.setattr(ongradescope, "grade", grade)
+    (tmp_path / "submission").mkdir()
+    ongradescope.grade_tree(tmp_path)
+    written = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    assert "The grader could not grade this submission: " in written["output"]
+    assert (PRACTICE_NOTE.capitalize() in written["output"]) == (term is PRACTICE)
+    salt = "" if isinstance(term, CourseError) else term.fingerprint
+    assert written["extra_data"]["salt"] == salt
 
 
 def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):

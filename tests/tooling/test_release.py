@@ -1,12 +1,20 @@
 """Tests of `make`: what is graded, what is refused, and what isn't done twice."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 import zipfile
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from autograder.packaging.archive import zip_bytes
 from autograder.packaging.rehearsal import Rehearsal
 from autograder.proving import release as module
 from autograder.proving.release import release
@@ -14,7 +22,7 @@ from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
 from common.semester import PRACTICE_NOTE, Semester
-from tests.tooling.scratch import copy_repo, run
+from tests.tooling.scratch import clean_environment, copy_repo, run
 
 A1 = load_assignment("a1")
 ROSTER = read_roster(ROOT / "tests" / "a1_convolution")
@@ -229,3 +237,52 @@ def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
     assert not release_a1(tmp_path).unchanged
     kept = json.loads((tmp_path / "a1-checked.json").read_text())
     assert kept["checked"]["reference"] == 100
+
+
+# `make` of all assignments, with a zip that grades for ten minutes.
+ENDLESS = """
+import sys
+from pathlib import Path
+from autograder.__main__ import run
+from autograder.packaging.build import Built, Kind
+from autograder.proving import release
+archive = Path(sys.argv.pop())
+release.row_of_unchanged = lambda *given: None
+release.write_generated = lambda *given: None
+release.read_memory = lambda *given: None
+release.build = lambda *given: Built(archive, archive, Kind.PRACTICE)
+run()
+"""
+
+
+@pytest.mark.parametrize("whole_group", [False, True])  # `kill -INT`; Ctrl-C on a terminal
+def test_an_interrupt_ends_running_gradings_and_begins_no_other(tmp_path, whole_group):
+    scratch, begun = tmp_path / "scratch", tmp_path / "begun"
+    scratch.mkdir()
+    begun.mkdir()
+    slow = f"#!/bin/sh\ntouch {begun}/$$\nexec sleep 600\n"
+    archive = tmp_path / "endless.zip"
+    archive.write_bytes(zip_bytes({"run_autograder": slow.encode()}))
+    making = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, "release", archive],
+        cwd=ROOT,
+        env={**clean_environment(), "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        jobs, deadline = len(os.sched_getaffinity(0)), time.monotonic() + 60
+        while time.monotonic() < deadline and len([*begun.iterdir()]) < min(jobs, 2):
+            time.sleep(0.05)
+        (os.killpg if whole_group else os.kill)(making.pid, signal.SIGINT)
+        _, errors = making.communicate(timeout=30)
+    finally:
+        with suppress(ProcessLookupError):  # nothing is left
+            os.killpg(making.pid, signal.SIGKILL)
+    assert (making.returncode, errors.strip()) == (2, "Stopped.")
+    gradings = [file.name for file in begun.iterdir()]
+    assert gradings and not [pid for pid in gradings if Path("/proc", pid).exists()]
+    assert [*scratch.iterdir()] == []

@@ -1,19 +1,21 @@
 """Tests of terms: practice without a secret, a secret that is never lost, and releases."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from autograder.authoring.generate import check_forbidden
 from autograder.commands import semester as command
 from autograder.packaging.build import Kind, build, find_autograder
 from autograder.packaging.fingerprint import fingerprint
-from autograder.packaging.terms import record_file, term_hints, write_term
+from autograder.packaging.terms import record_file, term_hints, unfinished_file, write_term
 from autograder.proving import term as module
 from autograder.proving.term import check_ledgers, prove_term
 from common import semester
@@ -54,20 +56,41 @@ def test_a_new_semester_keeps_the_secret_of_the_old_one(tmp_path):
     assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
 
 
-@pytest.mark.parametrize("moment", ["write_bytes", "hardlink_to", "replace"])
-def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(tmp_path, monkeypatch, moment):
+@pytest.mark.parametrize("step", ["touch", "write_bytes", "replace"])
+@pytest.mark.parametrize("calls", [0, 1])  # the earlier secret is kept first, then the new written
+def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(
+    tmp_path, monkeypatch, step, calls
+):
     first = new_semester("spring", tmp_path / ".semester")
+    real, left = getattr(Path, step), [None] * calls
 
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
+    def interrupted(*arguments, **options):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return real(*arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, moment, interrupted)
+        patched.setattr(Path, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             new_semester("fall", tmp_path / ".semester")
     assert (tmp_path / ".semester").read_bytes() == first.to_bytes()
+    second = new_semester("fall", tmp_path / ".semester")
+    kept = tmp_path / f".semester-{first.fingerprint}"
+    assert kept.read_bytes() == first.to_bytes()
+    assert kept.stat().st_mode & 0o077 == 0
+    assert (tmp_path / ".semester").read_bytes() == second.to_bytes()
+    assert sorted(tmp_path.iterdir()) == [tmp_path / ".semester", kept]
+
+
+def test_an_earlier_secret_is_kept_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    def refused(*arguments):
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    first = new_semester("spring", tmp_path / ".semester")
     new_semester("fall", tmp_path / ".semester")
-    assert (tmp_path / f".semester-{first.fingerprint}").read_bytes() == first.to_bytes()
+    assert kept_file(first.fingerprint, tmp_path / ".semester").read_bytes() == first.to_bytes()
 
 
 def test_a_damaged_secret_is_kept_too(tmp_path):
@@ -200,11 +223,71 @@ def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):
     first = command.open_term(console, new=False, name="fall")
     assert first.name == "fall"
     assert command.open_term(console, new=False, name=None) == first
-    with pytest.raises(CourseError, match="--name is for a new one"):
+    assert command.open_term(console, new=False, name="fall") == first
+    with pytest.raises(CourseError, match=r"set to term 'fall' .* new term 'spring', add NEW=1"):
         command.open_term(console, new=False, name="spring")
     second = command.open_term(console, new=True, name="spring")
     assert second.salt != first.salt
     assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+
+
+@pytest.fixture
+def releases(checkout, monkeypatch):
+    """Stands in for all that `make semester` does with a term; how it ends can be set."""
+    fake = SimpleNamespace(fault=None)
+
+    def release(*given, **options):
+        if fake.fault:
+            raise fake.fault
+        return []
+
+    dist = checkout.parent / "dist"
+    monkeypatch.setattr(command.open_term, "__defaults__", (dist,))
+    monkeypatch.setattr(unfinished_file, "__defaults__", (dist,))
+    monkeypatch.setattr(prove_term, "__defaults__", (dist,))
+    monkeypatch.setattr(command, "check_ledgers", lambda assignments: None)
+    monkeypatch.setattr(command, "release", release)
+    return fake
+
+
+def make_semester(*words):
+    """What the command prints, or the error that it ends with."""
+    result = CliRunner().invoke(command.semester, ["a1", *words])
+    return result.output if result.exit_code == 0 else result.exception
+
+
+@pytest.mark.parametrize("names", [(), ("--name", "fall")])
+def test_a_new_term_that_was_interrupted_is_resumed(checkout, proofs, releases, names):
+    new_semester("fall", checkout)
+    for proofs.fault, releases.fault in ((KeyboardInterrupt(), None), (None, KeyboardInterrupt())):
+        assert isinstance(make_semester("--new", *names), SystemExit)
+        drawn = semester.read_semester()
+        assert len([*checkout.parent.glob(".semester-*")]) == 1
+    proofs.fault = releases.fault = None
+    output = make_semester("--new", *names)
+    assert f"Resuming {drawn.label}; NEW=1 with another NAME draws another salt." in output
+    assert f"The release of {drawn.label}" in output
+    # It is made: what asks for a new one now gets one.
+    assert f"The earlier salt is kept in .semester-{drawn.fingerprint}" in make_semester("--new")
+    assert semester.read_semester() != drawn
+
+
+def test_another_name_draws_a_new_term_though_one_is_unfinished(checkout, proofs, releases):
+    proofs.fault = KeyboardInterrupt()
+    make_semester("--new", "--name", "fall")
+    first = semester.read_semester()
+    make_semester("--new", "--name", "spring")
+    assert semester.read_semester().name == "spring"
+    assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+
+
+def test_a_new_term_that_can_not_be_proved_is_not_resumed(checkout, proofs, releases):
+    proofs.problems = ["a problem"]
+    assert "`make semester NEW=1` draws another salt" in str(make_semester("--new"))
+    first = semester.read_semester()
+    proofs.problems = []
+    assert "The release of" in make_semester("--new")
+    assert semester.read_semester() != first
 
 
 def test_all_ledgers_that_are_not_current_are_named(monkeypatch):
@@ -227,19 +310,26 @@ def test_nothing_is_drawn_for_what_is_not_proved(tmp_path):
     assert not (root / ".semester").exists()
 
 
+KEPT = f".semester-{SECRET.fingerprint}"
+BACKUP = "copy the backup of that term's .semester here"
+
+
 @pytest.mark.parametrize(
-    ("wanted", "now", "steps"),
+    ("wanted", "now", "is_kept", "steps"),
     [
-        ("aaaaaaaa", PRACTICE, "cp .semester-aaaaaaaa .semester"),
-        (PRACTICE.fingerprint, SECRET, f"mv .semester .semester-{SECRET.fingerprint}"),
+        (PRACTICE.fingerprint, SECRET, False, f"run `mv .semester {KEPT}`"),
+        ("aaaaaaaa", PRACTICE, True, "run `cp .semester-aaaaaaaa .semester`"),
         (
-            "aaaaaaaa",
-            SECRET,
-            f"mv .semester .semester-{SECRET.fingerprint} && cp .semester-aaaaaaaa .semester",
+            *("aaaaaaaa", SECRET, True),
+            f"run `mv .semester {KEPT} && cp .semester-aaaaaaaa .semester`",
         ),
+        ("aaaaaaaa", PRACTICE, False, BACKUP),
+        ("aaaaaaaa", SECRET, False, f"run `cp .semester {KEPT}`, then {BACKUP}"),
     ],
 )
-def test_the_way_back_to_a_term_loses_no_other(wanted, now, steps):
+def test_the_way_back_to_a_term_loses_no_other(checkout, wanted, now, is_kept, steps):
+    if is_kept:
+        kept_file(wanted, checkout).touch()
     assert way_back(wanted, now) == steps
 
 
