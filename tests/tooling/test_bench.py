@@ -6,10 +6,11 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from autograder.benchmarks import parts, public_tests
+from autograder.benchmarks import hostile, parts, public_tests
 from autograder.commands.bench import bench, measured
 from common.assignment import ROOT, load_assignment
 from common.benchmark import NotMeasured, Row
+from common.errors import CourseError
 
 LONG = "a9: a function with a name that is longer than what is left for it in eighty columns"
 FAST = Row(LONG, "a library's function of the same name", 1.0, 2.0, bar=1)
@@ -62,8 +63,69 @@ def test_what_is_measured_is_said_before_it_is():
         assert said[-1] == "measuring thing 1 (part 1 of 1, p1)"
         yield FAST
 
-    assert measured([parts.Part("p1", "thing 1", rows)], said.append) == [FAST]
-    assert said[-1] == f"measured: {LONG} (part 1 of 1, p1)"
+    assert measured([parts.Part("p1", "thing 1", rows)], said.append) == ([FAST], [])
+    assert said[-1].startswith(f"measured: {LONG}: ")
+    assert said[-1].endswith(" (part 1 of 1, p1)")
+
+
+def test_a_log_has_the_figures_of_each_row_as_it_comes(monkeypatch):
+    _, lines = run_bench(monkeypatch, [[SLOW, LEFT_OUT]])
+    figures = "ours 7200.0 ms, baseline 1000.0 ms (a fast one), ratio 7.20, bar <= 4"
+    assert lines[1] == f"measured: a slow one: {figures} (part 1 of 1, p1)"
+    assert lines[2] == "not measured: a GPU's step. There is no GPU. (part 1 of 1, p1)"
+
+
+def failing(error, *rows):
+    """The rows of a part that fails after these."""
+    yield from rows
+    raise error
+
+
+FAILURES = {
+    "for people": (CourseError("A batch went wrong."), "A batch went wrong."),
+    "of a command": (
+        RuntimeError("pytest failed:\nsome output\n1 failed [a]\n"),
+        "RuntimeError: pytest failed: ... 1 failed [a]",
+    ),
+    "of the system": (OSError("no [space] left"), "OSError: no [space] left"),
+    "of a process": (subprocess.TimeoutExpired("make", 5), "TimeoutExpired: Command 'make' timed"),
+    "without words": (ZeroDivisionError(), "ZeroDivisionError: "),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_part_that_fails_loses_nothing_that_was_measured(monkeypatch, kind):
+    error, reason = FAILURES[kind]
+    code, lines = run_bench(monkeypatch, [[SLOW], failing(error, FAST), [SLOW]])
+    assert code == 1
+    table = [line for line in lines if line.startswith("│")]
+    assert sum("a slow one" in line for line in table) == 2
+    assert sum(LONG in line for line in table) == 1
+    line = f"not measured: thing 2. The part p2 failed: {reason}"
+    assert sum(each.startswith(line) for each in lines) == 2  # as it came, and after the table
+    assert "Failed parts: p2" in lines
+
+
+def test_a_failed_part_alone_makes_the_exit_code_1(monkeypatch):
+    code, lines = run_bench(monkeypatch, [failing(CourseError("It broke.")), [FAST]])
+    assert (code, lines[-2:]) == (1, ["Failed parts: p1", "No measured row missed its bar."])
+
+
+def test_ctrl_c_ends_all_parts():
+    with pytest.raises(KeyboardInterrupt):
+        measured([parts.Part("p1", "a", lambda: failing(KeyboardInterrupt()))], lambda text: None)
+
+
+def test_hostile_submissions_that_failed_are_not_graded_again(monkeypatch):
+    def corpus_here():
+        raise CourseError("The corpus is damaged.")
+
+    monkeypatch.setattr(hostile, "corpus_here", corpus_here)
+    part = parts.Part(parts.HOSTILE, "hostile submissions", lambda: [hostile.corpus_row()])
+    monkeypatch.setattr(parts, "all_parts", lambda: [part])
+    finished = CliRunner().invoke(bench, [])
+    assert finished.exit_code == 1
+    assert "Failed parts: hostile" in finished.output
 
 
 def test_a_log_has_a_line_for_each_part(monkeypatch):
