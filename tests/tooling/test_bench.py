@@ -11,6 +11,7 @@ from autograder.commands.bench import bench, measured
 from common.assignment import ROOT, load_assignment
 from common.benchmark import NotMeasured, Row
 from common.errors import CourseError
+from tests.tooling.scratch import copy_repo, python
 
 LONG = "a9: a function with a name that is longer than what is left for it in eighty columns"
 FAST = Row(LONG, "a library's function of the same name", 1.0, 2.0, bar=1)
@@ -158,6 +159,15 @@ def test_public_tests_that_fail_are_not_measured(monkeypatch):
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
     row = public_tests.one_core_row(load_assignment("a1"))
     assert isinstance(row, NotMeasured) and "doesn't pass" in row.why
+
+
+def test_public_tests_of_a_fresh_checkout_get_their_solved_lab(tmp_path):
+    repo = copy_repo(tmp_path / "repo")
+    script = (
+        "from autograder.benchmarks import public_tests; from common.assignment import load_all;"
+        "print(public_tests.one_core_row(*load_all()))"
+    )
+    assert python("-c", script, cwd=repo).stdout.startswith("Row(")
 
 
 @pytest.mark.parametrize("name", ["pytest", "batch", "batch-a5", "ray"])
