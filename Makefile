@@ -30,10 +30,10 @@ $(VENV)/.installed: requirements.txt common/data/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or later is needed: make PYTHON=python3.11" >&2; exit 2; }
 	@echo "installing requirements.txt into $(VENV) (about two minutes the first time)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install -qq --disable-pip-version-check -r requirements.txt
-	@$(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r common/data/requirements.txt
-	@touch $@
+	@start=$$(date +%s); $(PYTHON) -m venv $(VENV) \
+		&& $(VENV)/bin/pip install -qq --disable-pip-version-check -r requirements.txt \
+		&& $(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r common/data/requirements.txt \
+		&& touch $@ && echo "installed in $$(($$(date +%s) - start)) s"
 
 test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 leaves nothing to samples
 	@start=$$(date +%s); \

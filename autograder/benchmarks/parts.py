@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autograder.benchmarks import (
     batch,
+    graded_tests,
     hostile,
     machinery,
     protection,
@@ -38,6 +39,7 @@ def all_parts() -> list[Part]:
     return [
         *references,
         Part("pytest", "a student's own pytest", public_tests.rows),
+        Part("tests", "the processor time of graded tests", graded_tests.rows),
         Part("grading", "single gradings and mistakes of a1", machinery.rows),
         Part("zips", "reference and stub by the built zips", zip_gradings.rows),
         Part("sandbox", "the sandbox of one test", protection.rows),

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from autograder.benchmarks import hostile, parts
 from autograder.commands.progress import status_line
 from common.benchmark import NotMeasured, Row
+from common.errors import CourseError
 
 FILE_WIDTH = 1000  # columns: more than any row has
 
@@ -18,22 +20,27 @@ FILE_WIDTH = 1000  # columns: more than any row has
 @click.command()
 @click.option("--only", metavar="PART", help="Run this part alone, such as a1, pytest or batch.")
 def bench(only: str | None) -> None:
-    """Measure what must be fast; exit code 1 if a bar is missed or a hostile one gets something."""
+    """Measure what must be fast.
+
+    The exit code is 1 if a part failed, a bar is missed or a hostile submission gets something.
+    """
     chosen = parts.choose(parts.all_parts(), only)
     console = table_console()
     harms = {}
     with status_line(console) as say:
-        rows = measured(chosen, announcement(console, say))
+        rows, failed = measured(chosen, announcement(console, say))
         print_rows(console, rows)
-        if any(part.name == parts.HOSTILE for part in chosen):
+        if any(part.name == parts.HOSTILE for part in chosen if part not in failed):
             here, _ = hostile.corpus_here()  # graded for its row
             print_comparison(console, hostile.otter_python(), say, here)
             harms = {name: harm for name, harm in here.items() if harm}
     for name, harm in harms.items():
         console.print(f"[red]{name}[/] gets something from this grader: {harm}")
+    if failed:
+        console.print(f"Failed parts: {', '.join(part.name for part in failed)}")
     missed = [row for row in rows if isinstance(row, Row) and not row.holds]
     print_missed(console, missed)
-    sys.exit(1 if missed or harms else 0)
+    sys.exit(1 if failed or missed or harms else 0)
 
 
 def table_console() -> Console:
@@ -44,21 +51,54 @@ def table_console() -> Console:
 
 def announcement(console: Console, say: Callable[[str], None]) -> Callable[[str], None]:
     """How to say what is measured next: in a log by a line for each, since each may take long."""
-    return say if console.is_terminal else console.print
+    if console.is_terminal:
+        return lambda text: say(escape(text))
+    return lambda text: console.print(text, markup=False, highlight=False)
 
 
 def measured(
     chosen: Sequence[parts.Part], announce: Callable[[str], None]
-) -> list[Row | NotMeasured]:
-    """The rows of these parts; what is measured is announced before, what was measured after."""
+) -> tuple[list[Row | NotMeasured], list[parts.Part]]:
+    """The rows of these parts, each announced before and after it is measured, and failed parts.
+
+    Whatever goes wrong in one part, the rows of the others are kept.
+    """
     rows: list[Row | NotMeasured] = []
+    failed = []
     for number, part in enumerate(chosen, start=1):
         place = f"part {number} of {len(chosen)}, {part.name}"
         announce(f"measuring {part.what} ({place})")
-        for row in part.rows():
-            rows.append(row)
-            announce(f"measured: {row.name} ({place})")
-    return rows
+        try:
+            for row in part.rows():
+                rows.append(row)
+                announce(f"{result(row)} ({place})")
+        except Exception as error:
+            failed.append(part)
+            rows.append(NotMeasured(part.what, f"The part {part.name} failed: {one_line(error)}"))
+            announce(f"{result(rows[-1])} ({place})")
+    return rows, failed
+
+
+def result(row: Row | NotMeasured) -> str:
+    """A row in one line, with its figures."""
+    if isinstance(row, NotMeasured):
+        return f"not measured: {row.name}. {row.why}"
+    ours, baseline, ratio, bar = figures(row)
+    against = f"baseline {baseline} ({row.baseline})"
+    return f"measured: {row.name}: ours {ours}, {against}, ratio {ratio}, bar {bar}"
+
+
+def one_line(error: Exception) -> str:
+    """An error's first line, and its last one if a command's output follows the first."""
+    lines = str(error).strip().splitlines() or [""]
+    text = " ... ".join(lines[:1] + lines[1:][-1:])
+    return text if isinstance(error, CourseError) else f"{type(error).__name__}: {text}"
+
+
+def figures(row: Row) -> tuple[str, str, str, str]:
+    """Ours, the baseline, their ratio and the bar, to be read."""
+    ours, baseline = shown(row.seconds, row.unit), shown(row.baseline_seconds, row.unit)
+    return ours, baseline, f"{row.ratio:.2f}", f"<= {row.bar:.3g}"
 
 
 def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
@@ -74,16 +114,13 @@ def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
         table.add_row(
             row.name,
             row.baseline,
-            shown(row.seconds, row.unit),
-            shown(row.baseline_seconds, row.unit),
-            f"{row.ratio:.2f}",
-            f"<= {row.bar:.3g}",
+            *figures(row),
             "[green]ok[/]" if row.holds else "[red]missed[/]",
         )
     console.print(table)
     for row in rows:
         if isinstance(row, NotMeasured):
-            console.print(f"[yellow]not measured[/]: {row.name}. {row.why}")
+            console.print(f"[yellow]not measured[/]: {escape(f'{row.name}. {row.why}')}")
 
 
 def print_missed(console: Console, missed: Sequence[Row]) -> None:

@@ -297,6 +297,18 @@ def test_make_refuses_a_python_that_is_too_old(front_door):
     assert "Python 3.11 or later is needed" in result.stderr
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_make_says_how_long_the_installation_took(front_door, code):
+    """With a Python whose environments have a pip that only waits."""
+    installed = front_door / ".venv" / ".installed"
+    installed.unlink()
+    pip = f"printf '#!/bin/sh\\nsleep 0.6; exit {code}\\n' > .venv/bin/pip; chmod +x .venv/bin/pip"
+    script(front_door / "python", f'test "$1" = -c || {{ {pip}; }}')
+    result = run(["make", ".venv/.installed", "PYTHON=./python"], front_door)
+    said = re.fullmatch(r"installing [^\n]+\n(?:installed in ([1-9]) s\n)?", result.stdout)
+    assert (result.returncode == 0) == bool(said[1]) == installed.exists() == (code == 0)
+
+
 def test_ci_runs_make_test(tmp_path):
     file = ROOT / ".ci" / "run"
     assert file.stat().st_mode & 0o111
