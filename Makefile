@@ -5,6 +5,8 @@ RUN := $(VENV)/bin/python
 # The tests of the machinery, on all cores; a group of tests stays together, and long ones come first.
 TOOLING = $(RUN) -m pytest -p xdist -n logical --dist loadgroup --no-loadscope-reorder \
 	-rfs --durations=20 -o python_files='test_*.py'
+# What `make test` samples by the commit: attacks, faults and damaged zips.
+COUNTED = $(patsubst %,tests/tooling/test_%.py,hostile chaos malformed)
 A ?=
 SUBMISSION ?=
 OUT ?=
@@ -82,10 +84,11 @@ doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and
 semester: $(VENV)/.installed  ## make the zips of a term, with a secret salt: [A=a1] [NEW=1] [NAME=fall]
 	@$(RUN) -m autograder semester $(A) $(if $(NEW),--new) $(if $(NAME),--name "$(NAME)")
 
-verify: $(VENV)/.installed  ## prove the graders: mistakes, alternatives, mutants, margins; A=a1 for one
+verify: $(VENV)/.installed  ## the whole proof of the graders, and every attack and fault; A=a1: one proof
 	@$(RUN) -m autograder verify $(A)
+	@test -n "$(A)" || CONV2GPT_COMPLETE=1 $(TOOLING) $(COUNTED)
 
-chaos: $(VENV)/.installed  ## let faults strike 200 gradings and batches of 100, and check the results
+chaos: $(VENV)/.installed  ## inject faults into 200 gradings and batches of 100, and check the results
 	@$(RUN) -m autograder chaos
 	@$(RUN) -m autograder chaos-batch --engine local $(if $(wildcard $(VENV)/lib/*/site-packages/ray),--engine ray)
 

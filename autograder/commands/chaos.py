@@ -26,7 +26,7 @@ SHOWN = 60
 )
 @click.option("--seed", default=1, show_default=True, help="Decides which strikes when.")
 def chaos(faults: int, seed: int) -> None:
-    """Let faults strike gradings; exit code 1 unless every result stays whole and honest."""
+    """Inject faults into gradings; exit code 1 unless every result stays whole and honest."""
     console = Console()
     start = time.monotonic()
     with (

@@ -30,7 +30,7 @@ class LogLines:
 
 @contextmanager
 def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function that is told how much of how much is done."""
+    """A function that takes how much of how much is done."""
     if not console.is_terminal:
         log = LogLines(console)
         yield lambda done, total: log.say(f"{what}: {done} of {total}")
@@ -43,7 +43,7 @@ def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], N
 
 @contextmanager
 def live_lines(console: Console, names: list[str]) -> Iterator[Callable[[str, str], None]]:
-    """A function that is told what is being done for each of several things, a line for each."""
+    """A function that takes what is being done for each of several things, a line for each."""
     if not console.is_terminal:
         log = LogLines(console)
         yield lambda name, doing: log.say(f"{name}: {doing}")
@@ -63,7 +63,7 @@ def live_lines(console: Console, names: list[str]) -> Iterator[Callable[[str, st
 
 @contextmanager
 def status_line(console: Console) -> Iterator[Callable[[str], None]]:
-    """A function that is told what is being done."""
+    """A function that takes what is being done."""
     if not console.is_terminal:
         yield LogLines(console).say
         return

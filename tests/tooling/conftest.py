@@ -80,5 +80,5 @@ def pytest_unconfigure(config):
         parts = [f"{count} of {file} ({reason})" for (file, reason), count in SKIPPED.items()]
         reporter.write_line(f"Not run here: {'; '.join(parts)}.")
     sampled = {name: tuple(counts) for name, counts in config.stash[SAMPLED].items()}
-    if reporter and (told := sampling.summary(sampled | sampling.TAKEN)):
-        reporter.write_line(told)
+    if reporter and (line := sampling.summary(sampled | sampling.TAKEN)):
+        reporter.write_line(line)
