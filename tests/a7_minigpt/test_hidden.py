@@ -384,8 +384,9 @@ def test_estimate_loss_is_right_for_other_texts(student, rng, oracle):
 @number("7.6")
 def test_other_trainings_take_the_right_steps(student, rng, oracle):
     """Losses, rates, validations and weights of other runs, and their windows."""
+    # Every step is clipped: gradients that are too large, which cost points in 7.5, change nothing.
     config = {"steps": 6, "batch_size": 3, "micro_batches": 3, "peak": 0.03, "floor": 0.0}
-    config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.3, "evaluate_batches": 1}
+    config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.05, "evaluate_batches": 1}
     model = draw_model(rng, **TINY | {"context": 5})
     every = config | {"evaluate_every": 3}
     check_run(student, oracle, rng, model, every, [3, 6], "other settings")
