@@ -11,6 +11,7 @@ from rich.table import Table
 
 from autograder.commands.authoring import chosen
 from autograder.commands.progress import progress_bar
+from autograder.commands.release import print_whole
 from autograder.packaging.archive import write_if_changed
 from autograder.proving.case import ONE_SALT, Scope
 from autograder.proving.ledger import current_ledger, ledger_file, write_ledger
@@ -54,7 +55,10 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             for file in written:
                 console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)
         proofs.append(proof)
-    console.print(summary(proofs))
+    if console.is_terminal:
+        console.print(summary(proofs))
+    else:
+        print_whole(console, summary(proofs))
     console.print(f"took {(time.monotonic() - start) / 60:.1f} minutes")
     write_page(proofs)
     problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]

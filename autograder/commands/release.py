@@ -45,14 +45,17 @@ def release(assignments: tuple[str, ...]) -> None:
 
 def print_rows(console: Console, rows: list[Row]) -> None:
     """The table, and what a person should know of each assignment."""
-    lines = table(rows)
-    # A log or a narrow window must show whole names and numbers, too.
-    needed = console.measure(lines, options=console.options.update_width(WIDEST)).maximum
-    console.width = max(console.width, needed)
-    console.print(lines)
+    print_whole(console, table(rows))
     for row in rows:
         for notice in row.notices:
             console.print(f"[yellow]{row.assignment.short}[/]: {notice}", soft_wrap=True)
+
+
+def print_whole(console: Console, lines: Table) -> None:
+    """Print a table with whole names and numbers, in a log and in a narrow window too."""
+    needed = console.measure(lines, options=console.options.update_width(WIDEST)).maximum
+    console.width = max(console.width, needed)
+    console.print(lines)
 
 
 def table(rows: list[Row]) -> Table:
