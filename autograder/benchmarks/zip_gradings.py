@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autograder.packaging.build import build
-from autograder.proving.release import Check
+from autograder.release.zip_check import ZipCheck
 from common.assignment import ROOT, Assignment, load_all
 from common.benchmark import Row
 from common.roster import read_roster
@@ -19,7 +19,9 @@ def zip_row(assignment: Assignment) -> Row:
     roster = read_roster(ROOT / "tests" / assignment.name)
     with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
         built = build(assignment, Path(scratch), PRACTICE)
-        checked = Check(assignment, built, roster, training=True).run("", lambda name, doing: None)
+        checked = ZipCheck(assignment, built, roster, training=True).run(
+            "", lambda name, doing: None
+        )
     name = f"reference and stub of {assignment.short} by the zip, training included"
     return Row(name, f"{ALLOWED_SECONDS} seconds", checked.seconds, ALLOWED_SECONDS, bar=1)
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from autograder.commands.authoring import chosen
 from autograder.commands.progress import live_lines
 from autograder.packaging.build import Kind
-from autograder.proving.release import Row
-from autograder.proving.release import release as release_assignments
+from autograder.release.up_to_date import Row
+from autograder.release.up_to_date import release as release_assignments
 from common.roster import format_points
 from common.semester import PRACTICE_NOTE
 

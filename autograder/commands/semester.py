@@ -12,8 +12,8 @@ from autograder.commands.release import print_rows
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import Kind
 from autograder.packaging.terms import unfinished_file
-from autograder.proving.release import Row, release
-from autograder.proving.term import check_ledgers, prove_term
+from autograder.release.term_proof import check_ledgers, prove_term
+from autograder.release.up_to_date import Row, release
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.semester import DIST, FILES, Semester, kept_file, new_semester, read_semester, salt_of

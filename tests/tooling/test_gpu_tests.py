@@ -14,9 +14,10 @@ from autograder.grading.forkserver import ForkServer
 from autograder.grading.report import print_result
 from autograder.packaging.build import build
 from autograder.packaging.rehearsal import Rehearsal
-from autograder.proving import release
 from autograder.proving.case import Case, Scope
 from autograder.proving.verify import judge_right, judge_stub
+from autograder.release import zip_check
+from autograder.release.up_to_date import Row
 from common import cuda
 from common.assignment import ROOT
 from common.errors import CourseError
@@ -151,14 +152,15 @@ def test_a_release_needs_every_point_of_the_tests_that_run_here(monkeypatch, tmp
         def rehearse(archive, submission, *options):
             return rehearsal(submission.parent.name, **changes)
 
-        monkeypatch.setattr(release, "rehearse", rehearse)
-        return release.Check(A1, built, GPU_ROSTER, True).run("state", lambda *said: None)
+        monkeypatch.setattr(zip_check, "rehearse", rehearse)
+        check = zip_check.ZipCheck(A1, built, GPU_ROSTER, True)
+        return check.run("state", lambda *said: None)
 
     with pytest.raises(CourseError, match=f"other tests than it should: {FIRST.name}"):
         checked()  # the reference got points for a test that needs a GPU
     found = checked(ran=False)
     assert (found.reference, found.stub, found.not_run) == (REST, 0, {"no GPU": FIRST.points})
-    row = release.Row(A1, len(ROSTER), 100, built, found, False, ())
+    row = Row(A1, len(ROSTER), 100, built, found, False, ())
     console = Console(file=io.StringIO(), width=200)
     console.print(table([row]))
     assert f"{FIRST.points:g} no GPU" in console.file.getvalue()

@@ -219,7 +219,7 @@ def test_pytest_on_the_reference_reads_them_and_a_students_own_run_does_not(cour
 PROVES = """
 import json, sys
 from autograder.proving.case import Case, Scope
-from autograder.proving.release import laid_out
+from autograder.release.zip_check import laid_out_submission
 from common.assignment import load_assignment
 
 assignment = load_assignment("a1")
@@ -230,7 +230,7 @@ taken = {
 }
 sides = {}
 for side in ("solutions", "assignments"):
-    with laid_out(assignment, side) as folder:
+    with laid_out_submission(assignment, side) as folder:
         sides[side] = sorted(path.name for path in folder.iterdir())
 print(json.dumps([taken, sides]))
 """

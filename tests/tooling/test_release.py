@@ -16,8 +16,9 @@ import pytest
 
 from autograder.packaging.archive import zip_bytes
 from autograder.packaging.rehearsal import Rehearsal
-from autograder.proving import release as module
-from autograder.proving.release import release
+from autograder.release import up_to_date as module
+from autograder.release import zip_check
+from autograder.release.up_to_date import release
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.roster import read_roster
@@ -114,7 +115,7 @@ class Rehearsals:
 @pytest.fixture
 def rehearsals(monkeypatch):
     fake = Rehearsals()
-    monkeypatch.setattr(module, "rehearse", fake)
+    monkeypatch.setattr(zip_check, "rehearse", fake)
     # Files of the repo are not for a test to write; test_generated.py says if they are stale.
     monkeypatch.setattr(module, "generate", lambda assignments: [])
     return fake
@@ -245,7 +246,7 @@ import sys
 from pathlib import Path
 from autograder.__main__ import run
 from autograder.packaging.build import Built, Kind
-from autograder.proving import release
+from autograder.release import up_to_date as release
 archive = Path(sys.argv.pop())
 release.row_of_unchanged = lambda *given: None
 release.write_generated = lambda *given: None

@@ -16,8 +16,8 @@ from autograder.commands import semester as command
 from autograder.packaging.build import Kind, build, find_autograder
 from autograder.packaging.fingerprint import fingerprint
 from autograder.packaging.terms import record_file, term_hints, unfinished_file, write_term
-from autograder.proving import term as module
-from autograder.proving.term import check_ledgers, prove_term
+from autograder.release import term_proof as module
+from autograder.release.term_proof import check_ledgers, prove_term
 from common import semester
 from common.assignment import ROOT, Forbidden, load_assignment
 from common.errors import CourseError

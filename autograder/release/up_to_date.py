@@ -2,15 +2,11 @@
 
 import hashlib
 import os
-import shutil
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -20,11 +16,12 @@ from autograder.labs.assign import is_stale, write_labs
 from autograder.packaging.archive import write_if_changed
 from autograder.packaging.build import Built, Kind, autograder_file, build, handout_file
 from autograder.packaging.contents import TORCH_INDEX
-from autograder.packaging.rehearsal import Rehearsal, end_rehearsals, rehearse
+from autograder.packaging.rehearsal import end_rehearsals
 from autograder.proving.ledger import current_ledger
+from autograder.release.zip_check import Checked, Show, ZipCheck
 from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
-from common.roster import TRAINING, GradedTest, read_roster
+from common.roster import read_roster
 from common.semester import DIST
 from common.semester import FILES as SECRETS
 
@@ -32,18 +29,6 @@ from common.semester import FILES as SECRETS
 SOURCES = ("assignments", "autograder", "common", "solutions", "tests")
 FILES = (ROOT / "requirements.txt", ROOT / "pyproject.toml", *SECRETS)
 IGNORED = {"__pycache__", "tooling"}
-
-Show = Callable[[str, str], None]  # the assignment's short name, and what is being done
-
-
-class Checked(Record, frozen=True):
-    """What grading the reference and the stub gave, for one state of the zip and of both."""
-
-    fingerprint: str
-    reference: float
-    stub: float
-    seconds: float
-    not_run: dict[str, float]  # points of tests that were left out, by the reason
 
 
 class Released(Record, frozen=True):
@@ -108,13 +93,13 @@ def release_one(assignment: Assignment, show: Show, training: bool, dist: Path) 
     show(assignment.short, "building the zips")
     built = build(assignment, dist)
     roster = read_roster(ROOT / "tests" / assignment.name)
-    state = fingerprint(assignment, built, training)
+    state = check_state(assignment, built, training)
     kept = read_memory(assignment, dist)
     unchanged = kept is not None and kept.checked.fingerprint == state
     if kept is not None and unchanged:
         checked = kept.checked
     else:
-        checked = Check(assignment, built, roster, training).run(state, show)
+        checked = ZipCheck(assignment, built, roster, training).run(state, show)
     points = sum(test.points for test in roster)
     row = Row(assignment, len(roster), points, built, checked, unchanged, notices(assignment))
     now = stamp(built, training)
@@ -169,7 +154,7 @@ def notices(assignment: Assignment) -> tuple[str, ...]:
     return tuple(found)
 
 
-def fingerprint(assignment: Assignment, built: Built, training: bool) -> str:
+def check_state(assignment: Assignment, built: Built, training: bool) -> str:
     """A hash of all that decides what the check will say."""
     digest = hashlib.sha256(f"{built.fingerprint} {training}".encode())
     for side in ("solutions", "assignments"):
@@ -193,88 +178,3 @@ def read_memory(assignment: Assignment, dist: Path) -> Released | None:
         return msgspec.json.decode(memory_file(assignment, dist).read_bytes(), type=Released)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-@contextmanager
-def laid_out(assignment: Assignment, side: str) -> Iterator[Path]:
-    """What a student would hand in who has written the reference, or nothing."""
-    files = {name: ROOT / side / assignment.name / name for name in assignment.files}
-    if side == "assignments" and assignment.lab:
-        files[LAB_FILE] = ROOT / side / assignment.name / LAB_FILE
-    with TemporaryDirectory(prefix="conv2gpt-release-") as scratch:
-        folder = Path(scratch) / side / assignment.name
-        folder.mkdir(parents=True)
-        for name, file in files.items():
-            shutil.copy(file, folder / name)
-        if side == "solutions":
-            for name, content in reference_artifacts(assignment).items():
-                (folder / name).write_bytes(content)
-        yield folder
-
-
-@dataclass(frozen=True)
-class Check:
-    """Grades the reference, which must get all points, and the stub, which must get none.
-
-    The zip leaves out what needs a GPU, and training unless asked, and must say so of exactly
-    those tests.
-    """
-
-    assignment: Assignment
-    built: Built
-    roster: list[GradedTest]
-    training: bool
-
-    def run(self, state: str, show: Show) -> Checked:
-        """Grade both sides; an error says what is wrong."""
-        start = time.monotonic()
-        left_out = self.left_out()
-        points = sum(test.points for test in self.roster)
-        wanted = points - sum(left_out.values())
-        reference = self.grade("solutions", wanted, show).score
-        stub = self.grade("assignments", 0.0, show).score
-        seconds = round(time.monotonic() - start, 2)
-        return Checked(state, reference, stub, seconds, left_out)
-
-    def left_out(self) -> dict[str, float]:
-        """The points that are not graded here, by the reason."""
-        found: dict[str, float] = {}
-        for test in self.roster:
-            if reason := self.reason(test):
-                found[reason] = found.get(reason, 0.0) + test.points
-        return found
-
-    def reason(self, test: GradedTest) -> str:
-        """Why a test is not run; "" where it is."""
-        if test.needs_gpu:
-            return "no GPU"
-        return "training" if TRAINING in test.tags and not self.training else ""
-
-    def grade(self, side: str, wanted: float, show: Show) -> Rehearsal:
-        """Grade one side, and compare with what it must get."""
-        show(self.assignment.short, f"grading {side}/{self.assignment.name} with the built zip")
-        options = () if self.training else ("--without-training",)
-        with laid_out(self.assignment, side) as submission:
-            rehearsal = rehearse(self.built.autograder, submission, *options)
-        archive = self.built.autograder.name
-        if not rehearsal.results["extra_data"]["finished"]:
-            raise CourseError(f"{archive}: {rehearsal.results['output']}")
-        if rehearsal.tests != len(self.roster):
-            count = f"{rehearsal.tests} tests on {side}, not {len(self.roster)}"
-            raise CourseError(f"{archive} ran {count}.")
-        unrun = {test.name for test in self.roster if self.reason(test)}
-        if rehearsal.not_run != unrun:
-            odd = ", ".join(sorted(rehearsal.not_run ^ unrun))
-            raise CourseError(f"{archive} left out other tests than it should: {odd}.")
-        points = sum(test.points for test in self.roster)
-        if rehearsal.score != wanted or rehearsal.maximum != points:
-            wrong = [
-                f"{test['name']}: {test['output']}"
-                for test in rehearsal.results["tests"]
-                if (test["score"] == 0) == (wanted > 0) and test["extra_data"]["ran"]
-            ]
-            raise CourseError(
-                f"{side}/{self.assignment.name} must get {wanted:g} of {points:g} points, but got "
-                f"{rehearsal.score:g} of {rehearsal.maximum:g}.\n" + "\n".join(wrong)
-            )
-        return rehearsal
