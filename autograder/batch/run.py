@@ -12,8 +12,8 @@ from typing import Protocol
 
 import msgspec
 
-from autograder.batch.earlier import Earlier, missing_from
-from autograder.batch.export import Export, read_export
+from autograder.batch.input.export_reader import Export, read_export
+from autograder.batch.input.previous_export import PreviousExport, missing_from
 from autograder.batch.log import LOG, Log
 from autograder.batch.records import (
     INDEX,
@@ -103,7 +103,7 @@ def holds_others(out: Path) -> bool:
     return bool(names) and INDEX not in names and not begun
 
 
-def new_index(order: Order, export: Export, archive: Path, earlier: Earlier) -> Index:
+def new_index(order: Order, export: Export, archive: Path, previous: PreviousExport) -> Index:
     """What batch.json is to say."""
     return Index(
         assignment=order.assignment.name,
@@ -111,20 +111,20 @@ def new_index(order: Order, export: Export, archive: Path, earlier: Earlier) -> 
         export=str(order.export.resolve()),
         grader=hashlib.sha256(archive.read_bytes()).hexdigest(),
         salt=read_semester().fingerprint,
-        submissions=(*export.submissions, *earlier.kept),
+        submissions=(*export.submissions, *previous.kept),
         anonymous=order.anonymous,
         gpus=order.gpus,
-        notes=(*export.notes, *earlier.notes),
+        notes=(*export.notes, *previous.notes),
     )
 
 
-def read_earlier(order: Order, export: Export) -> Earlier:
+def read_previous_export(order: Order, export: Export) -> PreviousExport:
     """What earlier runs leave to this one.
 
     Refuses to mix two assignments or two terms in a folder, or to replace one class by another.
     """
     if not (order.out / INDEX).is_file():
-        return Earlier()
+        return PreviousExport()
     there = read_batch(order.out).index
     if there.assignment != order.assignment.name:
         raise CourseError(
@@ -213,9 +213,9 @@ def run_batch(
         raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
     export = read_export(order.export)
     with opened(order.out) as log:
-        earlier = read_earlier(order, export)
+        previous = read_previous_export(order, export)
         archive = build(order.assignment).autograder
-        index = new_index(order, export, archive, earlier)
+        index = new_index(order, export, archive, previous)
         picked = chosen(order, index)
         doubt = doubt_about(export, order.assignment)
         if doubt:

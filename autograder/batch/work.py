@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.export import Export
+from autograder.batch.input.export_reader import Export
+from autograder.batch.input.export_zip import DamagedExport
 from autograder.batch.log import Log
 from autograder.batch.records import (
     State,
@@ -21,7 +22,6 @@ from autograder.batch.records import (
     write_state,
     writing,
 )
-from autograder.batch.shelves import DamagedExport
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment

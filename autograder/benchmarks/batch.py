@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autograder.batch.cluster import RayEngine
-from autograder.batch.export import Export, read_export
+from autograder.batch.input.export_reader import Export, read_export
 from autograder.batch.local import LocalEngine
 from autograder.batch.log import Log
 from autograder.batch.run import Engine

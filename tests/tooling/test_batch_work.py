@@ -22,8 +22,8 @@ from rich.console import Console
 from autograder.batch import cluster, local, records, run, tables, work
 from autograder.batch.cluster import RayEngine, check_somebody_listens
 from autograder.batch.comparison import changes
-from autograder.batch.earlier import ids
-from autograder.batch.export import read_export
+from autograder.batch.input.export_reader import read_export
+from autograder.batch.input.previous_export import ids
 from autograder.batch.log import Log
 from autograder.batch.records import RESULTS, STATES, Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch

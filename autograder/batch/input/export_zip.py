@@ -1,119 +1,31 @@
-"""Where submissions lie: in a folder, or in a zip that is read without unpacking it."""
+"""Reads the submissions of an export that is a zip, without unpacking it."""
 
-import os
-import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from zipfile import ZipInfo
 
-from autograder.batch.metadata import METADATA
+from autograder.batch.input.export_items import PREFIX, Item, hides, is_only_a_zip
+from autograder.batch.input.gradescope_metadata import METADATA
 from autograder.grading.intake import (
-    FolderSource,
     Submission,
     ZipSource,
     blame,
     collect,
     in_words,
-    take,
     unreadable_zip,
 )
 from common.assignment import Assignment
 from common.errors import CourseError, GraderFault
 
-PREFIX = "submission_"
-IGNORED = ("__MACOSX", "Thumbs.db", "desktop.ini")
-NAME_LENGTH = 80
 DOWNLOAD_AGAIN = "the export is damaged. Download it again."
 MAX_ZIP_BYTES = 256 * 1024 * 1024  # of a zip within a zip
 
 
 class DamagedExport(GraderFault):
-    """What a new download mends, and nothing else."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """Something that lies where submissions lie."""
-
-    name: str
-    problem: str = ""  # why it is none
-
-    @property
-    def title(self) -> str:
-        """Its name without .zip: other dots may be a person's, as in maria.garcia."""
-        return self.name[:-4] if self.name.lower().endswith(".zip") else self.name
-
-    @property
-    def identifier(self) -> str:
-        """Its name as far as that is fit for a file's name."""
-        name = self.title.removeprefix(PREFIX)
-        return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:NAME_LENGTH].lstrip(".") or "unnamed"
-
-
-def is_ignored(name: str) -> bool:
-    """Whether that is what systems leave in folders and zips, and nobody has handed in."""
-    return name in IGNORED or name.startswith(".")
-
-
-def is_only_a_zip(names: list[str]) -> bool:
-    """Whether a student's folder holds one zip and nothing else: some systems hand work out so.
-
-    Gradescope doesn't: there a zip inside is the student's slip, and graded as one.
-    """
-    return len(names) == 1 and "/" not in names[0] and names[0].lower().endswith(".zip")
-
-
-class FolderShelf:
-    """Submissions in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        inner = [
-            item
-            for item in folder.iterdir()
-            if item.is_dir() and not item.is_symlink() and not is_ignored(item.name)
-        ]
-        alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
-        self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
-        self.places: dict[str, str] = {}  # what each is called there
-
-    def metadata(self) -> bytes | None:
-        """The content of submission_metadata.yml, if there is one."""
-        file = self.folder / METADATA
-        return file.read_bytes() if file.is_file() else None
-
-    def items(self) -> Iterator[Item]:
-        """All that lies there, in order."""
-        with os.scandir(self.folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                # Another system's letters, which are no Unicode: JSON would not take them.
-                name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-                self.places[name] = entry.name
-                if entry.is_symlink():
-                    yield Item(name, "is a link, which is not followed")
-                elif entry.is_dir() or name.lower().endswith(".zip"):
-                    yield Item(name)
-                else:
-                    yield Item(name, "is neither a folder nor a zip")
-
-    def take(self, name: str, assignment: Assignment) -> Submission:
-        """The submission of that name."""
-        place = self.folder / self.places[name]
-        if place.is_dir() and not name.startswith(PREFIX):
-            handed_in = (entry for entry in FolderSource(place).names() if not hides(entry[0]))
-            inside = list(islice(handed_in, 2))  # a second one tells that there are more
-            if is_only_a_zip([name for name, _ in inside]) and inside[0][1]:  # no link
-                place /= inside[0][0]
-        return take(place, assignment)
-
-
-def hides(path: str) -> bool:
-    """Whether a member of a zip is one that systems leave there."""
-    return is_ignored(PurePosixPath(path).name)
+    """What a new download fixes, and nothing else."""
 
 
 class PartOfZip(ZipSource):
@@ -140,7 +52,7 @@ def read_whole(source: ZipSource, name: str, count: int) -> bytes:
         raise DamagedExport(f"{in_words(name)} can't be read: {DOWNLOAD_AGAIN}") from None
 
 
-class ZipShelf:
+class ExportZip:
     """Submissions in a zip, read without unpacking it."""
 
     def __init__(self, path: Path) -> None:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.batch.metadata import METADATA, Facts, read_metadata
+from autograder.batch.input.export_folder import ExportFolder
+from autograder.batch.input.export_items import PREFIX, Item, is_ignored
+from autograder.batch.input.export_zip import ExportZip
+from autograder.batch.input.gradescope_metadata import METADATA, Facts, read_metadata
 from autograder.batch.records import Student, Submitted
-from autograder.batch.shelves import PREFIX, FolderShelf, Item, ZipShelf, is_ignored
 from autograder.grading.intake import Submission, in_words
 from common.assignment import Assignment
 from common.errors import CourseError
@@ -16,24 +18,24 @@ class Export:
     """All submissions of a class, and what was odd about where they lie."""
 
     path: Path
-    shelf: FolderShelf | ZipShelf
+    container: ExportFolder | ExportZip
     submissions: list[Submitted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def take(self, submitted: Submitted, assignment: Assignment) -> Submission:
         """The files of one submission."""
-        return self.shelf.take(submitted.place, assignment)
+        return self.container.take(submitted.place, assignment)
 
 
 def read_export(path: Path) -> Export:
     """Find all submissions. What is odd is noted, and stops nothing."""
     if path.is_dir():
-        export = Export(path, FolderShelf(path))
+        export = Export(path, ExportFolder(path))
     elif path.is_file():
-        export = Export(path, ZipShelf(path))
+        export = Export(path, ExportZip(path))
     else:
         raise nothing_at(path)
-    known, problem = metadata_of(export.shelf)
+    known, problem = metadata_of(export.container)
     if problem:
         export.notes.append(problem)
     facts = known or {}
@@ -54,10 +56,10 @@ def nothing_at(path: Path) -> CourseError:
     return CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
 
 
-def metadata_of(shelf: FolderShelf | ZipShelf) -> tuple[dict[str, Facts] | None, str]:
+def metadata_of(container: ExportFolder | ExportZip) -> tuple[dict[str, Facts] | None, str]:
     """What a file says of each submission, if it is there, and what was wrong with it."""
     try:
-        content = shelf.metadata()
+        content = container.metadata()
     except Exception as error:  # of a zip, nearly anything
         lost = "names, ids and groups are missing, and canvas.csv is empty"
         return {}, f"{METADATA} can't be read ({error}): {lost}. Download the export again."
@@ -68,7 +70,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
     """List what lies there, with its students; how many of Gradescope's have none."""
     taken: dict[str, str] = {}
     nameless = 0
-    for item in export.shelf.items():
+    for item in export.container.items():
         if item.name == METADATA or is_ignored(item.name):
             continue
         shown = in_words(item.name)

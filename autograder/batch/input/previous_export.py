@@ -1,4 +1,4 @@
-"""What a batch's folder knows from an earlier export, and the one given now lacks."""
+"""Finds the submissions of a previous export that the one given now lacks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.export import Export
+from autograder.batch.input.export_reader import Export
 from autograder.batch.records import Index, Submitted, graded_state
 
 NAMED = 10  # ids in a note
 
 
 @dataclass(frozen=True)
-class Earlier:
+class PreviousExport:
     """Submissions that are not in this export and still count, and what to tell of the others."""
 
     kept: tuple[Submitted, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def missing_from(export: Export, known: Index, out: Path) -> Earlier:
+def missing_from(export: Export, known: Index, out: Path) -> PreviousExport:
     """Sort out what is missing: an export may be of a part of the class, or of a later day.
 
     Results stay in the folder in any case. Gradescope gives each new submission a new id, and
@@ -44,7 +44,7 @@ def missing_from(export: Export, known: Index, out: Path) -> Earlier:
         (ungraded, "left out, having no result"),
     )
     notes = tuple(f"Not in this export, {words}: {ids(ones)}." for ones, words in told if ones)
-    return Earlier(tuple(kept), notes)
+    return PreviousExport(tuple(kept), notes)
 
 
 def ids(submissions: Iterable[Submitted]) -> str:
