@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
+from autograder.batch.engines.driver_scratch import clear_leftovers
+from autograder.batch.engines.engine_protocol import Engine
 from autograder.batch.input.export_reader import Export, read_export
 from autograder.batch.input.previous_export import PreviousExport, missing_from
 from autograder.batch.log import LOG, Log
@@ -28,7 +29,6 @@ from autograder.batch.records import (
     writing,
 )
 from autograder.batch.report import write_page
-from autograder.batch.scratch import clear_leftovers
 from autograder.batch.tables import write_tables
 from autograder.batch.work import Work
 from autograder.packaging.build import build
@@ -38,19 +38,6 @@ from common.semester import label_of, read_semester, way_back
 
 LOCK = ".lock"
 BY_HAND = "by Ctrl-C, or by a signal"
-
-
-class Engine(Protocol):
-    """What grades the submissions of a batch."""
-
-    name: str
-    slots: int
-
-    def run(self, work: Work, tick: Callable[[], None]) -> None:
-        """Grade until nothing is left; `tick` is called now and then."""
-
-    def close(self) -> None:
-        """End all that was started."""
 
 
 @dataclass(frozen=True)

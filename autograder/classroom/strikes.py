@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.batch.cluster import load_ray
+from autograder.batch.engines.ray_engine import load_ray
 from autograder.batch.log import LOG
 from autograder.batch.records import RESULTS, STATES, read_batch
 from common.assignment import ROOT

@@ -11,14 +11,15 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from autograder.batch.cluster import RayEngine, load_ray
 from autograder.batch.comparison import changes
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.engines.local_engine import LocalEngine, slots_for
+from autograder.batch.engines.ray_engine import RayEngine, load_ray
 from autograder.batch.input.export_reader import nothing_at
 from autograder.batch.input.export_zip import DOWNLOAD_AGAIN
-from autograder.batch.local import LocalEngine, slots_for
 from autograder.batch.names import unnamed
 from autograder.batch.records import INDEX, Batch, Entry, read_batch
-from autograder.batch.run import Engine, Order, run_batch
+from autograder.batch.run import Order, run_batch
 from autograder.batch.texts import TEXTS
 from autograder.batch.work import Work
 from autograder.commands.following import following

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.batch.local import arguments_of
+from autograder.batch.engines.judge_settings import arguments_of
 from autograder.batch.records import read_batch
 from autograder.classroom.export import read_truths
 from autograder.classroom.strikes import (
@@ -230,7 +230,8 @@ def test_without_ray_one_sentence_says_how_to_install_it(export, tmp_path):
         done.stderr.strip()
         .splitlines()[-1]
         .startswith(
-            "--engine ray needs Ray: .venv/bin/pip install -r autograder/batch/requirements.txt"
+            "--engine ray needs Ray: "
+            ".venv/bin/pip install -r autograder/batch/engines/requirements.txt"
         )
     )
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from autograder.batch import scratch
-from autograder.batch.local import LocalEngine
-from autograder.batch.scratch import LOCK, PREFIX, Scratch, clear_leftovers
+from autograder.batch.engines import driver_scratch
+from autograder.batch.engines.driver_scratch import LOCK, PREFIX, Scratch, clear_leftovers
+from autograder.batch.engines.local_engine import LocalEngine
 from autograder.packaging.archive import zip_bytes
 from common.assignment import ROOT, load_assignment
 
 DRIVER = """
 from pathlib import Path
 from sys import argv
-from autograder.batch.local import LocalEngine
+from autograder.batch.engines.local_engine import LocalEngine
 from common.assignment import load_assignment
 engine = LocalEngine(load_assignment("a1"), Path(argv[1]), 1)
 print(engine.source, flush=True)
@@ -95,7 +95,7 @@ def test_what_is_not_a_driver_s_folder_stays(tmp_path, place):
 @pytest.mark.parametrize("uid", (0, 1, 12345))
 def test_another_user_s_folder_stays(uid, place, monkeypatch):
     (place / f"{PREFIX}x").mkdir()
-    monkeypatch.setattr(scratch.os, "getuid", lambda: place.stat().st_uid + uid)
+    monkeypatch.setattr(driver_scratch.os, "getuid", lambda: place.stat().st_uid + uid)
     clear_leftovers()
     assert [*place.iterdir()] == [] if uid == 0 else [place / f"{PREFIX}x"]
 
@@ -109,7 +109,7 @@ def test_a_folder_that_is_cleared_before_it_is_locked_is_made_again(monkeypatch)
             clear_leftovers()
         return made[-1]
 
-    monkeypatch.setattr(scratch.tempfile, "mkdtemp", make_and_lose)
+    monkeypatch.setattr(driver_scratch.tempfile, "mkdtemp", make_and_lose)
     kept = Scratch()
     assert [Path(folder).exists() for folder in made] == [False, True]
     assert str(kept.folder) == made[1]
@@ -119,7 +119,7 @@ def test_a_folder_that_is_cleared_before_it_is_locked_is_made_again(monkeypatch)
 def test_a_lock_that_was_waited_for_and_is_gone_does_not_count(place, monkeypatch):
     """Whoever clears has opened the lock of a folder that another cleared and a third made anew."""
     made = Scratch()
-    flock = scratch.fcntl.flock
+    flock = driver_scratch.fcntl.flock
 
     def late(lock: int, how: int) -> None:
         os.close(made.lock)
@@ -128,6 +128,6 @@ def test_a_lock_that_was_waited_for_and_is_gone_does_not_count(place, monkeypatc
         flock(made.lock, how)
         flock(lock, how)
 
-    monkeypatch.setattr(scratch.fcntl, "flock", late)
+    monkeypatch.setattr(driver_scratch.fcntl, "flock", late)
     clear_leftovers()
     assert made.folder.is_dir()

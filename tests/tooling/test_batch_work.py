@@ -19,15 +19,16 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from autograder.batch import cluster, local, records, run, tables, work
-from autograder.batch.cluster import RayEngine, check_somebody_listens
+from autograder.batch import records, run, tables, work
 from autograder.batch.comparison import changes
+from autograder.batch.engines import judge_settings, local_engine, ray_engine
+from autograder.batch.engines.driver_scratch import PREFIX
+from autograder.batch.engines.ray_engine import RayEngine, check_somebody_listens
 from autograder.batch.input.export_reader import read_export
 from autograder.batch.input.previous_export import ids
 from autograder.batch.log import Log
 from autograder.batch.records import RESULTS, STATES, Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
-from autograder.batch.scratch import PREFIX
 from autograder.batch.work import Attempt, Tally, Work
 from autograder.commands import batch as commands
 from autograder.commands.batch import tell
@@ -356,7 +357,7 @@ def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkey
     with pytest.raises(Started):
         commands.carry_out(order, engine, None, None)
     assert given == {engine: (order.export, order.out, order.out / "batch.json")}
-    told = local.arguments_of(A1, 1.0, (Path("class"),))
+    told = judge_settings.arguments_of(A1, 1.0, (Path("class"),))
     assert told == ("a1", "gpu", str(Path.cwd() / "class"))
 
 
@@ -797,15 +798,15 @@ def test_aliases_say_nothing_and_stay_the_same(order):
     ),
 )
 def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
-    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    monkeypatch.setattr(local, "gpu_count", lambda: 2)
-    monkeypatch.setattr(local, "cores", lambda: 16)
-    assert local.slots_for(A1, 16, gpus) == len(seen)
-    assert [local.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+    monkeypatch.setattr(local_engine, "gpu_count", lambda: 2)
+    monkeypatch.setattr(local_engine, "cores", lambda: 16)
+    assert local_engine.slots_for(A1, 16, gpus) == len(seen)
+    assert [local_engine.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
 
 
-def ray_engine(*nodes: dict[str, float]) -> RayEngine:
+def engine_on(*nodes: dict[str, float]) -> RayEngine:
     """An engine on a cluster of nodes with so many cores and bytes, without Ray."""
     engine = RayEngine.__new__(RayEngine)
     engine.jobs, engine.needs = None, {"CPU": 1.0, "memory": 2e9}
@@ -816,24 +817,24 @@ def ray_engine(*nodes: dict[str, float]) -> RayEngine:
 
 def test_slots_of_a_cluster_are_those_that_its_nodes_have_room_for():
     small, large = {"CPU": 8.0, "memory": 5e9}, {"CPU": 4.0, "memory": 64e9}
-    assert ray_engine(small, large, {"memory": 64e9}).count_slots() == 2 + 4
+    assert engine_on(small, large, {"memory": 64e9}).count_slots() == 2 + 4
     with pytest.raises(CourseError, match="No node of the Ray cluster has the 1907 MB"):
-        ray_engine({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).check_nodes()
+        engine_on({"CPU": 8.0, "memory": 1e9}, {"CPU": 8.0, "memory": 1.5e9}).check_nodes()
     with pytest.raises(CourseError, match="No node of the Ray cluster has room"):
-        ray_engine({"memory": 64e9}, {"CPU": 4.0, "memory": 1e9}).check_nodes()
+        engine_on({"memory": 64e9}, {"CPU": 4.0, "memory": 1e9}).check_nodes()
 
 
 def test_a_cluster_that_loses_its_nodes_is_waited_for_but_not_for_ever(order, monkeypatch):
-    engine = ray_engine({"CPU": 2.0, "memory": 64e9})
+    engine = engine_on({"CPU": 2.0, "memory": 64e9})
     engine.slots, engine.task = 2, SimpleNamespace(remote=lambda *given: object())
     engine.archive, engine.fixed = None, ()
     engine.looked = engine.had_room = time.monotonic()
-    monkeypatch.setattr(cluster, "LOOK_EVERY", -1.0)
+    monkeypatch.setattr(ray_engine, "LOOK_EVERY", -1.0)
     waiting = Work(read_export(order.export), A1, "zip", Log(tmp(order)), [])
     engine.ray.nodes = lambda: [{"Alive": False, "Resources": {"CPU": 2.0, "memory": 64e9}}]
     engine.submit(waiting, {})
     assert engine.slots == 0 and not waiting.stopped
-    engine.had_room -= cluster.ROOM_SECONDS + 1
+    engine.had_room -= ray_engine.ROOM_SECONDS + 1
     engine.submit(waiting, {})
     assert waiting.stopped == "for 10 minutes no node of the Ray cluster has had room"
 
@@ -846,26 +847,26 @@ def tmp(order: Order) -> Path:
 
 
 def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
-    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    monkeypatch.setattr(local, "cores", lambda: 256)
-    assert local.slots_for(A1, 256, 0.0) == COUNT >= 128
+    monkeypatch.setattr(local_engine, "cores", lambda: 256)
+    assert local_engine.slots_for(A1, 256, 0.0) == COUNT >= 128
 
 
 def test_slots_fit_into_the_memory(monkeypatch):
-    each = local.JUDGE_MB + A1.limits.memory_mb
-    monkeypatch.setattr(local, "available_megabytes", lambda: 3 * each + 5)
-    monkeypatch.setattr(local, "cores", lambda: 8)
-    assert [local.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
-    monkeypatch.setattr(local, "available_megabytes", lambda: 10)
-    assert local.slots_for(A1, 8, 0.0) == 1
+    each = judge_settings.JUDGE_MB + A1.limits.memory_mb
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 3 * each + 5)
+    monkeypatch.setattr(local_engine, "cores", lambda: 8)
+    assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10)
+    assert local_engine.slots_for(A1, 8, 0.0) == 1
 
 
 def test_there_are_no_more_slots_than_cores(monkeypatch):
     """Limits of time are told by a clock: with half a core, right code would miss them."""
-    monkeypatch.setattr(local, "available_megabytes", lambda: 10**9)
-    monkeypatch.setattr(local, "cores", lambda: 4)
-    assert [local.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(local_engine, "cores", lambda: 4)
+    assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]
 
 
 def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):
@@ -879,9 +880,9 @@ def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monk
         def last_words(self) -> str:
             return ""
 
-    monkeypatch.setattr(local, "unpack", lambda archive, folder: None)
-    monkeypatch.setattr(local.LocalEngine, "start_judge", lambda self, slot: Exhausted())
-    with local.LocalEngine(A1, order.export, 1) as engine:
+    monkeypatch.setattr(local_engine, "unpack", lambda archive, folder: None)
+    monkeypatch.setattr(local_engine.LocalEngine, "start_judge", lambda self, slot: Exhausted())
+    with local_engine.LocalEngine(A1, order.export, 1) as engine:
         attempt = Attempt(Submitted("ada", "there"), 1, "", False, "", b"", 0.0)
         assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
 

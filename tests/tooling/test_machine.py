@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.batch.machine import available_megabytes, cores
+from autograder.batch.engines.machine_resources import available_megabytes, cores
 
 MANY = 64
 GB = 2**30

@@ -139,7 +139,9 @@ def test_the_slurm_script_says_how_it_is_used():
     assert finished.stderr.startswith("usage: sbatch autograder/runners/grade.slurm")
 
 
-@pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: autograder/batch/requirements.txt")
+@pytest.mark.skipif(
+    not HAS_RAY, reason="Ray is not installed: autograder/batch/engines/requirements.txt"
+)
 def test_the_slurm_script_grades_a_class_on_two_nodes_here(scene, tmp_path):
     repo, export = scene
     ray = "from ray.scripts.scripts import main; main()"

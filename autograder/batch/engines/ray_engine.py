@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from autograder.batch import node
-from autograder.batch.local import JUDGE_MB, arguments_of, silence_of
-from autograder.batch.machine import cores
+from autograder.batch.engines import ray_worker
+from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.engines.machine_resources import cores
 from autograder.batch.work import Attempt, Work
 from autograder.grading.warm import Graded
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 
-REQUIREMENTS = "autograder/batch/requirements.txt"
+REQUIREMENTS = "autograder/batch/engines/requirements.txt"
 TICK = 0.2
 CLEAN_SECONDS = 20
 CONNECT_SECONDS = 10
@@ -87,8 +87,8 @@ class RayEngine:
             arguments_of(assignment, gpus, private),
             silence_of(assignment),
         )
-        self.ray.cloudpickle.register_pickle_by_value(node)
-        self.task = self.ray.remote(node.grade_on_node).options(
+        self.ray.cloudpickle.register_pickle_by_value(ray_worker)
+        self.task = self.ray.remote(ray_worker.grade_on_node).options(
             num_cpus=1,
             num_gpus=gpus,
             memory=memory,
@@ -178,8 +178,8 @@ class RayEngine:
         """What a task has told; a task that was lost is a fault of the machinery."""
         try:
             told = self.ray.get(reference)
-            if told.startswith(node.DIED):
-                words = told.removeprefix(node.DIED).decode("utf-8", "replace")
+            if told.startswith(ray_worker.DIED):
+                words = told.removeprefix(ray_worker.DIED).decode("utf-8", "replace")
                 return Graded(fault=f"the judge ended ({words})")
             return msgspec.msgpack.decode(told, type=Graded)
         except Exception as error:  # Ray's, and those that a node raised
@@ -189,7 +189,7 @@ class RayEngine:
     def close(self) -> None:
         """Leave no zip on the nodes; then leave the cluster, or end it where it was ours."""
         strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        clean_up = self.ray.remote(node.clean_up)
+        clean_up = self.ray.remote(ray_worker.clean_up)
         with suppress(Exception):  # a node that is lost has lost the zip, too
             cleaned = [
                 clean_up.options(

@@ -9,8 +9,9 @@ from typing import Self
 
 import msgspec
 
-from autograder.batch.machine import available_megabytes, cores
-from autograder.batch.scratch import Scratch
+from autograder.batch.engines.driver_scratch import Scratch
+from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.engines.machine_resources import available_megabytes, cores
 from autograder.batch.work import Attempt, Work
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT as UIDS
@@ -20,8 +21,6 @@ from common import cuda
 from common.assignment import Assignment
 from common.errors import CourseError
 
-JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
-SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
 TICK = 0.2
 
 
@@ -38,23 +37,6 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     if os.getuid() == 0:
         count = min(count, UIDS)  # judges beyond that would find none, and fail
     return max(1, min(count, memory))
-
-
-def arguments_of(
-    assignment: Assignment, gpus: float, private: Iterable[Path] = ()
-) -> tuple[str, ...]:
-    """What a warm judge is started with.
-
-    private: where all submissions and results lie. Whether student code gets there is tried.
-    """
-    places = [str(path.resolve()) for path in private]
-    return (assignment.short, *(("gpu",) if gpus else ()), *places)
-
-
-def silence_of(assignment: Assignment) -> float:
-    """The seconds after which a judge that has not answered counts as dead."""
-    lab = assignment.lab.total_seconds if assignment.lab else 0.0
-    return 2 * (assignment.limits.total_seconds + lab) + SPARE_SECONDS
 
 
 def gpu_count() -> int:

@@ -1,6 +1,6 @@
-"""The folder of a batch's driver: its own while it lives, and cleared by the next one if it dies.
+"""The scratch folder of a batch's driver: locked while it lives, cleared by the next if it dies.
 
-A lock says who lives. It ends with its process, however that ends; a pid may be another's by then.
+The lock ends with its process, however that ends; a pid may be another's by then.
 """
 
 import fcntl

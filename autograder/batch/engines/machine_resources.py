@@ -1,4 +1,4 @@
-"""What this machine offers for grading: cores and memory, or what a container has of them."""
+"""The parts of this machine that grading may use: cores and memory, or a container's share."""
 
 import math
 import os
