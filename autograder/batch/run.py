@@ -16,6 +16,8 @@ from autograder.batch.engines.engine_protocol import Engine
 from autograder.batch.input.export_reader import Export, read_export
 from autograder.batch.input.previous_export import PreviousExport, missing_from
 from autograder.batch.log import LOG, Log
+from autograder.batch.output.grade_tables import write_tables
+from autograder.batch.output.html_report import write_page
 from autograder.batch.records import (
     INDEX,
     RESULTS,
@@ -28,8 +30,6 @@ from autograder.batch.records import (
     write_index,
     writing,
 )
-from autograder.batch.report import write_page
-from autograder.batch.tables import write_tables
 from autograder.batch.work import Work
 from autograder.packaging.build import build
 from common.assignment import Assignment

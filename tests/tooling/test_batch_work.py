@@ -19,14 +19,15 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from autograder.batch import records, run, tables, work
-from autograder.batch.comparison import changes
+from autograder.batch import records, run, work
 from autograder.batch.engines import judge_settings, local_engine, ray_engine
 from autograder.batch.engines.driver_scratch import PREFIX
 from autograder.batch.engines.ray_engine import RayEngine, check_somebody_listens
 from autograder.batch.input.export_reader import read_export
 from autograder.batch.input.previous_export import ids
 from autograder.batch.log import Log
+from autograder.batch.output import grade_tables
+from autograder.batch.output.batch_comparison import changes
 from autograder.batch.records import RESULTS, STATES, Batch, Submitted, read_batch, write_state
 from autograder.batch.run import Order, run_batch
 from autograder.batch.work import Attempt, Tally, Work
@@ -700,7 +701,7 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
         batch, done = carry_out(order, Pretender())
         assert done.stopped == why
         assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
-        disk.setattr(tables, "write_atomically", full)
+        disk.setattr(grade_tables, "write_atomically", full)
         with pytest.raises(CourseError, match=re.escape(why)):
             carry_out(order, Pretender())
     again = Pretender()

@@ -6,9 +6,9 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from autograder.batch.output.html_report import write_report
+from autograder.batch.output.written_answers import prompts
 from autograder.batch.records import read_batch, result_file
-from autograder.batch.report import write_report
-from autograder.batch.texts import prompts
 from common.assignment import load_assignment
 from tests.tooling.batches import HOSTILE_TEXT, write_batch
 
@@ -78,7 +78,9 @@ def test_who_signs_an_answer_is_hidden_too(folder):
 def test_an_assignment_without_a_lab_has_no_such_pages(tmp_path, monkeypatch):
     folder = write_batch(tmp_path / "out", COUNT)
     bare = replace(load_assignment("a1"), lab=None)
-    monkeypatch.setattr("autograder.batch.texts.load_assignment", lambda name: bare)
+    monkeypatch.setattr(
+        "autograder.batch.output.written_answers.load_assignment", lambda name: bare
+    )
     write_report(folder)
     assert not (folder / "answers").exists()
     assert prompts(bare) == {}

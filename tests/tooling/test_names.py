@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.batch.names import HIDDEN_NAME, unnamed
+from autograder.batch.output.anonymization import HIDDEN_NAME, unnamed
 from autograder.batch.records import Entry, Student
 
 ADA = Student("Ada Lovelace", "18151852", "alovelace@example.edu")

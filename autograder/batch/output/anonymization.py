@@ -1,4 +1,4 @@
-"""Hides who somebody is, in texts that they or their files have a part in."""
+"""Hides who somebody is, in texts that they wrote or that name their files."""
 
 import re
 from functools import lru_cache

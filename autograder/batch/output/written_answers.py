@@ -1,11 +1,11 @@
-"""Collects what a class has written to the lab's questions that people read: a page for each."""
+"""Collects the answers to a lab's questions that people read: a page for each question."""
 
 import json
 import re
 from html import escape
 from pathlib import Path
 
-from autograder.batch.names import unnamed
+from autograder.batch.output.anonymization import unnamed
 from autograder.batch.records import Batch, Entry
 from autograder.labs.assign import student_file
 from autograder.packaging.archive import write_atomically

@@ -1,13 +1,13 @@
-"""The page that shows a TA how the class did: one file, which asks nothing of any network."""
+"""Writes the page that shows a TA how the class did: one file, which needs no network."""
 
 import json
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from autograder.batch.digest import Digest
+from autograder.batch.output.report_data import ReportData
+from autograder.batch.output.written_answers import prompts, write_texts
 from autograder.batch.records import Batch, read_batch, writing
-from autograder.batch.texts import prompts, write_texts
 from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment
@@ -35,12 +35,12 @@ def report_page(batch: Batch, anonymous: bool = False) -> str:
     """The page as HTML."""
     assignment = load_assignment(batch.assignment)
     hints = [mistake.hint for mistake in load_mistakes(assignment)]
-    digest = Digest(batch, assignment, hints, anonymous or batch.anonymous)
+    data = ReportData(batch, assignment, hints, anonymous or batch.anonymous)
     parts = {
         "title": escape(f"{assignment.short}: {assignment.title}"),
         "style": read_part("report.css"),
         "script": read_part("report.js"),
-        "data": script_json(digest.to_json() | {"answers": [*prompts(assignment)]}),
+        "data": script_json(data.to_json() | {"answers": [*prompts(assignment)]}),
     }
     page = read_part("report.html")
     before, *rest = page.split("{{")

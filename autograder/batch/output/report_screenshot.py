@@ -1,4 +1,4 @@
-"""A picture of a report, taken by a browser: for documentation."""
+"""Takes a picture of a report in a browser: for documentation."""
 
 import importlib
 import os
@@ -7,8 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from autograder.batch.output.html_report import REPORT
 from autograder.batch.records import writing
-from autograder.batch.report import REPORT
 from common.errors import CourseError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

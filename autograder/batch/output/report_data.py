@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder.batch.names import unnamed
+from autograder.batch.output.anonymization import unnamed
 from autograder.batch.records import Batch, Entry
 from autograder.grading.results import PRINTED
 from common.assignment import Assignment
@@ -67,7 +67,7 @@ class Seen:
     rows: list[int] = field(default_factory=list)
 
 
-class Digest:
+class ReportData:
     """All that the report shows of a batch."""
 
     def __init__(self, batch: Batch, assignment: Assignment, hints: list[str], anonymous: bool):
@@ -188,7 +188,7 @@ class Digest:
                     seen.rows.append(place)
 
     def to_json(self) -> dict[str, Any]:
-        """The digest as the page reads it."""
+        """The data as the page reads it."""
         mistakes = sorted(self.mistakes.values(), key=lambda seen: -len(seen.rows))
         about = {e.number: e.about for e in self.assignment.exercises}
         order = [number for number in about if number in self.points]
