@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from autograder.batch.batch_records import read_batch
 from autograder.batch.engines.judge_settings import arguments_of
-from autograder.batch.records import read_batch
 from autograder.classroom.export import read_truths
 from autograder.classroom.strikes import (
     SERVER,

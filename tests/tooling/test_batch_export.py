@@ -8,8 +8,8 @@ from textwrap import dedent
 import msgspec
 import pytest
 
+from autograder.batch.batch_records import Student
 from autograder.batch.input.export_reader import Export, read_export
-from autograder.batch.records import Student
 from common.assignment import load_assignment
 from common.errors import CourseError, GraderFault
 

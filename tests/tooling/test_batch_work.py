@@ -19,18 +19,25 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from autograder.batch import records, run, work
+from autograder.batch import batch_records, batch_run, work_queue
+from autograder.batch.batch_records import (
+    RESULTS,
+    STATES,
+    Batch,
+    Submitted,
+    read_batch,
+    write_state,
+)
+from autograder.batch.batch_run import Order, run_batch
 from autograder.batch.engines import judge_settings, local_engine, ray_engine
 from autograder.batch.engines.driver_scratch import PREFIX
 from autograder.batch.engines.ray_engine import RayEngine, check_somebody_listens
+from autograder.batch.event_log import Log
 from autograder.batch.input.export_reader import read_export
 from autograder.batch.input.previous_export import ids
-from autograder.batch.log import Log
 from autograder.batch.output import grade_tables
 from autograder.batch.output.batch_comparison import changes
-from autograder.batch.records import RESULTS, STATES, Batch, Submitted, read_batch, write_state
-from autograder.batch.run import Order, run_batch
-from autograder.batch.work import Attempt, Tally, Work
+from autograder.batch.work_queue import Attempt, Tally, Work
 from autograder.commands import batch as commands
 from autograder.commands.batch import tell
 from autograder.commands.following import following, picture
@@ -87,10 +94,10 @@ class Pretender:
 @pytest.fixture
 def order(tmp_path, monkeypatch) -> Order:
     """Three submissions, and a batch to come; without waiting between attempts, or for a zip."""
-    monkeypatch.setattr(work, "PAUSES", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(work_queue, "PAUSES", (0.01, 0.02, 0.03))
     (tmp_path / "grader.zip").write_bytes(b"a zip")
     built = SimpleNamespace(autograder=tmp_path / "grader.zip")
-    monkeypatch.setattr(run, "build", lambda assignment: built)
+    monkeypatch.setattr(batch_run, "build", lambda assignment: built)
     for name in NAMES:
         (tmp_path / "class" / name).mkdir(parents=True)
         (tmp_path / "class" / name / "convolution.py").write_text(f"name = {name!r}\n")
@@ -234,12 +241,12 @@ def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(ord
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(work, "write_state", full)
+        patched.setattr(work_queue, "write_state", full)
         batch, done = carry_out(order, Pretender())
     assert done.stopped == f"{order.out} can't be written: No space left on device"
     assert {entry.status for entry in batch.entries} == {"waiting"}
     with monkeypatch.context() as patched, pytest.raises(CourseError, match="No space left"):
-        patched.setattr(run, "write_tables", full)
+        patched.setattr(batch_run, "write_tables", full)
         carry_out(order, Pretender())
     again = Pretender()
     carry_out(order, again)
@@ -247,7 +254,7 @@ def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(ord
 
 
 def test_a_grader_that_never_works_is_given_up(order, monkeypatch):
-    monkeypatch.setattr(work, "IN_A_ROW", 2)
+    monkeypatch.setattr(work_queue, "IN_A_ROW", 2)
     batch, done = carry_out(order, Pretender({name: [Graded(fault="dead")] for name in NAMES}))
     assert "in a row could not be graded, the last because: dead" in done.stopped
     assert [entry.status for entry in batch.entries].count("failed") == 2
@@ -258,7 +265,7 @@ def test_an_interrupt_leaves_tables_and_a_batch_that_goes_on(order):
         raise KeyboardInterrupt
 
     batch, done = carry_out(order, Pretender(after=interrupt))
-    assert done.stopped == run.BY_HAND
+    assert done.stopped == batch_run.BY_HAND
     assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
     assert (order.out / "grades.csv").is_file()
     again = Pretender()
@@ -370,7 +377,7 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     with pytest.raises(CourseError, match="not empty, and holds no batch"):
         carry_out(changed(order, out=tmp_path / "full"), Pretender())
-    with run.opened(order.out), pytest.raises(CourseError, match="Another batch"):
+    with batch_run.opened(order.out), pytest.raises(CourseError, match="Another batch"):
         carry_out(order, Pretender())
 
 
@@ -379,7 +386,7 @@ def test_a_batch_that_was_killed_before_its_first_submission_goes_on(order, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as early, pytest.raises(KeyboardInterrupt):
-        early.setattr(run, "build", killed)
+        early.setattr(batch_run, "build", killed)
         carry_out(order, Pretender())
     batch, _ = carry_out(order, Pretender())
     assert {entry.status for entry in batch.entries} == {"graded"}
@@ -679,7 +686,7 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
         raise KeyboardInterrupt
 
     before = read_batch(order.out).entries[0]
-    state = records.read_state(order.out, "ada")
+    state = batch_records.read_state(order.out, "ada")
     monkeypatch.setattr("os.replace", killed)
     with pytest.raises(KeyboardInterrupt):
         write_state(order.out, "ada", state, b"{}")
@@ -688,7 +695,7 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
 
 
 def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
-    write = records.write_beside
+    write = batch_records.write_beside
 
     def full(file: Path, content: bytes) -> Path:
         if file.name in ("alan.json", "canvas.csv"):
@@ -697,7 +704,7 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
 
     why = f"{order.out} can't be written: No space left on device"
     with monkeypatch.context() as disk:
-        disk.setattr(records, "write_beside", full)
+        disk.setattr(batch_records, "write_beside", full)
         batch, done = carry_out(order, Pretender())
         assert done.stopped == why
         assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
@@ -712,14 +719,14 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
 @pytest.mark.parametrize("full", (STATES, RESULTS))
 def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monkeypatch):
     carry_out(order, Pretender())
-    write = records.write_beside
+    write = batch_records.write_beside
 
     def written(file: Path, content: bytes) -> Path:
         if file.parent.name == full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, content)
 
-    monkeypatch.setattr(records, "write_beside", written)
+    monkeypatch.setattr(batch_records, "write_beside", written)
     batch, done = carry_out(changed(order, anew=True), Pretender({"ada": [graded(2.0)]}))
     assert "No space left" in done.stopped
     assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3
@@ -760,7 +767,7 @@ def test_where_files_cannot_be_locked_a_batch_is_graded_all_the_same(order, monk
     def flock(*given: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(run.fcntl, "flock", flock)
+    monkeypatch.setattr(batch_run.fcntl, "flock", flock)
     assert carry_out(order, Pretender())[1].tally.graded == 3
 
 

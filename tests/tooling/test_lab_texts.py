@@ -6,9 +6,9 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from autograder.batch.batch_records import read_batch, result_file
 from autograder.batch.output.html_report import write_report
 from autograder.batch.output.written_answers import prompts
-from autograder.batch.records import read_batch, result_file
 from common.assignment import load_assignment
 from tests.tooling.batches import HOSTILE_TEXT, write_batch
 

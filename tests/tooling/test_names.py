@@ -2,8 +2,8 @@
 
 import pytest
 
+from autograder.batch.batch_records import Entry, Student
 from autograder.batch.output.anonymization import HIDDEN_NAME, unnamed
-from autograder.batch.records import Entry, Student
 
 ADA = Student("Ada Lovelace", "18151852", "alovelace@example.edu")
 MAX = Student("Max Li", "7", "max@example.edu")

@@ -9,9 +9,9 @@ import matplotlib.image
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from autograder.batch.batch_records import keep_result, read_batch, read_state, result_file
 from autograder.batch.output.html_report import report_page, write_report
 from autograder.batch.output.report_screenshot import HEIGHT, WIDTH, launch
-from autograder.batch.records import keep_result, read_batch, read_state, result_file
 from autograder.classroom.people import plain
 from autograder.grading.results import PRINTED
 from common.assignment import ROOT

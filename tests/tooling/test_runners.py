@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autograder.batch.records import read_batch
+from autograder.batch.batch_records import read_batch
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import DAMAGED, HOSTILE, make_class
 from common.assignment import ROOT, load_assignment

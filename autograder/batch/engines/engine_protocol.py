@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from autograder.batch.work import Work
+from autograder.batch.work_queue import Work
 
 
 class Engine(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 from autograder.batch.engines.driver_scratch import Scratch
 from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
 from autograder.batch.engines.machine_resources import available_megabytes, cores
-from autograder.batch.work import Attempt, Work
+from autograder.batch.work_queue import Attempt, Work
 from autograder.grading.processes import ClassJudge
 from autograder.grading.slots import COUNT as UIDS
 from autograder.grading.warm import Graded

@@ -15,7 +15,7 @@ import msgspec
 from autograder.batch.engines import ray_worker
 from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
 from autograder.batch.engines.machine_resources import cores
-from autograder.batch.work import Attempt, Work
+from autograder.batch.work_queue import Attempt, Work
 from autograder.grading.warm import Graded
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.batch.batch_records import Student, Submitted
 from autograder.batch.input.export_folder import ExportFolder
 from autograder.batch.input.export_items import PREFIX, Item, is_ignored
 from autograder.batch.input.export_zip import ExportZip
 from autograder.batch.input.gradescope_metadata import METADATA, Facts, read_metadata
-from autograder.batch.records import Student, Submitted
 from autograder.grading.intake import Submission, in_words
 from common.assignment import Assignment
 from common.errors import CourseError

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from autograder.batch.records import Student
+from autograder.batch.batch_records import Student
 
 METADATA = "submission_metadata.yml"
 

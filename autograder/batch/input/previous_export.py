@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from autograder.batch.batch_records import Index, Submitted, graded_state
 from autograder.batch.input.export_reader import Export
-from autograder.batch.records import Index, Submitted, graded_state
 
 NAMED = 10  # ids in a note
 

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from autograder.batch.records import Entry, Student
+from autograder.batch.batch_records import Entry, Student
 
 HIDDEN_NAME = "[hidden]"
 SHORTEST = 3  # letters of a word that tells who somebody is

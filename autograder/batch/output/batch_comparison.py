@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.batch.records import Batch, Entry
+from autograder.batch.batch_records import Batch, Entry
 from common.errors import CourseError
 from common.roster import format_points
 from common.semester import label_of, read_semester, way_back

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from autograder.batch.records import Batch, Entry, Student
+from autograder.batch.batch_records import Batch, Entry, Student
 from autograder.packaging.archive import write_atomically
 from common.assignment import load_assignment
 from common.roster import format_points

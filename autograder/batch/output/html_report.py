@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from autograder.batch.batch_records import Batch, read_batch, writing
 from autograder.batch.output.report_data import ReportData
 from autograder.batch.output.written_answers import prompts, write_texts
-from autograder.batch.records import Batch, read_batch, writing
 from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import load_assignment

@@ -8,8 +8,8 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import unnamed
-from autograder.batch.records import Batch, Entry
 from autograder.grading.results import PRINTED
 from common.assignment import Assignment
 

@@ -7,8 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from autograder.batch.batch_records import writing
 from autograder.batch.output.html_report import REPORT
-from autograder.batch.records import writing
 from common.errors import CourseError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -5,8 +5,8 @@ import re
 from html import escape
 from pathlib import Path
 
+from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import unnamed
-from autograder.batch.records import Batch, Entry
 from autograder.labs.assign import student_file
 from autograder.packaging.archive import write_atomically
 from common.assignment import Assignment, load_assignment

@@ -1,4 +1,4 @@
-"""Grades a whole class into a folder, and goes on where an earlier run was stopped."""
+"""Grades a whole class into a folder, resuming where an earlier run was stopped."""
 
 import difflib
 import fcntl
@@ -11,14 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.engines.driver_scratch import clear_leftovers
-from autograder.batch.engines.engine_protocol import Engine
-from autograder.batch.input.export_reader import Export, read_export
-from autograder.batch.input.previous_export import PreviousExport, missing_from
-from autograder.batch.log import LOG, Log
-from autograder.batch.output.grade_tables import write_tables
-from autograder.batch.output.html_report import write_page
-from autograder.batch.records import (
+from autograder.batch.batch_records import (
     INDEX,
     RESULTS,
     STATES,
@@ -30,7 +23,14 @@ from autograder.batch.records import (
     write_index,
     writing,
 )
-from autograder.batch.work import Work
+from autograder.batch.engines.driver_scratch import clear_leftovers
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.event_log import LOG, Log
+from autograder.batch.input.export_reader import Export, read_export
+from autograder.batch.input.previous_export import PreviousExport, missing_from
+from autograder.batch.output.grade_tables import write_tables
+from autograder.batch.output.html_report import write_page
+from autograder.batch.work_queue import Work
 from autograder.packaging.build import build
 from common.assignment import Assignment
 from common.errors import CourseError

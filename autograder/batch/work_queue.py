@@ -1,4 +1,4 @@
-"""The work of a batch: what is still to grade, by how many attempts, and what becomes of each."""
+"""The queue of a batch: what is still to grade, by how many attempts, what becomes of each."""
 
 import hashlib
 import threading
@@ -11,10 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.input.export_reader import Export
-from autograder.batch.input.export_zip import DamagedExport
-from autograder.batch.log import Log
-from autograder.batch.records import (
+from autograder.batch.batch_records import (
     State,
     Submitted,
     graded_state,
@@ -22,6 +19,9 @@ from autograder.batch.records import (
     write_state,
     writing,
 )
+from autograder.batch.event_log import Log
+from autograder.batch.input.export_reader import Export
+from autograder.batch.input.export_zip import DamagedExport
 from autograder.grading.intake import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment

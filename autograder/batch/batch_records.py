@@ -1,4 +1,4 @@
-"""What lies in a batch's folder, how it is written and how it is read.
+"""Writes and reads the files in a batch's folder, but for tables and report.
 
 DIR/batch.json       what is graded, and every submission with its students
 DIR/state/ID.json    how a submission's grading ended

@@ -1,4 +1,4 @@
-"""What happened in a batch, a JSON object on each line: log.jsonl."""
+"""Appends what happened in a batch to log.jsonl: a JSON object on each line."""
 
 import json
 import os
