@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from autograder.authoring.imports import import_closure
 from autograder.batch.batch_run import Order
 from autograder.batch.engines import ray_engine
 from autograder.batch.engines.ray_engine import RayEngine, check_somebody_listens
@@ -14,9 +15,7 @@ from autograder.batch.event_log import Log
 from autograder.batch.input.export_reader import read_export
 from autograder.batch.work_queue import Work
 from common.errors import CourseError
-from tests.tooling.batch.pretended_engine import (
-    A1,
-)
+from tests.tooling.batch.pretended_engine import A1
 
 
 def engine_on(*nodes: dict[str, float]) -> RayEngine:
@@ -68,3 +67,9 @@ def test_an_address_where_nobody_listens_is_told_at_once():
         held.listen()
         check_somebody_listens(address)
     check_somebody_listens("auto")
+
+
+def test_neither_engine_needs_the_other():
+    engines = {f"autograder.batch.engines.{name}" for name in ("local_engine", "ray_engine")}
+    for engine in engines:
+        assert import_closure([engine]) & engines == {engine}
