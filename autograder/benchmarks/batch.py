@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from autograder.batch.cluster import RayEngine
-from autograder.batch.export import Export, read_export
-from autograder.batch.local import LocalEngine
-from autograder.batch.log import Log
-from autograder.batch.run import Engine
-from autograder.batch.work import Work
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.engines.local_engine import LocalEngine
+from autograder.batch.engines.ray_engine import RayEngine
+from autograder.batch.event_log import Log
+from autograder.batch.input.export_reader import Export, read_export
+from autograder.batch.work_queue import Work
 from autograder.classroom.export import write_class
 from autograder.classroom.school import make_class
 from autograder.classroom.strikes import processes_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autograder.batch.records import Batch, Entry
+from autograder.batch.batch_records import Batch, Entry
 from autograder.classroom.export import TrueScore
 from common.roster import format_points
 

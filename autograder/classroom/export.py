@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.batch.records import writing
+from autograder.batch.batch_records import writing
 from autograder.classroom.school import Handed
 from common.assignment import Assignment, Record
 from common.errors import CourseError

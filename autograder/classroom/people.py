@@ -3,7 +3,7 @@
 import random
 import unicodedata
 
-from autograder.batch.records import Student
+from autograder.batch.batch_records import Student
 
 GIVEN = """
 Ada Aisha Alan Amara Anders Ángel Anh Aroha Ayşe Beatriz Bjørn Bogdan Cai Carmen Chidi Chloé Daniel

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from autograder.batch.records import Student
+from autograder.batch.batch_records import Student
 from autograder.classroom.people import invent_students
 from autograder.classroom.trouble import SLOW, attacks, damaged, hostile
 from autograder.classroom.work import Work, Workshop

@@ -11,16 +11,17 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from autograder.batch.cluster import RayEngine, load_ray
-from autograder.batch.comparison import changes
-from autograder.batch.export import nothing_at
-from autograder.batch.local import LocalEngine, slots_for
-from autograder.batch.names import unnamed
-from autograder.batch.records import INDEX, Batch, Entry, read_batch
-from autograder.batch.run import Engine, Order, run_batch
-from autograder.batch.shelves import DOWNLOAD_AGAIN
-from autograder.batch.texts import TEXTS
-from autograder.batch.work import Work
+from autograder.batch.batch_records import INDEX, Batch, Entry, read_batch
+from autograder.batch.batch_run import Order, run_batch
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.engines.local_engine import LocalEngine, slots_for
+from autograder.batch.engines.ray_engine import RayEngine, load_ray
+from autograder.batch.input.export_reader import nothing_at
+from autograder.batch.input.export_zip import DOWNLOAD_AGAIN
+from autograder.batch.output.anonymization import unnamed
+from autograder.batch.output.batch_comparison import changes
+from autograder.batch.output.written_answers import TEXTS
+from autograder.batch.work_queue import Work
 from autograder.commands.following import following
 from common.assignment import load_assignment
 from common.errors import CourseError

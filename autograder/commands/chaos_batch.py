@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.batch.cluster import load_ray
+from autograder.batch.engines.ray_engine import load_ray
 from autograder.classroom.export import write_class
 from autograder.classroom.school import make_class
 from autograder.classroom.strikes import complaints, grade_calmly, strike_batch

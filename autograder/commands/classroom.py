@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from autograder.batch.records import read_batch
+from autograder.batch.batch_records import read_batch
 from autograder.classroom.check import differences
 from autograder.classroom.export import TRUTH, read_truths, write_class
 from autograder.classroom.school import SHARES, make_class

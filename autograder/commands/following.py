@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autograder.batch.run import Engine
-from autograder.batch.work import Tally, Work
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.work_queue import Tally, Work
 from autograder.commands.progress import LogLines
 
 SLOTS_SHOWN = 16

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from autograder.batch.records import writing
+from autograder.batch.batch_records import writing
 from autograder.commands.authoring import chosen
 from autograder.commands.grading import OUT, writable
 from autograder.packaging.archive import write_atomically

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from autograder.batch.picture import take_picture
-from autograder.batch.records import read_batch
-from autograder.batch.report import REPORT, write_report
-from autograder.batch.texts import TEXTS
+from autograder.batch.batch_records import read_batch
+from autograder.batch.output.html_report import REPORT, write_report
+from autograder.batch.output.report_screenshot import take_picture
+from autograder.batch.output.written_answers import TEXTS
 from autograder.commands.grading import OUT, writable
 
 

@@ -6,7 +6,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from autograder.batch.records import writing
+from autograder.batch.batch_records import writing
 from autograder.commands.grading import OUT, offering_unsafe, writable
 from autograder.grading.intake import take
 from autograder.packaging.archive import write_atomically

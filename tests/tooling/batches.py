@@ -4,7 +4,14 @@ import json
 import random
 from pathlib import Path
 
-from autograder.batch.records import Index, State, Student, Submitted, write_index, write_state
+from autograder.batch.batch_records import (
+    Index,
+    State,
+    Student,
+    Submitted,
+    write_index,
+    write_state,
+)
 from autograder.classroom.people import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
 from autograder.proving.mistakes import load_mistakes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.batch.picture import find_browser
+from autograder.batch.output.report_screenshot import find_browser
 
 needs_browser = pytest.mark.skipif(
     find_browser() is None, reason="no Chromium here: Debian's package `chromium` has it"

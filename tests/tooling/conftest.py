@@ -20,7 +20,7 @@ settings.load_profile("conv2gpt")
 # The files that take longest, the longest first: a worker that got one last would keep all waiting.
 LONG = (
     *("proof", "release", "hidden_words", "speed", "hostile", "setup", "batch", "labs", "layers"),
-    *("report", "reference_artifacts", "experiments", "shakespeare", "chaos", "artifacts"),
+    *("html_report", "reference_artifacts", "experiments", "shakespeare", "chaos", "artifacts"),
     *("bad_input", "repeat"),
 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autograder.batch.records import read_batch
+from autograder.batch.batch_records import read_batch
 from autograder.classroom.export import read_truths, write_class
 from autograder.classroom.school import DAMAGED, HOSTILE, make_class
 from common.assignment import ROOT, load_assignment
@@ -139,7 +139,9 @@ def test_the_slurm_script_says_how_it_is_used():
     assert finished.stderr.startswith("usage: sbatch autograder/runners/grade.slurm")
 
 
-@pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: autograder/batch/requirements.txt")
+@pytest.mark.skipif(
+    not HAS_RAY, reason="Ray is not installed: autograder/batch/engines/requirements.txt"
+)
 def test_the_slurm_script_grades_a_class_on_two_nodes_here(scene, tmp_path):
     repo, export = scene
     ray = "from ray.scripts.scripts import main; main()"

@@ -1,0 +1,19 @@
+"""What a batch asks of its engine, whichever it is."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from autograder.batch.work_queue import Work
+
+
+class Engine(Protocol):
+    """What grades the submissions of a batch."""
+
+    name: str
+    slots: int
+
+    def run(self, work: Work, tick: Callable[[], None]) -> None:
+        """Grade until nothing is left; `tick` is called now and then."""
+
+    def close(self) -> None:
+        """End all that was started."""

@@ -1,0 +1,145 @@
+"""The engine for one machine: a warm judge in each slot, with a uid of its own."""
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from autograder.batch.engines.driver_scratch import Scratch
+from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.engines.machine_resources import available_megabytes, cores
+from autograder.batch.work_queue import Attempt, Work
+from autograder.grading.processes import ClassJudge
+from autograder.grading.slots import COUNT as UIDS
+from autograder.grading.warm import Graded
+from autograder.packaging.archive import unpack
+from common import cuda
+from common.assignment import Assignment
+from common.errors import CourseError
+
+TICK = 0.2
+
+
+def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
+    """How many submissions to grade at once: as cores, memory and GPUs allow.
+
+    Not more than there are cores, even if asked: limits of time are told by a clock, and right
+    code that has half a core would miss them.
+    """
+    count = min(jobs or cores(), cores())
+    memory = available_megabytes() // (JUDGE_MB + assignment.limits.memory_mb)
+    if gpus:
+        count = min(count, max(1, gpu_count() // whole(gpus) * sharers(gpus)))
+    if os.getuid() == 0:
+        count = min(count, UIDS)  # judges beyond that would find none, and fail
+    return max(1, min(count, memory))
+
+
+def gpu_count() -> int:
+    """How many GPUs this machine has."""
+    if not cuda.available():
+        raise CourseError("--gpus-per-submission: there is no GPU here that PyTorch can use.")
+    return cuda.load_torch().cuda.device_count()
+
+
+def sharers(gpus: float) -> int:
+    """How many slots share a GPU. The part of one that is left over is nobody's."""
+    return max(1, math.floor(1 / gpus + 1e-6))
+
+
+def whole(gpus: float) -> int:
+    """How many GPUs a slot has."""
+    return max(1, math.ceil(gpus))
+
+
+def gpus_of(slot: int, gpus: float) -> str:
+    """The GPUs of a slot, for CUDA: slots share one, or have some of their own."""
+    known = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = known.split(",") if known else [str(number) for number in range(gpu_count())]
+    first = (slot - 1) // sharers(gpus) * whole(gpus)
+    return ",".join(names[first : first + whole(gpus)])
+
+
+class LocalEngine:
+    """Grades on this machine."""
+
+    name = "local"
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        archive: Path,
+        slots: int,
+        gpus: float = 0.0,
+        private: Iterable[Path] = (),
+    ) -> None:
+        self.slots = slots
+        self.gpus = gpus
+        self.arguments = arguments_of(assignment, gpus, private)
+        self.silence = silence_of(assignment)
+        self.scratch = Scratch()
+        self.source = self.scratch.folder / "source"
+        try:
+            unpack(archive, self.source)
+        except BaseException:
+            self.scratch.remove()
+            raise
+        self.judges: dict[int, ClassJudge] = {}
+
+    def run(self, work: Work, tick: Callable[[], None]) -> None:
+        """Grade until nothing is left; `tick` is called now and then."""
+        threads = [
+            threading.Thread(target=self.serve, args=(slot, work), daemon=True)
+            for slot in range(1, self.slots + 1)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(TICK)
+                tick()
+
+    def serve(self, slot: int, work: Work) -> None:
+        """Grade one submission after another in a slot."""
+        while (attempt := work.take(slot)) is not None:
+            work.finish(slot, attempt, self.grade(slot, attempt))
+
+    def grade(self, slot: int, attempt: Attempt) -> Graded:
+        """Have the slot's judge grade; one that died or hangs is replaced for the next attempt."""
+        try:
+            if slot not in self.judges:
+                self.judges[slot] = self.start_judge(slot)
+            answer = self.judges[slot].exchange(attempt.question)
+            return msgspec.msgpack.decode(answer, type=Graded)
+        except Exception as error:  # one that is not caught would take the slot with it
+            judge = self.judges.pop(slot, None)
+            reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
+            words = ""
+            if judge is not None:
+                judge.close()
+                words = judge.last_words()
+            return Graded(fault=f"the judge {reason} ({words or type(error).__name__})")
+
+    def start_judge(self, slot: int) -> ClassJudge:
+        """A warm judge for a slot, which sees that slot's GPUs."""
+        gpus = {"CUDA_VISIBLE_DEVICES": gpus_of(slot, self.gpus)} if self.gpus else {}
+        return ClassJudge(self.source, *self.arguments, silence=self.silence, environment=gpus)
+
+    def close(self) -> None:
+        """End all judges."""
+        closing = [threading.Thread(target=judge.close) for judge in [*self.judges.values()]]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+        self.scratch.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,236 @@
+"""Condenses the results of a batch for the report: what repeats is kept once.
+
+Two thousand results are a hundred megabytes of JSON, most of it the same sentences. Here each
+sentence has a number, and each way in which all tests of a submission can end has one, too.
+"""
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograder.batch.batch_records import Batch, Entry
+from autograder.batch.output.anonymization import unnamed
+from autograder.grading.results import PRINTED
+from common.assignment import Assignment
+
+LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
+
+
+class Texts:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text, which is cut if it is very long."""
+        if len(text) > LONGEST:
+            text = f"{text[:LONGEST]}\n(Cut here: the whole is in results/.)"
+        return self.numbers.setdefault(text, len(self.numbers))
+
+
+@dataclass
+class Test:
+    """One test, as the results of the class tell it."""
+
+    place: int  # among all tests
+    name: str
+    exercise: str
+    points: float
+    visibility: str
+    title: str  # the first paragraph of its output, which all results share
+    where: str  # the exercise and, where it is about the lab, the question: "1.8 q3"
+    passed: int = 0
+    failed: int = 0
+    not_run: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The test as the page reads it."""
+        return {
+            "name": self.name,
+            "exercise": self.exercise,
+            "points": self.points,
+            "visibility": self.visibility,
+            "title": self.title,
+            "passed": self.passed,
+            "failed": self.failed,
+            "notRun": self.not_run,
+        }
+
+
+@dataclass
+class Seen:
+    """A known mistake, and whose results show it."""
+
+    hint: str
+    places: set[str] = field(default_factory=set)  # "1.2", or "1.8 q3" in the lab
+    rows: list[int] = field(default_factory=list)
+
+
+class ReportData:
+    """All that the report shows of a batch."""
+
+    def __init__(self, batch: Batch, assignment: Assignment, hints: list[str], anonymous: bool):
+        self.assignment = assignment
+        self.anonymous = anonymous
+        self.notes = [] if anonymous else list(batch.index.notes)
+        self.texts = Texts()
+        self.endings: dict[str, int] = {}  # how all tests ended, as JSON-like text, by number
+        self.ending_list: list[list[Any]] = []
+        self.tests: dict[str, Test] = {}
+        self.points: dict[str, float] = {}  # of each exercise, as the results tell
+        self.mistakes = {hint: Seen(hint) for hint in hints}
+        self.boards: dict[tuple[str, str], list[tuple[float, int]]] = {}
+        self.rows: list[dict[str, Any]] = []
+        entries = batch.entries
+        if anonymous:  # the order of an export is that of its ids, or of names
+            entries = tuple(sorted(entries, key=lambda entry: int(entry.alias.split()[-1])))
+        self.entries = entries
+        for entry in entries:
+            self.add(entry, batch.result(entry))
+
+    def add(self, entry: Entry, result: dict[str, Any] | None) -> None:
+        """Take one submission in."""
+        place = len(self.rows)
+        row: dict[str, Any] = {
+            "id": entry.alias if self.anonymous else entry.id,
+            "people": [] if self.anonymous else [[s.name, s.sid, s.email] for s in entry.students],
+            "members": len(entry.students),
+            "status": entry.status,
+            "score": entry.score,
+            "seconds": round(entry.seconds, 1),
+            "attempts": entry.attempts,
+            "why": self.reason(entry),
+        }
+        if entry.older:
+            row["older"] = "This is an older result." if self.anonymous else entry.older
+        if result is not None:
+            row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
+            row["ending"] = self.ending(entry, result, place)
+            for board in result.get("leaderboard", []):
+                key = (str(board["name"]), str(board.get("order", "asc")))
+                self.boards.setdefault(key, []).append((float(board["value"]), place))
+        self.rows.append(row)
+
+    def reason(self, entry: Entry) -> str:
+        """Why there is no grade; a reason may hold a file's name, and that a student's."""
+        if not self.anonymous or not entry.why:
+            return entry.why
+        told = {"unreadable": "It could not be read.", "failed": "Grading failed."}
+        return told.get(entry.status, "Code is missing.")
+
+    def shown(self, text: str, entry: Entry) -> str:
+        """A text, without the names of those who handed in where names are hidden."""
+        return unnamed(text, entry) if self.anonymous else text
+
+    def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
+        """The number of the way in which all tests ended: points and text of each."""
+        tests = [self.test_ending(entry, test, place) for test in result["tests"]]
+        self.count_points(result["tests"])
+        key = repr(tests)
+        if key not in self.endings:
+            self.endings[key] = len(self.ending_list)
+            self.ending_list.append(tests)
+        return self.endings[key]
+
+    def count_points(self, tests: list[dict[str, Any]]) -> None:
+        """Take the points that there are from one result: another may be of other tests."""
+        points: dict[str, float] = {}
+        for test in tests:
+            points[test["number"]] = points.get(test["number"], 0.0) + test["max_score"]
+        for exercise, most in points.items():
+            self.points[exercise] = max(most, self.points.get(exercise, 0.0))
+
+    def test_ending(self, entry: Entry, told: dict[str, Any], place: int) -> list[Any]:
+        """How one test ended: its place among all, its points, what was said beyond its title.
+
+        Of a test that passed with all its points and said nothing else, only the place is kept.
+        """
+        key = str(told.get("extra_data", {}).get("test", told["name"]))
+        title, _, rest = told["output"].partition("\n\n")
+        if key not in self.tests:
+            self.tests[key] = Test(
+                len(self.tests),
+                told["name"],
+                told["number"],
+                told["max_score"],
+                told["visibility"],
+                title,
+                self.where(told["number"], key),
+            )
+        test = self.tests[key]
+        ran = told.get("extra_data", {}).get("ran", True)
+        passed = told["status"] == "passed"
+        test.passed += passed
+        test.failed += ran and not passed
+        test.not_run += not ran
+        if title != test.title:
+            rest = told["output"]
+        self.look_for_hints(rest, test, place)
+        text = self.texts.number(self.shown(rest, entry)) if rest else None
+        if passed and told["score"] == test.points and text is None:
+            return [test.place]
+        return [test.place, told["score"], 1 if passed else 0 if ran else -1, text]
+
+    def where(self, exercise: str, test: str) -> str:
+        """What a test is about: its exercise, and of the lab the question, too."""
+        questions = {e.number: e.questions for e in self.assignment.exercises}.get(exercise, [])
+        asked = [question for question in questions if test.startswith(f"test_{question}_")]
+        return " ".join([exercise, *asked])
+
+    def look_for_hints(self, text: str, test: Test, place: int) -> None:
+        """Count the known mistakes that a failure names. What student code printed is not asked."""
+        for line in text.partition(PRINTED)[0].splitlines():
+            seen = self.mistakes.get(line)
+            if seen:
+                seen.places.add(test.where)
+                if seen.rows[-1:] != [place]:
+                    seen.rows.append(place)
+
+    def to_json(self) -> dict[str, Any]:
+        """The data as the page reads it."""
+        mistakes = sorted(self.mistakes.values(), key=lambda seen: -len(seen.rows))
+        about = {e.number: e.about for e in self.assignment.exercises}
+        order = [number for number in about if number in self.points]
+        return {
+            "short": self.assignment.short,
+            "title": self.assignment.title,
+            "anonymous": self.anonymous,
+            "notes": self.notes,
+            "printed": PRINTED,
+            "summary": self.summary(),
+            "exercises": [
+                {"number": number, "about": about[number], "points": self.points[number]}
+                for number in order
+            ],
+            "tests": [test.to_json() for test in self.tests.values()],
+            "texts": list(self.texts.numbers),
+            "endings": self.ending_list,
+            "mistakes": [
+                {"hint": s.hint, "places": sorted(s.places), "rows": s.rows}
+                for s in mistakes
+                if s.rows
+            ],
+            "boards": [
+                {
+                    "name": name,
+                    "rows": sorted(entries, key=lambda e: -e[0] if order == "desc" else e[0]),
+                }
+                for (name, order), entries in self.boards.items()
+            ],
+            "rows": self.rows,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The figures above the page."""
+        scores = [row["score"] for row in self.rows if row["score"] is not None]
+        maxima = [entry.maximum for entry in self.entries if entry.maximum is not None]
+        return {
+            "submissions": len(self.rows),
+            "students": sum(row["members"] for row in self.rows),
+            "graded": len(scores),
+            "maximum": max(maxima, default=0.0),
+            "mean": statistics.fmean(scores) if scores else None,
+            "median": statistics.median(scores) if scores else None,
+            "seconds": sum(row["seconds"] for row in self.rows),
+        }

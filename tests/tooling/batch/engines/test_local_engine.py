@@ -1,0 +1,82 @@
+"""How many slots a machine has, and what a judge that fails costs."""
+
+import os
+
+import pytest
+
+from autograder.batch.batch_records import Submitted
+from autograder.batch.engines import judge_settings, local_engine
+from autograder.batch.work_queue import Attempt
+from autograder.grading.channel import ChannelClosed
+from autograder.grading.processes import ClassJudge
+from autograder.grading.slots import COUNT
+from tests.tooling.batch.pretended_engine import A1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seen"),
+    (
+        (0.5, ["4", "4", "6", "6"]),
+        (0.4, ["4", "4", "6", "6"]),
+        (1.0, ["4", "6"]),
+        (2.0, ["4,6"]),
+    ),
+)
+def test_slots_share_gpus_or_have_their_own(gpus, seen, monkeypatch):
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    monkeypatch.setattr(local_engine, "gpu_count", lambda: 2)
+    monkeypatch.setattr(local_engine, "cores", lambda: 16)
+    assert local_engine.slots_for(A1, 16, gpus) == len(seen)
+    assert [local_engine.gpus_of(slot, gpus) for slot in range(1, len(seen) + 1)] == seen
+
+
+def test_there_are_no_more_slots_than_uids_for_them(monkeypatch):
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(local_engine, "cores", lambda: 256)
+    assert local_engine.slots_for(A1, 256, 0.0) == COUNT >= 128
+
+
+def test_slots_fit_into_the_memory(monkeypatch):
+    each = judge_settings.JUDGE_MB + A1.limits.memory_mb
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 3 * each + 5)
+    monkeypatch.setattr(local_engine, "cores", lambda: 8)
+    assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (1, 3, 8)] == [1, 3, 3]
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10)
+    assert local_engine.slots_for(A1, 8, 0.0) == 1
+
+
+def test_there_are_no_more_slots_than_cores(monkeypatch):
+    """Limits of time are told by a clock: with half a core, right code would miss them."""
+    monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
+    monkeypatch.setattr(local_engine, "cores", lambda: 4)
+    assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]
+
+
+def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):
+    class Exhausted:
+        def exchange(self, question: bytes) -> bytes:
+            raise MemoryError
+
+        def close(self) -> None:
+            pass
+
+        def last_words(self) -> str:
+            return ""
+
+    monkeypatch.setattr(local_engine, "unpack", lambda archive, folder: None)
+    monkeypatch.setattr(local_engine.LocalEngine, "start_judge", lambda self, slot: Exhausted())
+    with local_engine.LocalEngine(A1, order.export, 1) as engine:
+        attempt = Attempt(Submitted("ada", "there"), 1, "", False, "", b"", 0.0)
+        assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
+
+
+def test_what_a_dying_judge_says_is_told(tmp_path):
+    (tmp_path / "autograder" / "grading").mkdir(parents=True)
+    (tmp_path / "autograder" / "grading" / "warm.py").write_text("raise SystemExit('no salt here')")
+    judge = ClassJudge(tmp_path, "a1")
+    with pytest.raises((ChannelClosed, OSError)):
+        judge.exchange(b"")
+    judge.close()
+    assert judge.last_words() == "no salt here"

@@ -1,0 +1,282 @@
+"""Whole batches of a small class, graded for real: calm, struck, and by either engine."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from autograder.batch.batch_records import read_batch
+from autograder.batch.engines.judge_settings import arguments_of
+from autograder.classroom.export import read_truths
+from autograder.classroom.strikes import (
+    SERVER,
+    command,
+    complaints,
+    machinery_of,
+    processes_of,
+    strike_batch,
+    without_times,
+)
+from autograder.grading.processes import ClassJudge
+from autograder.grading.warm import Graded, HandedIn
+from autograder.packaging.archive import unpack
+from autograder.packaging.build import build
+from common.assignment import ROOT, load_assignment
+from tests.tooling.graded_class import graded_class
+from tests.tooling.scratch import clean_environment, python
+
+A1 = load_assignment("a1")
+try:
+    import ray  # noqa: F401
+except ModuleNotFoundError:
+    HAS_RAY = False
+else:
+    HAS_RAY = True
+with_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: the engine is not tried")
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory) -> Path:
+    """A class and its batch."""
+    return graded_class(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def export(school) -> Path:
+    """Its export."""
+    return next((school / "class").glob("*_export"))
+
+
+@pytest.fixture(scope="module")
+def calm(school) -> Path:
+    """The class, graded in peace."""
+    return school / "batch"
+
+
+def run(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours."""
+    return python(*words[1:], cwd=ROOT)
+
+
+def test_every_student_gets_the_true_score(school, calm):
+    truths = read_truths(school / "class")
+    batch = read_batch(calm)
+    assert len(batch.entries) == len(truths)
+    for entry in batch.entries:
+        truth = truths[entry.id]
+        assert entry.status in ("graded", "unreadable")
+        assert truth.lowest <= entry.score <= truth.highest, (entry.id, truth)
+
+
+def test_a_result_is_what_grading_that_submission_alone_gives(export, calm, tmp_path):
+    entry = max(read_batch(calm).entries, key=lambda entry: entry.score)
+    out = tmp_path / "alone.json"
+    folder = export / f"submission_{entry.id}"
+    done = python("-m", "autograder", "grade", "a1", folder, "--out", out, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    ours = json.loads((calm / "results" / f"{entry.id}.json").read_bytes())
+    assert without_times(ours) == without_times(json.loads(out.read_bytes()))
+
+
+def test_started_again_a_finished_batch_grades_nothing(export, calm, tmp_path):
+    calm = shutil.copytree(calm, tmp_path / "batch")
+    before = {file: file.stat().st_mtime_ns for file in (calm / "results").iterdir()}
+    done = run(command("a1", export, calm))
+    assert f"0 graded, {len(before)} kept from before" in done.stdout, done.stderr
+    assert {file: file.stat().st_mtime_ns for file in (calm / "results").iterdir()} == before
+
+
+def test_a_struck_batch_ends_like_a_calm_one(export, calm, tmp_path):
+    struck = strike_batch("a1", export, tmp_path / "out", "local", every=2, seed=1)
+    assert struck.kills and not struck.complaints
+    assert complaints(calm, tmp_path / "out") == []
+
+
+NOSY = """
+import os
+
+def reached():
+    for folder in (EXPORT, OUT, OUT + "/results"):
+        try:
+            yield os.listdir(folder)
+        except OSError:
+            pass
+    for file in ("/victim/convolution.py", "/submission_metadata.yml"):
+        try:
+            yield open(EXPORT + file).read()
+        except OSError:
+            pass
+    for file in ("/results/victim.json", "/batch.json", "/log.jsonl", "/state/victim.json"):
+        try:
+            yield open(OUT + file).read()
+        except OSError:
+            pass
+
+print("I TRIED AND FOUND", list(reached()))
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user of the machine may enter; pytest closes its own at each start."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_no_submission_reaches_those_of_others_or_their_results(place):
+    """Though both lie where every user of the machine may read."""
+    export, out = place / "class", place / "out"
+    code = f"EXPORT, OUT = {str(export)!r}, {str(out)!r}\n{NOSY}"
+    for name, content in (("victim", "secret = 1\n"), ("watcher", code)):
+        (export / name).mkdir(parents=True)
+        (export / name / "convolution.py").write_text(content)
+    (export / "submission_metadata.yml").write_text("victim:\n  :submitters: []\n")
+    out.mkdir()
+    for folder in (export, out, *export.iterdir()):
+        folder.chmod(0o755 if folder.is_dir() else 0o644)
+    done = run(command("a1", export, out, "--jobs", "1"))  # the victim comes first
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "I TRIED AND FOUND []" in (out / "results" / "watcher.json").read_text()
+    unconfined = python("-c", code, cwd=ROOT).stdout
+    assert "secret = 1" in unconfined and "victim.json" in unconfined
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="without Landlock and root, nothing is graded")
+def test_where_only_a_uid_protects_no_class_is_graded_that_lies_in_the_open(place):
+    export, out, own = (place / name for name in ("class", "out", "own"))
+    unpack(build(A1).autograder, own / "source")
+    own.chmod(0o700)
+    with (own / "source/autograder/grading/confinement/landlock.py").open("a") as code:
+        code.write("\n\ndef version() -> int:\n    return 0\n")
+    for file in (export / "ada" / "convolution.py", out / "batch.json"):
+        file.parent.mkdir(parents=True)
+        file.write_text("secret = 1\n")
+    for folder in (export, out):
+        folder.chmod(0o755)
+    private = (export, out, out / "batch.json")
+    judge = ClassJudge(own / "source", *arguments_of(A1, 0.0, private))
+    try:
+        faults = [fault_of(judge)]
+        for folder in (export, out):
+            folder.chmod(0o700)
+            faults.append(fault_of(judge))
+    finally:
+        judge.close()
+    assert [bool(fault) for fault in faults] == [True, True, False]
+    assert all("tests and metadata can't be read" in fault for fault in faults[:2])
+    assert "with submissions and results where other users can't read them" in faults[0]
+
+
+def fault_of(judge: ClassJudge) -> str:
+    """Why a judge grades nothing at all, if so."""
+    question = msgspec.msgpack.encode(HandedIn({}, [], {}))
+    answer = msgspec.msgpack.decode(judge.exchange(question), type=Graded)
+    assert answer.hopeless == bool(answer.fault)
+    return answer.fault
+
+
+def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_path):
+    out = tmp_path / "out"
+    with subprocess.Popen(
+        command("a1", export, out),
+        cwd=ROOT,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # make's & ignores it
+    ) as process:
+        judges: list[int] = []
+        while not judges and process.poll() is None:
+            time.sleep(0.1)
+            judges = processes_of(process.pid, "autograder.grading.warm")
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=300)[0]
+    assert "Stopped: by Ctrl-C, or by a signal. The same command goes on where it was." in told
+    assert process.returncode == 1
+    assert not any(Path(f"/proc/{pid}").exists() for pid in judges)
+    assert (out / "grades.csv").is_file() and (out / "batch.json").is_file()
+
+
+@with_ray
+def test_ray_gives_the_same_results_though_nodes_are_lost(export, calm, tmp_path):
+    struck = strike_batch("a1", export, tmp_path / "out", "ray", every=2, seed=4)
+    assert struck.kills["node"] and not struck.complaints
+    assert complaints(calm, tmp_path / "out") == []
+    left = Path(os.environ.get("TMPDIR", "/tmp")) / f"conv2gpt-node-{os.getuid()}"
+    assert not left.is_dir() or not any(left.iterdir())
+
+
+def test_without_ray_one_sentence_says_how_to_install_it(export, tmp_path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "ray.py").write_text("raise ModuleNotFoundError('no ray here')\n")
+    done = python(
+        *command("a1", export, tmp_path / "out", "--engine", "ray")[1:],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(hidden)},
+    )
+    assert done.returncode == 2
+    assert (
+        done.stderr.strip()
+        .splitlines()[-1]
+        .startswith(
+            "--engine ray needs Ray: "
+            ".venv/bin/pip install -r autograder/batch/engines/requirements.txt"
+        )
+    )
+
+
+def test_an_address_without_ray_is_refused(export, tmp_path):
+    done = run(command("a1", export, tmp_path / "out", "--address", "auto"))
+    assert (done.returncode, done.stderr) == (2, "--address is for --engine ray.\n")
+
+
+def test_a_judge_holds_no_more_after_many_submissions_than_after_one(tmp_path):
+    unpack(build(A1).autograder, tmp_path / "source")
+    judge = ClassJudge(tmp_path / "source", "a1")
+    try:
+        nothing = msgspec.msgpack.encode(HandedIn({}, [], {}))
+        held = []
+        for _ in range(6):
+            answer = msgspec.msgpack.decode(judge.exchange(nothing), type=Graded)
+            assert (answer.fault, answer.score, answer.maximum) == ("", 0.0, 100.0)
+            held.append(resident_kilobytes(judge.process.pid))
+        assert held[-1] - held[0] < 1024
+    finally:
+        judge.close()
+
+
+def resident_kilobytes(pid: int) -> int:
+    """The memory of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+def test_no_process_that_holds_a_submission_is_struck():
+    """That a submission's process died can't be told from its own doing: it costs points."""
+    code = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, SERVER], stdout=subprocess.PIPE) as server:
+        server.stdout.readline()
+        server.stdout.readline()
+        held = processes_of(os.getpid(), SERVER)
+        assert machinery_of(os.getpid(), SERVER) == [server.pid] and len(held) == 2
+        for pid in held:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_test_of_speed_has_measured_is_no_difference():
+    def told(figure):
+        return {"tests": [{"output": f"The best try took {figure} times as long as"}]}
+
+    assert without_times(told("1.2")) == without_times(told("3e-05"))
+    assert without_times(told("1.2")) != without_times({"tests": [{"output": "The best try"}]})

@@ -1,0 +1,112 @@
+"""What a batch's folder holds after a kill, on a full disk, or with another zip."""
+
+import csv
+import errno
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from autograder.batch import batch_records, batch_run, work_queue
+from autograder.batch.batch_records import RESULTS, STATES, read_batch, write_state
+from autograder.batch.output import grade_tables
+from autograder.commands.batch import tell
+from common.errors import CourseError
+from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, graded
+
+
+def test_a_result_that_cannot_be_written_stops_the_batch_and_is_graded_again(order, monkeypatch):
+    def full(*given) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(work_queue, "write_state", full)
+        batch, done = carry_out(order, Pretender())
+    assert done.stopped == f"{order.out} can't be written: No space left on device"
+    assert {entry.status for entry in batch.entries} == {"waiting"}
+    with monkeypatch.context() as patched, pytest.raises(CourseError, match="No space left"):
+        patched.setattr(batch_run, "write_tables", full)
+        carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == []
+
+
+def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
+    carry_out(order, Pretender())
+
+    def killed(*given) -> None:
+        raise KeyboardInterrupt
+
+    before = read_batch(order.out).entries[0]
+    state = batch_records.read_state(order.out, "ada")
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_state(order.out, "ada", state, b"{}")
+    assert before.status == "graded"
+    assert read_batch(order.out).entries[0].status == "waiting"
+
+
+def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
+    write = batch_records.write_beside
+
+    def full(file: Path, content: bytes) -> Path:
+        if file.name in ("alan.json", "canvas.csv"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, content)
+
+    why = f"{order.out} can't be written: No space left on device"
+    with monkeypatch.context() as disk:
+        disk.setattr(batch_records, "write_beside", full)
+        batch, done = carry_out(order, Pretender())
+        assert done.stopped == why
+        assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
+        disk.setattr(grade_tables, "write_atomically", full)
+        with pytest.raises(CourseError, match=re.escape(why)):
+            carry_out(order, Pretender())
+    again = Pretender()
+    carry_out(order, again)
+    assert again.asked == ["alan", "grace"]
+
+
+@pytest.mark.parametrize("full", (STATES, RESULTS))
+def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monkeypatch):
+    carry_out(order, Pretender())
+    write = batch_records.write_beside
+
+    def written(file: Path, content: bytes) -> Path:
+        if file.parent.name == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, content)
+
+    monkeypatch.setattr(batch_records, "write_beside", written)
+    batch, done = carry_out(changed(order, anew=True), Pretender({"ada": [graded(2.0)]}))
+    assert "No space left" in done.stopped
+    assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3
+
+
+def test_results_of_another_zip_are_told_apart_from_those_of_this_one(order, tmp_path):
+    first, _ = carry_out(order, Pretender())
+    assert not any(entry.older for entry in first.entries)
+    (tmp_path / "grader.zip").write_bytes(b"another zip")
+    some = changed(order, only=("ada",))
+    batch, done = carry_out(some, Pretender())
+    assert [entry.outdated for entry in batch.entries] == [False, True, True]
+    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert rows["ada"]["why"] == "" and "another zip" in rows["alan"]["why"]
+    screen = io.StringIO()
+    tell(Console(file=screen, width=200), batch, done)
+    assert "2 results are of another zip, or of other settings" in screen.getvalue()
+    assert "regrade" not in screen.getvalue()
+    batch, done = carry_out(order, Pretender())
+    assert (done.tally.graded, done.tally.kept) == (2, 1)
+    assert not any(entry.outdated or entry.older for entry in batch.entries)
+
+
+def test_aliases_say_nothing_and_stay_the_same(order):
+    first = [entry.alias for entry in carry_out(order, Pretender())[0].entries]
+    assert sorted(first) == ["submission 1", "submission 2", "submission 3"]
+    assert first == [entry.alias for entry in read_batch(Path(order.out)).entries]
