@@ -12,7 +12,7 @@ from autograder.packaging.build import Kind
 from autograder.release.up_to_date import Row
 from autograder.release.up_to_date import release as release_assignments
 from common.roster import format_points
-from common.semester import PRACTICE_NOTE
+from common.semester import PRACTICE_NOTE, read_semester
 
 WIDEST = 200
 
@@ -39,6 +39,8 @@ def release(assignments: tuple[str, ...]) -> None:
             "`make semester` makes the real ones.",
             soft_wrap=True,
         )
+    if any(row.built.kind is Kind.RELEASE for row in rows):
+        console.print(f"-autograder.zip: of {read_semester().label}", soft_wrap=True)
     if any(row.built.kind is Kind.PRACTICE for row in rows):
         console.print(f"{PRACTICE_NOTE}; `make semester` makes the zips to upload", soft_wrap=True)
 

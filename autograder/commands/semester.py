@@ -10,11 +10,11 @@ from autograder.commands.authoring import chosen
 from autograder.commands.progress import live_lines, progress_bar
 from autograder.commands.release import print_rows
 from autograder.packaging.archive import write_if_changed
-from autograder.packaging.build import Kind
+from autograder.packaging.build import Kind, autograder_file
 from autograder.packaging.terms import unfinished_file
 from autograder.release.term_proof import check_ledgers, prove_term
 from autograder.release.up_to_date import Row, release
-from common.assignment import ROOT
+from common.assignment import ROOT, load_all
 from common.errors import CourseError
 from common.semester import DIST, FILES, Semester, kept_file, new_semester, read_semester, salt_of
 
@@ -73,7 +73,9 @@ def open_term(console: Console, new: bool, name: str | None, dist: Path = DIST) 
     console.print(f"New {term.label}: a secret salt, in {FILES[0].name}.")
     put_away = {*FILES[0].parent.glob(kept_file("*").name)} - {*earlier}
     for file in put_away:
-        console.print(f"The earlier salt is kept in {file.name}.")
+        console.print(f"What was in {FILES[0].name} is kept in {file.name}.")
+    for assignment in load_all():  # of another term: nobody may take them for this one's
+        autograder_file(assignment, Kind.RELEASE, dist).unlink(missing_ok=True)
     return term
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from autograder.authoring.generate import check_forbidden
 from autograder.commands import semester as command
-from autograder.packaging.build import Kind, build, find_autograder
+from autograder.packaging.build import Kind, autograder_file, build, find_autograder
 from autograder.packaging.fingerprint import fingerprint
 from autograder.packaging.terms import record_file, term_hints, unfinished_file, write_term
 from autograder.release import term_proof as module
@@ -44,6 +44,7 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(semester, "FILES", (tmp_path / ".semester", tmp_path / "semester"))
     monkeypatch.setattr(semester.new_semester, "__defaults__", (tmp_path / ".semester",))
     monkeypatch.setattr(command, "FILES", semester.FILES)
+    monkeypatch.setattr(command.open_term, "__defaults__", (tmp_path / "dist",))
     return tmp_path / ".semester"
 
 
@@ -226,8 +227,14 @@ def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):
     assert command.open_term(console, new=False, name="fall") == first
     with pytest.raises(CourseError, match=r"set to term 'fall' .* new term 'spring', add NEW=1"):
         command.open_term(console, new=False, name="spring")
+    release, draft = (
+        autograder_file(A1, kind, checkout.parent / "dist") for kind in (Kind.RELEASE, Kind.DRAFT)
+    )
+    release.parent.mkdir(exist_ok=True)
+    release.touch(), draft.touch()
     second = command.open_term(console, new=True, name="spring")
     assert second.salt != first.salt
+    assert not release.exists() and draft.exists()  # it was the release of another term
     assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
 
 
@@ -242,7 +249,6 @@ def releases(checkout, monkeypatch):
         return []
 
     dist = checkout.parent / "dist"
-    monkeypatch.setattr(command.open_term, "__defaults__", (dist,))
     monkeypatch.setattr(unfinished_file, "__defaults__", (dist,))
     monkeypatch.setattr(prove_term, "__defaults__", (dist,))
     monkeypatch.setattr(command, "check_ledgers", lambda assignments: None)
@@ -268,7 +274,8 @@ def test_a_new_term_that_was_interrupted_is_resumed(checkout, proofs, releases, 
     assert f"Resuming {drawn.label}; NEW=1 with another NAME draws another salt." in output
     assert f"The release of {drawn.label}" in output
     # It is made: what asks for a new one now gets one.
-    assert f"The earlier salt is kept in .semester-{drawn.fingerprint}" in make_semester("--new")
+    kept = f".semester-{drawn.fingerprint}"
+    assert f"What was in .semester is kept in {kept}." in make_semester("--new")
     assert semester.read_semester() != drawn
 
 
