@@ -54,8 +54,8 @@ def write_ledger(assignment: Assignment, proof: Proof, sources: dict[str, str]) 
     hints = hint_hashes(assignment)
     ledger = Ledger(VERSION, today, sources, hints, replace(proof, effort=None))
     with suppress(CourseError):  # the date is when this was first found
-        there = read_ledger(assignment)
-        ledger = there if same_findings(there, ledger) else ledger
+        if same_findings(read_ledger(assignment), ledger):
+            return False
     encoded = msgspec.json.format(msgspec.json.encode(ledger), indent=1) + b"\n"
     return write_if_changed(ledger_file(assignment), encoded)
 

@@ -48,9 +48,8 @@ def clean_environment() -> dict[str, str]:
 def open_to_others(folder: Path) -> None:
     """Let any user enter a scratch folder, however deep pytest and its workers have put it."""
     for place in (folder, *folder.parents):
-        if place.stat().st_uid != os.getuid() or place.stat().st_mode & 0o001:
-            return
-        place.chmod(0o755)
+        if any(part.startswith("pytest-of-") for part in place.parts):
+            place.chmod(0o755)
 
 
 def copy_repo(target: Path) -> Path:
