@@ -7,37 +7,37 @@ from pathlib import Path
 
 import click
 
-from common.arithmetic import SAME_ARITHMETIC
 from common.assignment import ROOT
+from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
 
 # Where each command lies. A built autograder zip carries only the grading ones.
 COMMANDS = {
-    "release": "autograder.commands.release:release",
-    "stubs": "autograder.commands.authoring:stubs",
-    "answers": "autograder.commands.authoring:answers",
-    "artifacts": "autograder.commands.authoring:artifacts",
-    "figures": "autograder.commands.authoring:figures",
-    "labs": "autograder.commands.labs:labs",
-    "otter": "autograder.commands.labs:otter",
-    "build": "autograder.commands.packaging:build",
-    "semester": "autograder.commands.semester:semester",
-    "grade": "autograder.commands.grading:grade",
-    "gradescope": "autograder.commands.grading:gradescope",
-    "time": "autograder.commands.timing:time",
-    "doctor": "autograder.commands.doctor:doctor",
-    "rehearse": "autograder.commands.packaging:rehearse",
-    "class": "autograder.commands.classroom:make",
-    "truth": "autograder.commands.classroom:truth",
-    "verify": "autograder.commands.proving:verify",
+    "release": "autograder.commands.release_command:release",
+    "stubs": "autograder.commands.authoring_commands:stubs",
+    "answers": "autograder.commands.authoring_commands:answers",
+    "artifacts": "autograder.commands.authoring_commands:artifacts",
+    "figures": "autograder.commands.authoring_commands:figures",
+    "labs": "autograder.commands.lab_commands:labs",
+    "otter": "autograder.commands.lab_commands:otter",
+    "build": "autograder.commands.packaging_commands:build",
+    "semester": "autograder.commands.semester_command:semester",
+    "grade": "autograder.commands.grading_commands:grade",
+    "gradescope": "autograder.commands.grading_commands:gradescope",
+    "time": "autograder.commands.timing_command:time",
+    "doctor": "autograder.commands.doctor_command:doctor",
+    "rehearse": "autograder.commands.packaging_commands:rehearse",
+    "class": "autograder.commands.classroom_commands:make",
+    "truth": "autograder.commands.classroom_commands:truth",
+    "verify": "autograder.commands.proving_commands:verify",
     "chaos": "autograder.commands.chaos:chaos",
-    "batch": "autograder.commands.batch:batch",
-    "regrade": "autograder.commands.batch:regrade",
-    "compare": "autograder.commands.batch:compare",
-    "report": "autograder.commands.report:report",
+    "batch": "autograder.commands.batch_commands:batch",
+    "regrade": "autograder.commands.batch_commands:regrade",
+    "compare": "autograder.commands.batch_commands:compare",
+    "report": "autograder.commands.report_command:report",
     "chaos-batch": "autograder.commands.chaos_batch:chaos_batch",
-    "bench": "autograder.commands.bench:bench",
-    "hostile": "autograder.commands.bench:compare_graders",
+    "bench": "autograder.commands.bench_commands:bench",
+    "hostile": "autograder.commands.bench_commands:compare_graders",
 }
 
 

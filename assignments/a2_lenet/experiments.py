@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from common.data import load_mnist
-from common.experiments import add_prerequisites, load_code, new_parser, read_options, run
-from common.plots import BLUE, FAINT, FONT, INK, ORANGE, PAPER, save, tint
+from common.training.experiments import add_prerequisites, load_code, new_parser, read_options, run
+from common.training.plots import BLUE, FAINT, FONT, INK, ORANGE, PAPER, save, tint
 
 VALIDATION = 500  # of the 4,000 training images
 WORST = 12  # mistakes that are shown

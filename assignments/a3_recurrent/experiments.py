@@ -28,9 +28,9 @@ from assignments.a3_recurrent.recurrent import (
     train,
 )
 from common.data import Text, load_shakespeare
-from common.display import TrainingDisplay
-from common.experiments import new_parser, report, run_each
-from common.plots import BLUE, FAINT, GREEN, INK, ORANGE, PINK, RED, SKY, chart, save
+from common.training.experiments import new_parser, report, run_each
+from common.training.plots import BLUE, FAINT, GREEN, INK, ORANGE, PINK, RED, SKY, chart, save
+from common.training.training_progress import TrainingDisplay
 
 Weights = dict[str, np.ndarray]
 

@@ -27,8 +27,8 @@ from assignments.a4_bahdanau.bahdanau import (
 )
 from common.data import Numbers, Pairs, load_numbers
 from common.data.numbers import END, detokenize, pad
-from common.experiments import new_parser, report, run_each
-from common.plots import BLUE, FONT, GREEN, ORANGE, PAPER, PINK, RED, SKY, chart, save
+from common.training.experiments import new_parser, report, run_each
+from common.training.plots import BLUE, FONT, GREEN, ORANGE, PAPER, PINK, RED, SKY, chart, save
 
 
 class Contestant:

@@ -36,9 +36,22 @@ from assignments.a5_attention.attention_numpy import (
     softmax,
     softmax_backward,
 )
-from common.display import TrainingDisplay
-from common.experiments import new_parser, report, run_each
-from common.plots import BLUE, FAINT, FONT, GREEN, INK, ORANGE, PAPER, PINK, RED, SKY, save, tint
+from common.training.experiments import new_parser, report, run_each
+from common.training.plots import (
+    BLUE,
+    FAINT,
+    FONT,
+    GREEN,
+    INK,
+    ORANGE,
+    PAPER,
+    PINK,
+    RED,
+    SKY,
+    save,
+    tint,
+)
+from common.training.training_progress import TrainingDisplay
 
 COLOURS = (SKY, BLUE, PINK, GREEN, ORANGE, RED)
 

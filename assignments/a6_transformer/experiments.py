@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from common.data import load_numbers
 from common.data.numbers import Numbers, pad
-from common.display import TrainingDisplay
-from common.experiments import add_prerequisites, load_code, new_parser, read_options, run
-from common.plots import BLUE, FAINT, FONT, GREEN, INK, ORANGE, PAPER, save
+from common.training.experiments import add_prerequisites, load_code, new_parser, read_options, run
+from common.training.plots import BLUE, FAINT, FONT, GREEN, INK, ORANGE, PAPER, save
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END, FIRST = 0, 1, 2, 3  # ids; FIRST is that of the first word, or of the digit 0
 BATCH = 32

@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from assignments.a7_minigpt.lstm import Curve, load_recurrent, train_lstm
 from common.data import load_shakespeare
 from common.errors import CourseError
-from common.experiments import load_code, new_parser, read_options, run
-from common.plots import BLUE, FAINT, FONT, GREEN, INK, ORANGE, PAPER, PINK, chart, save
+from common.training.experiments import load_code, new_parser, read_options, run
+from common.training.plots import BLUE, FAINT, FONT, GREEN, INK, ORANGE, PAPER, PINK, chart, save
 
 NAME = "a7_minigpt"
 PROMPT = "ROMEO:\n"

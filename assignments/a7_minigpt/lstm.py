@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 EMBEDDING, HIDDEN = 64, 410  # about as many weights as the mini-GPT has
 PEAK, FLOOR = 5e-3, 5e-4  # of the learning rate

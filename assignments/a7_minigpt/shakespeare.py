@@ -19,8 +19,8 @@ from torch import nn
 from common.assignment import ROOT
 from common.data import load_shakespeare
 from common.errors import CourseError
-from common.experiments import run
-from common.submitted import load, mount
+from common.student_code.loader import load, mount
+from common.training.experiments import run
 
 NAME = "a7_minigpt"
 SUBMITTED = ("checkpoint.safetensors", "config.json")

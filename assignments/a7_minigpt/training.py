@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from assignments.a7_minigpt.model import GPT
 from assignments.a7_minigpt.tokenizer import CharTokenizer
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 # Exercise 7.2
 

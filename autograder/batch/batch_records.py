@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from autograder.packaging.archive import write_atomically, write_beside
+from autograder.zip_archive import write_atomically, write_beside
 from common.assignment import Record
 from common.errors import CourseError
 

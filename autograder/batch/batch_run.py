@@ -31,10 +31,10 @@ from autograder.batch.input.previous_export import PreviousExport, missing_from
 from autograder.batch.output.grade_tables import write_tables
 from autograder.batch.output.html_report import write_page
 from autograder.batch.work_queue import Work
-from autograder.packaging.build import build
+from autograder.packaging.zip_build import build
+from autograder.semester import label_of, read_semester, way_back
 from common.assignment import Assignment
 from common.errors import CourseError
-from common.semester import label_of, read_semester, way_back
 
 LOCK = ".lock"
 BY_HAND = "by Ctrl-C, or by a signal"

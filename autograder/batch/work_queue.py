@@ -22,7 +22,7 @@ from autograder.batch.batch_records import (
 from autograder.batch.event_log import Log
 from autograder.batch.input.export_reader import Export
 from autograder.batch.input.export_zip import DamagedExport
-from autograder.grading.intake import Submission
+from autograder.grading.submission import Submission
 from autograder.grading.warm import Graded, HandedIn
 from common.assignment import Assignment
 from common.errors import CourseError

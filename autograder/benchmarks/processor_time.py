@@ -14,8 +14,8 @@ import pytest
 
 from common.assignment import ROOT, Assignment, load_assignment
 from common.errors import CourseError
-from common.plugin import run_graded_tests
-from common.roster import HIDDEN_FILE, PUBLIC_FILE
+from common.testing.fixtures import run_graded_tests
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE
 
 # Grading loads them once for all tests; here the first test to need one would pay for it.
 PRELOADED = ("torch", "torch._dynamo")

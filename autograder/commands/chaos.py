@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.progress import status_line
-from autograder.proving.chaos.run import Chaos, Report, lasting_harm
+from autograder.proving.faults.disturbed_gradings import Chaos, Report, lasting_harm
 
 SHOWN = 60
 

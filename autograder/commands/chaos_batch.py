@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.batch.engines.ray_engine import load_ray
-from autograder.classroom.export import write_class
-from autograder.classroom.school import make_class
-from autograder.classroom.strikes import complaints, grade_calmly, strike_batch
+from autograder.classroom.batch_faults import complaints, grade_calmly, strike_batch
+from autograder.classroom.synthetic_class import make_class
+from autograder.classroom.synthetic_export import write_class
 from common.assignment import load_assignment
 
 

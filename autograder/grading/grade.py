@@ -10,19 +10,19 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grading.defences import check_floor
-from autograder.grading.intake import Submission, laid_out
-from autograder.grading.isolated import IsolatedFace
 from autograder.grading.judge import Judge, Settings, left_out, run_tests, save
-from autograder.grading.reading import read_tests
+from autograder.grading.judge_inputs import read_tests
 from autograder.grading.results import Result, not_run
-from autograder.grading.sandbox import Sandbox
-from common import cuda
+from autograder.grading.sandbox.defences import check_floor
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.submission import Submission, laid_out
+from autograder.semester import FILES, PRACTICE_NOTE
 from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
-from common.direct import DirectFace
 from common.errors import CourseError, GraderFault
-from common.semester import FILES, PRACTICE_NOTE
+from common.student_code.direct_face import DirectFace
+from common.testing import cuda
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 

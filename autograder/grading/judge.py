@@ -12,20 +12,28 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading.intake import Submission
-from autograder.grading.isolated import IsolatedFace
-from autograder.grading.reading import Reading, read_hints, test_files
+from autograder.grading.judge_inputs import Reading, read_hints, test_files
 from autograder.grading.results import Outcome, Result, write_results
-from common.artifacts import not_there
-from common.direct import DirectFace
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.submission import Submission
+from autograder.semester import Semester
 from common.errors import GraderFault
-from common.evidence import LOG, Evidence
-from common.failures import Explanation, explain, is_the_submissions
-from common.hints import add_hint, evidence_of
-from common.plugin import ARTIFACTS, ASSIGNMENTS, FACE, LEADERBOARD, SALT, WORDED, run_graded_tests
-from common.roster import TIMING, TRAINING, GradedTest
-from common.semester import Semester
-from common.submitted import missing
+from common.student_code.direct_face import DirectFace
+from common.student_code.loader import missing
+from common.testing.artifacts import not_there
+from common.testing.feedback.evidence import LOG, Evidence
+from common.testing.feedback.failure import Explanation, explain, is_the_submissions
+from common.testing.feedback.hints import add_hint, evidence_of
+from common.testing.fixtures import (
+    ARTIFACTS,
+    ASSIGNMENTS,
+    FACE,
+    LEADERBOARD,
+    SALT,
+    WORDED,
+    run_graded_tests,
+)
+from common.testing.graded_tests import TIMING, TRAINING, GradedTest
 
 NO_GPU = (
     "no GPU. A TA runs it with `python -m autograder grade {short} SUBMISSION --gpu` on a machine "

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
-from autograder.grading.channel import receive_frame, send_frame
-from common.arithmetic import SAME_ARITHMETIC
+from autograder.grading.sandbox.wire.frames import receive_frame, send_frame
+from common.determinism import SAME_ARITHMETIC
 
 SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 LAST_BYTES = 4096

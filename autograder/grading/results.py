@@ -9,10 +9,10 @@ from typing import Any
 
 from common.assignment import Assignment
 from common.errors import GraderFault
-from common.evidence import Compared, Evidence
-from common.failures import Explanation
-from common.leaderboard import Leaderboard
-from common.roster import GradedTest
+from common.testing.feedback.evidence import Compared, Evidence
+from common.testing.feedback.failure import Explanation
+from common.testing.graded_tests import GradedTest
+from common.testing.leaderboard import Leaderboard
 
 OUTPUT_LIMIT = 8000
 PRINTED = "Your code printed:\n"  # what comes before the words of student code

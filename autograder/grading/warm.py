@@ -17,18 +17,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.grading.channel import ChannelClosed, readable, receive_frame, send_frame
-from autograder.grading.confinement.kernel import PR_SET_PDEATHSIG, prctl
 from autograder.grading.grade import grade_in, new_result, with_gpu
-from autograder.grading.intake import Submission
 from autograder.grading.judge import Settings, run_collected
-from autograder.grading.reading import read_all, test_files, tests_folder
+from autograder.grading.judge_inputs import read_all, test_files, tests_folder
 from autograder.grading.results import as_json
-from autograder.grading.sandbox import Sandbox, stop_servers
+from autograder.grading.sandbox.kernel.syscalls import PR_SET_PDEATHSIG, prctl
+from autograder.grading.sandbox.sandbox import Sandbox, stop_servers
+from autograder.grading.sandbox.wire.frames import (
+    ChannelClosed,
+    readable,
+    receive_frame,
+    send_frame,
+)
+from autograder.grading.submission import Submission
+from autograder.semester import read_semester
 from common.assignment import ROOT, Record, load_assignment
 from common.errors import CourseError, GraderFault
-from common.plugin import run_graded_tests, stored_oracle
-from common.semester import read_semester
+from common.testing.fixtures import run_graded_tests, stored_oracle
 
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has told its result
 WATCH_SECONDS = 60.0

@@ -11,19 +11,19 @@ from contextlib import suppress
 import msgspec
 import pytest
 
-from autograder.grading.channel import ChannelClosed, receive_frame, send_frame
 from autograder.grading.grade import grade_in, new_result
-from autograder.grading.intake import Submission
 from autograder.grading.judge import Settings, run_collected
-from autograder.grading.reading import read_all, test_files
+from autograder.grading.judge_inputs import read_all, test_files
 from autograder.grading.results import Outcome
-from autograder.grading.sandbox import Sandbox
+from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
+from autograder.grading.submission import Submission
+from autograder.semester import Semester
 from common.assignment import ROOT, Record, load_assignment
-from common.evidence import Compared
-from common.hints import Fingerprint, fingerprint
-from common.plugin import run_graded_tests
-from common.roster import TRAINING
-from common.semester import Semester
+from common.testing.feedback.evidence import Compared
+from common.testing.feedback.hints import Fingerprint, fingerprint
+from common.testing.fixtures import run_graded_tests
+from common.testing.graded_tests import TRAINING
 
 
 class Job(Record, frozen=True):

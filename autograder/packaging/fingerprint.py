@@ -6,14 +6,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.authoring.artifacts import RECORD, sha256
-from autograder.authoring.imports import file_hash, forget_sources, module_file
-from autograder.labs.master import MASTER
-from autograder.packaging.grading_code import grading_code_hash
-from autograder.packaging.test_code import read_module, test_hashes
-from common.artifacts import reference_artifact
+from autograder.authoring.course_imports import file_hash, forget_sources, module_file
+from autograder.authoring.lab_master import MASTER
+from autograder.authoring.reference_artifacts import RECORD, sha256
+from autograder.packaging.graded_test_hash import read_module, test_hashes
+from autograder.packaging.grading_code_hash import grading_code_hash
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
+from common.testing.artifacts import reference_artifact
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 CONCLUDING = (

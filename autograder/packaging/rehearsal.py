@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from autograder.packaging.archive import unpack
+from autograder.zip_archive import unpack
 from common.errors import CourseError
 
 SECONDS = 40 * 60  # the most that Gradescope allows

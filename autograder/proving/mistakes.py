@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from autograder.labs.influence import questions_that_may_change
-from autograder.labs.master import MASTER, read_master, solved_notebook
+from autograder.authoring.answer_dependencies import questions_that_may_change
+from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
-from autograder.authoring.markers import find_blocks
+from autograder.authoring.solution_markers import find_blocks
 from autograder.proving.mistakes import extent, reference
 from common.assignment import Assignment
 

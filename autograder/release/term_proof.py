@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.packaging.terms import term_hints, unfinished_file, write_term
-from autograder.proving.case import Scope
-from autograder.proving.gathering import Progress
-from autograder.proving.ledger import current_ledger
-from autograder.proving.recording import fresh_hints
-from autograder.proving.verify import verify
+from autograder.packaging.term_hints import term_hints, unfinished_file, write_term
+from autograder.proving.hints.hint_recorder import fresh_hints
+from autograder.proving.job_runner import Progress
+from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.proving.proof_jobs import Scope
+from autograder.proving.verification import verify
+from autograder.semester import DIST, Semester
 from common.assignment import Assignment
 from common.errors import CourseError
-from common.hints import hint_bytes
-from common.semester import DIST, Semester
+from common.testing.feedback.hints import hint_bytes
 
 SHOWN = 5
 

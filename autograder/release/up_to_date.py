@@ -10,20 +10,20 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.authoring.artifacts import outdated_sources, reference_artifacts
-from autograder.authoring.generate import generate
-from autograder.labs.assign import is_stale, write_labs
-from autograder.packaging.archive import write_if_changed
-from autograder.packaging.build import Built, Kind, autograder_file, build, handout_file
-from autograder.packaging.contents import TORCH_INDEX
+from autograder.authoring.generated_files import generate
+from autograder.authoring.otter_assign import is_stale, write_labs
+from autograder.authoring.reference_artifacts import outdated_sources, reference_artifacts
 from autograder.packaging.rehearsal import end_rehearsals
-from autograder.proving.ledger import current_ledger
+from autograder.packaging.zip_build import Built, Kind, autograder_file, build, handout_file
+from autograder.packaging.zip_contents import TORCH_INDEX
+from autograder.proving.ledgers.proof_ledger import current_ledger
 from autograder.release.zip_check import Checked, Show, ZipCheck
+from autograder.semester import DIST
+from autograder.semester import FILES as SECRETS
+from autograder.zip_archive import write_if_changed
 from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
-from common.roster import read_roster
-from common.semester import DIST
-from common.semester import FILES as SECRETS
+from common.testing.graded_tests import read_roster
 
 # All that a checkout's zips and their check are made of.
 SOURCES = ("assignments", "autograder", "common", "solutions", "tests")

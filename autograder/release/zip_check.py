@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from autograder.authoring.artifacts import reference_artifacts
-from autograder.packaging.build import Built
+from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.packaging.rehearsal import Rehearsal, rehearse
+from autograder.packaging.zip_build import Built
 from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
-from common.roster import TRAINING, GradedTest
+from common.testing.graded_tests import TRAINING, GradedTest
 
 Show = Callable[[str, str], None]  # the assignment's short name, and what is being done
 

@@ -1,6 +1,6 @@
 """The labs: what their notebooks import, and how a submitted notebook is read and run."""
 
-from common.labs.own import own_or_standin
+from common.labs.own_code import own_or_standin
 from common.labs.questions import answered
 from common.labs.sliders import slide
 

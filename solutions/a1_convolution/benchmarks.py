@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from common.benchmark import Row, measure
+from autograder.benchmarks.benchmark_row import Row, measure
 from solutions.a1_convolution.convolution import conv2d_backward_fast, conv2d_forward_fast
 
 

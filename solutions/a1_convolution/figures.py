@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.plots import (
+from common.training.plots import (
     BLUE,
     FAINT,
     FONT,

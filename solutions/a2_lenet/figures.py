@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from common.plots import (
+from common.training.plots import (
     BLUE,
     FAINT,
     FONT,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from common.benchmark import Row, measure
+from autograder.benchmarks.benchmark_row import Row, measure
 from solutions.a3_recurrent.recurrent import lstm_backward, lstm_forward
 
 

@@ -25,7 +25,7 @@ NumPy only: no PyTorch, no SciPy.
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
 LN2 = float(np.log(2))  # a bit is so many nats

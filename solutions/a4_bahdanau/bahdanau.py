@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END = 0, 1, 2  # as in common/data/numbers.py
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from common.plots import (
+from common.training.plots import (
     BLUE,
     FAINT,
     FONT,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from common.benchmark import Row, measure
+from autograder.benchmarks.benchmark_row import Row, measure
 from solutions.a5_attention.attention import MultiHeadAttention
 
 D_MODEL, HEADS, BATCH, LENGTH = 128, 4, 64, 24

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle
 
-from common import plots
-from common.plots import (
+from common.training import plots
+from common.training.plots import (
     BLUE,
     FAINT,
     FONT,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
+from autograder.benchmarks.benchmark_row import NotMeasured, Row, measure
 from autograder.timing.baseline_gpt import LEARNING_RATE, SIZES, WEIGHT_DECAY, BaselineGPT, Trainer
-from common.benchmark import NotMeasured, Row, measure
-from common.submitted import load_references
+from common.student_code.loader import load_references
 from solutions.a7_minigpt import speedrun
 
 NAME = "a7_minigpt"

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from common.plots import (
+from common.training.plots import (
     BLUE,
     FAINT,
     FONT,

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from common.benchmark import NotMeasured, Row
+from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from common.data import Text, load_shakespeare
-from common.display import TrainingDisplay
 from common.errors import CourseError
-from common.experiments import run
+from common.training.experiments import run
+from common.training.training_progress import TrainingDisplay
 from solutions.a7_minigpt.speedrun_model import Switches
 from solutions.a7_minigpt.speedrun_training import BAR, CONTEXT, Clock, Corpus, Recipe, Run
 

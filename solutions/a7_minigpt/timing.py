@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assignments.a7_minigpt.model import GPTConfig
-from common.memory import cpu_peak_memory
+from common.training.peak_memory import cpu_peak_memory
 
 
 class Timing:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.calls import Item
-from common.comparison import assert_close, assert_equal, unpack
-from common.operations import call_each_held, fetch, hold_each
-from common.timing import check_speed
+from common.testing.calls import Item
+from common.testing.compare import assert_close, assert_equal, unpack
+from common.testing.remote.operations import call_each_held, fetch, hold_each
+from common.testing.speed_ratio import check_speed
 
 IMAGE_AXES = ("image", "channel", "row", "column")
 KERNEL_AXES = ("kernel", "channel", "row", "column")

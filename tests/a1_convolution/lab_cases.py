@@ -6,8 +6,8 @@ columns, or of its rows, count.
 
 import numpy as np
 
-from common.comparison import check
 from common.data import load_mnist
+from common.testing.compare import check
 
 DIFFERENCE = np.array([[-1.0, 0.0, 1.0]])  # which the lab gives
 SMALL = 1e-6

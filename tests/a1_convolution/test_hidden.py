@@ -3,9 +3,9 @@
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.calls import Calls
-from common.checks import sliced, transposed
-from common.labs.checks import array_answer, check_choice, check_number
+from common.labs.answer_checks import array_answer, check_choice, check_number
+from common.testing.calls import Calls
+from common.testing.checks import sliced, transposed
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.calls import Calls
-from common.checks import sliced, transposed
-from common.comparison import assert_close, check
-from common.labs.checks import array_answer, check_number, check_sizes
+from common.labs.answer_checks import array_answer, check_number, check_sizes
+from common.testing.calls import Calls
+from common.testing.checks import sliced, transposed
+from common.testing.compare import assert_close, check
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,

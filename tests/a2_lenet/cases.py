@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.checks import check_float, check_refused, check_unchanged
-from common.comparison import assert_close, check, unpack
-from common.operations import call_each, write_into
-from common.values import Handle
+from common.student_code.values import Handle
+from common.testing.checks import check_float, check_refused, check_unchanged
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each, write_into
 
 ROW_AXES = ("image", "feature")
 LOGIT_AXES = ("image", "class")

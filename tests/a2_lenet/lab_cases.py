@@ -6,9 +6,9 @@ measured there is the same for all: tolerances leave room for another machine's 
 
 import numpy as np
 
-from common.comparison import check
 from common.data import load_mnist
-from common.labs.checks import array_answer
+from common.labs.answer_checks import array_answer
+from common.testing.compare import check
 
 EACH = 100  # test images of each digit
 LEARNED = 2000  # training images that the lab uses

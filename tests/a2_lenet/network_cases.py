@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.checks import check_float, check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.operations import call_each, write_into
+from common.testing.checks import check_float, check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import call_each, write_into
 from tests.a2_lenet.cases import (
     LOGIT_AXES,
     build,

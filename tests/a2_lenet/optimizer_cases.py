@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from common.checks import check_refused
-from common.comparison import unpack
-from common.operations import call_each
+from common.testing.checks import check_refused
+from common.testing.compare import unpack
+from common.testing.remote.operations import call_each
 from tests.a2_lenet.cases import (
     check_named,
     check_names,

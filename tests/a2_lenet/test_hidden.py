@@ -3,9 +3,9 @@
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_refused, check_unchanged, sliced, transposed
-from common.comparison import assert_close, check
-from common.labs.checks import array_answer, check_choice, check_number, check_sizes
+from common.labs.answer_checks import array_answer, check_choice, check_number, check_sizes
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, check
 from tests.a2_lenet.cases import (
     LOGIT_AXES,
     Sizes,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.checks import check_refused, check_unchanged, sliced, transposed
-from common.comparison import assert_close, check
 from common.data import load_mnist
-from common.operations import write_into
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, check
+from common.testing.remote.operations import write_into
 from tests.a2_lenet.cases import (
     LOGIT_AXES,
     Sizes,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.checks import check_float, check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
-from common.operations import call_each, call_each_held, fetch, hold
+from common.testing.checks import check_float, check_refused, check_unchanged
+from common.testing.compare import assert_close, check, kind_of, unpack
+from common.testing.remote.operations import call_each, call_each_held, fetch, hold
 
 LN2 = math.log(2)
 

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 
-from common.checks import check_float, check_refused
-from common.comparison import assert_close, assert_equal, check, kind_of, unpack
 from common.data import load_shakespeare
-from common.operations import call_each_held, fetch, hold, write_into
-from common.values import Handle
+from common.student_code.values import Handle
+from common.testing.checks import check_float, check_refused
+from common.testing.compare import assert_close, assert_equal, check, kind_of, unpack
+from common.testing.remote.operations import call_each_held, fetch, hold, write_into
 from tests.a3_recurrent.cases import (
     LN2,
     check_array,

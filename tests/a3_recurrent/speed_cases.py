@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from common.comparison import assert_close, unpack
-from common.operations import call_each, call_each_held, fetch, hold
-from common.timing import check_speed
+from common.testing.compare import assert_close, unpack
+from common.testing.remote.operations import call_each, call_each_held, fetch, hold
+from common.testing.speed_ratio import check_speed
 from tests.a3_recurrent.cases import LSTM, Case, check_array, draw_case, draw_upstream
 
 BAR = 5  # of PyTorch's time; the docstring states 4, and a busy machine gets the rest

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_float, check_refused, check_unchanged, sliced, transposed
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.labs.checks import check_number
-from common.operations import call_each, write_into
+from common.labs.answer_checks import check_number
+from common.testing.checks import check_float, check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import call_each, write_into
 from tests.a3_recurrent.cases import (
     GRU_STEP,
     LN2,

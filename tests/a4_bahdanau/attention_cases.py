@@ -2,10 +2,10 @@
 
 import torch
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check
-from common.modules import vjp
-from common.operations import call_each
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import vjp
 from tests.a4_bahdanau.cases import (
     UNSEEN,
     as_views,

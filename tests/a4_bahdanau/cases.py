@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from common.checks import check_refused, check_unchanged, sliced, transposed
-from common.comparison import TOLERANCES, assert_close, check, unpack
 from common.data.numbers import BEGIN, END, PADDING
-from common.modules import (
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import TOLERANCES, assert_close, check, unpack
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import (
     check_same_weights,
     load_parameters,
     new_module,
     parameters_of,
     vjp,
 )
-from common.operations import call_each
 
 FIRST_WORD = 1 + max(PADDING, BEGIN, END)
 UNSEEN = 1e12  # what keys hold where no query may look

@@ -2,10 +2,10 @@
 
 import torch
 
-from common.checks import check_float, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
 from common.data.numbers import BEGIN, END, PADDING
-from common.modules import check_same_weights, loss_gradients
+from common.testing.checks import check_float, check_unchanged
+from common.testing.compare import assert_close, check, kind_of, unpack
+from common.testing.remote.torch_modules import check_same_weights, loss_gradients
 from tests.a4_bahdanau.cases import (
     compare_results,
     draw_module,

@@ -5,10 +5,10 @@ import math
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import check
 from common.data.numbers import PADDING
-from common.labs.checks import check_number
+from common.labs.answer_checks import check_number
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import check
 from tests.a4_bahdanau.attention_cases import (
     blinded,
     check_attention,

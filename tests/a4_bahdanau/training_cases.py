@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from common.checks import check_float, check_names_step, check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
 from common.data import load_numbers
 from common.data.numbers import BEGIN, END, PADDING, pad
-from common.modules import new_module, parameters_of, seed_torch, vjp
+from common.testing.checks import check_float, check_names_step, check_refused, check_unchanged
+from common.testing.compare import assert_close, check, kind_of, unpack
+from common.testing.remote.torch_modules import new_module, parameters_of, seed_torch, vjp
 from tests.a4_bahdanau.cases import (
     FIRST_WORD,
     as_views,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from common.checks import check_refused
-from common.comparison import assert_close, check
+from common.testing.checks import check_refused
+from common.testing.compare import assert_close, check
 
 WORKED = 1e-6  # the tolerance of worked examples, which are given to eight digits
 UNSEEN = 1e12  # what keys and values hold where no query may look

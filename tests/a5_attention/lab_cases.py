@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from common.comparison import check, kind_of
-from common.labs.checks import is_whole, unwrapped
-from common.values import is_tensor
+from common.labs.answer_checks import is_whole, unwrapped
+from common.student_code.values import is_tensor
+from common.testing.compare import check, kind_of
 
 FACTOR = 30 / np.sqrt(12)  # what the lab's layer makes of a position score of 1
 SMALL = 1e-6

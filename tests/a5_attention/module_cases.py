@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, unpack
-from common.modules import load_parameters, new_module, parameters_of, vjp
-from common.operations import call_each, fetch, hold, vjp_each_held
-from common.timing import check_speed
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each, fetch, hold, vjp_each_held
+from common.testing.remote.torch_modules import load_parameters, new_module, parameters_of, vjp
+from common.testing.speed_ratio import check_speed
 from tests.a5_attention.cases import (
     check_exactly_zero,
     compare_outputs,

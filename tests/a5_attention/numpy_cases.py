@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, unpack
-from common.operations import call_each, warnings_of
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each, warnings_of
 from tests.a5_attention.cases import (
     check_exactly_zero,
     compare_gradients,

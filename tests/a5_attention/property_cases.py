@@ -5,10 +5,10 @@ import math
 import numpy as np
 import torch
 
-from common.checks import check_float
-from common.comparison import assert_close, check, unpack
-from common.modules import gradients_left, stored_gradients, vjp
-from common.operations import call_each
+from common.testing.checks import check_float
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import gradients_left, stored_gradients, vjp
 from tests.a5_attention.cases import draw_like
 
 # Finite differences are right to about 1e-10 of the largest entry.

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from common.checks import check_unchanged
-from common.comparison import assert_close, unpack
-from common.modules import vjp
-from common.operations import call_each
+from common.testing.checks import check_unchanged
+from common.testing.compare import assert_close, unpack
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import vjp
 from tests.a5_attention.cases import (
     check_exactly_zero,
     compare_gradients,

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_refused, check_unchanged, sliced, transposed
-from common.comparison import assert_close, check
-from common.labs.checks import array_answer, check_number
+from common.labs.answer_checks import array_answer, check_number
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, check
 from tests.a5_attention.cases import (
     Case,
     as_view,

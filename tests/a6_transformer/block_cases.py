@@ -2,10 +2,15 @@
 
 import torch
 
-from common.checks import check_refused
-from common.comparison import assert_close, check
-from common.modules import check_same_weights, load_parameters, parameters_of, vjp
-from common.values import Handle
+from common.student_code.values import Handle
+from common.testing.checks import check_refused
+from common.testing.compare import assert_close, check
+from common.testing.remote.torch_modules import (
+    check_same_weights,
+    load_parameters,
+    parameters_of,
+    vjp,
+)
 from tests.a6_transformer.cases import (
     check_gradients,
     compare,

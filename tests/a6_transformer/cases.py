@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 
 import torch
 
-from common.checks import check_unchanged, transposed
-from common.comparison import assert_close, check
-from common.modules import compare_gradients, load_parameters, new_module, parameters_of, vjp
-from common.operations import call_each
+from common.testing.checks import check_unchanged, transposed
+from common.testing.compare import assert_close, check
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import (
+    compare_gradients,
+    load_parameters,
+    new_module,
+    parameters_of,
+    vjp,
+)
 
 VECTOR_AXES = ("sequence", "place", "feature")
 PARTS = ("query", "key", "value", "out")

@@ -2,10 +2,10 @@
 
 import torch
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.modules import vjp
-from common.operations import calls_during
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import calls_during
+from common.testing.remote.torch_modules import vjp
 from tests.a6_transformer.cases import draw_vectors
 
 COUNTS = ("multiplications", "sequential_steps", "path_length")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check
-from common.modules import check_same_weights, hooks_of, tracked_entries
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check
+from common.testing.remote.torch_modules import check_same_weights, hooks_of, tracked_entries
 from tests.a6_transformer.cases import FINE, silent_block, view_of
 from tests.a6_transformer.model_cases import BEGIN, END, draw_ids, draw_model
 

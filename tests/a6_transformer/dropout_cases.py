@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from common.dropout import check_levels, check_tensor
+from common.testing.dropout import check_levels, check_tensor
 from tests.a6_transformer.cases import (
     compare,
     draw_vectors,

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from common.checks import check_float, check_refused
-from common.comparison import assert_close, check
-from common.modules import vjp
+from common.testing.checks import check_float, check_refused
+from common.testing.compare import assert_close, check
+from common.testing.remote.torch_modules import vjp
 from tests.a6_transformer.cases import draw_vectors
 
 

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from common.checks import check_normal, check_refused
-from common.comparison import assert_close, check, unpack
-from common.operations import fetch, hold, vjp_each_held
-from common.timing import check_speed
+from common.testing.checks import check_normal, check_refused
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import fetch, hold, vjp_each_held
+from common.testing.speed_ratio import check_speed
 from tests.a6_transformer.cases import (
     FINE,
     check_parameters,

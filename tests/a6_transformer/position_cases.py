@@ -2,10 +2,10 @@
 
 import torch
 
-from common.checks import check_normal, check_refused
-from common.comparison import assert_close, check
-from common.modules import load_parameters, new_module, parameters_of, vjp
-from common.operations import call_each
+from common.testing.checks import check_normal, check_refused
+from common.testing.compare import assert_close, check
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import load_parameters, new_module, parameters_of, vjp
 from tests.a6_transformer.cases import draw_vectors
 
 PLACE_AXES = ("place", "feature")

@@ -5,9 +5,9 @@ import math
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
-from common.checks import check_refused, check_unchanged, transposed
-from common.comparison import check
-from common.labs.checks import check_choice, check_number, check_sizes
+from common.labs.answer_checks import check_choice, check_number, check_sizes
+from common.testing.checks import check_refused, check_unchanged, transposed
+from common.testing.compare import check
 from tests.a6_transformer.block_cases import (
     check_alike,
     check_evaluation,

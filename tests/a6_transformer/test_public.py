@@ -5,9 +5,9 @@ import math
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_refused, check_unchanged, transposed
-from common.comparison import assert_close, check
-from common.labs.checks import check_number
+from common.labs.answer_checks import check_number
+from common.testing.checks import check_refused, check_unchanged, transposed
+from common.testing.compare import assert_close, check
 from tests.a6_transformer.block_cases import (
     check_alike,
     check_evaluation,

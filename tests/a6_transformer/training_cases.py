@@ -6,12 +6,17 @@ import math
 import numpy as np
 import torch
 
-from common.checks import check_names_step, check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of
 from common.data import load_numbers
 from common.data.numbers import pad
-from common.failures import is_students, kind_in_words
-from common.modules import load_parameters, new_module, parameters_of, seed_torch
+from common.testing.checks import check_names_step, check_refused, check_unchanged
+from common.testing.compare import assert_close, check, kind_of
+from common.testing.feedback.failure import is_students, kind_in_words
+from common.testing.remote.torch_modules import (
+    load_parameters,
+    new_module,
+    parameters_of,
+    seed_torch,
+)
 from tests.a6_transformer.cases import view_of
 from tests.a6_transformer.decoding_cases import check_lists
 from tests.a6_transformer.loss_cases import rate_of

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, deserialize
 
-from common.comparison import check
 from common.data import load_shakespeare
-from common.failures import Failure
+from common.testing.compare import check
+from common.testing.feedback.failure import Failure
 from tests.a7_minigpt.cases import shapes_of
 from tests.a7_minigpt.training_cases import encoded
 

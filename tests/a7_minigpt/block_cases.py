@@ -5,10 +5,10 @@ import math
 import torch
 import torch.nn.functional as F
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, check, kind_of, unpack
-from common.dropout import check_levels, check_tensor
-from common.modules import compare_gradients, load_parameters, vjp
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check, kind_of, unpack
+from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.torch_modules import compare_gradients, load_parameters, vjp
 from tests.a7_minigpt.cases import (
     VECTOR_AXES,
     compare,

@@ -2,12 +2,12 @@
 
 import torch
 
-from common.checks import check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.modules import seed_torch
-from common.operations import call_each, call_each_held, fetch
-from common.timing import check_speed
-from common.torch_objects import torch_generator, vectors_through
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import call_each, call_each_held, fetch
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import torch_generator, vectors_through
+from common.testing.speed_ratio import check_speed
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     check_ids,

@@ -5,11 +5,16 @@ from dataclasses import dataclass, field
 
 import torch
 
-from common.checks import check_unchanged, transposed
-from common.comparison import assert_close, check, kind_of
-from common.modules import compare_gradients, load_parameters, parameters_of, vjp
-from common.operations import call_each
-from common.values import Handle
+from common.student_code.values import Handle
+from common.testing.checks import check_unchanged, transposed
+from common.testing.compare import assert_close, check, kind_of
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import (
+    compare_gradients,
+    load_parameters,
+    parameters_of,
+    vjp,
+)
 
 VECTOR_AXES = ("sequence", "place", "feature")
 LOGIT_AXES = ("sequence", "place", "id")

@@ -6,11 +6,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from common.checks import check_refused
-from common.comparison import assert_close, assert_equal, check
-from common.modules import parameters_of, seed_torch, step_with_gradients
-from common.scratch import scratch_bytes, scratch_path, write_scratch
-from common.torch_objects import torch_generator
+from common.testing.checks import check_refused
+from common.testing.compare import assert_close, assert_equal, check
+from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
+from common.testing.remote.torch_modules import parameters_of, seed_torch, step_with_gradients
+from common.testing.remote.torch_objects import torch_generator
 from tests.a7_minigpt.cases import draw_model, draw_tokens, first_of, other_weights
 from tests.a7_minigpt.optimizer_cases import draw_gradients, new_optimizer
 from tests.a7_minigpt.training_cases import TINY, run_train

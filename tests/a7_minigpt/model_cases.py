@@ -5,10 +5,16 @@ import math
 import torch
 import torch.nn.functional as F
 
-from common.checks import check_normal, check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.dropout import check_levels, check_tensor
-from common.modules import compare_gradients, load_parameters, parameters_of, seed_torch, vjp
+from common.testing.checks import check_normal, check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.torch_modules import (
+    compare_gradients,
+    load_parameters,
+    parameters_of,
+    seed_torch,
+    vjp,
+)
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     VECTOR_AXES,

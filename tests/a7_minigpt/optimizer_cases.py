@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from common.checks import check_float, check_refused
-from common.comparison import assert_close, check
-from common.modules import load_parameters, parameters_of, step_with_gradients
-from common.operations import call_each_held, fetch, hold
-from common.timing import check_speed, timed
-from common.torch_objects import gradient_descent
+from common.testing.checks import check_float, check_refused
+from common.testing.compare import assert_close, check
+from common.testing.remote.operations import call_each_held, fetch, hold
+from common.testing.remote.torch_modules import load_parameters, parameters_of, step_with_gradients
+from common.testing.remote.torch_objects import gradient_descent
+from common.testing.speed_ratio import check_speed, timed
 from tests.a7_minigpt.cases import (
     check_object,
     draw_model,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import torch
 
-from common.checks import check_refused, check_unchanged, sliced
-from common.comparison import assert_close, assert_equal, check
-from common.modules import seed_torch
-from common.torch_objects import torch_generator
+from common.testing.checks import check_refused, check_unchanged, sliced
+from common.testing.compare import assert_close, assert_equal, check
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import torch_generator
 from tests.a7_minigpt.cases import (
     check_ids,
     check_same_weights,

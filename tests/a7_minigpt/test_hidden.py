@@ -3,8 +3,8 @@
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
-from common.checks import check_refused
-from common.labs.checks import check_number
+from common.labs.answer_checks import check_number
+from common.testing.checks import check_refused
 from tests.a7_minigpt.artifact_cases import check_trained
 from tests.a7_minigpt.block_cases import (
     check_attend,

@@ -6,9 +6,9 @@ import statistics
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
-from common.checks import check_refused
-from common.comparison import assert_close, assert_equal
-from common.labs.checks import check_number, check_sizes
+from common.labs.answer_checks import check_number, check_sizes
+from common.testing.checks import check_refused
+from common.testing.compare import assert_close, assert_equal
 from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
 from tests.a7_minigpt.block_cases import (
     check_attend,

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import torch
 
-from common.checks import STANDARD_ERRORS, check_refused, check_unchanged, sliced
-from common.comparison import assert_close, assert_equal, check, unpack
-from common.failures import is_students, kind_in_words
-from common.modules import seed_torch
-from common.scratch import scratch_bytes, scratch_path, write_scratch
-from common.torch_objects import devices_of, torch_generator
+from common.testing.checks import STANDARD_ERRORS, check_refused, check_unchanged, sliced
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.feedback.failure import is_students, kind_in_words
+from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import devices_of, torch_generator
 from tests.a7_minigpt.cases import check_ids, check_object
 
 # Upper and lower case, a line break, quotes, and characters of two, three and four bytes.

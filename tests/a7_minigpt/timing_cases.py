@@ -5,11 +5,11 @@ import time
 import numpy as np
 import torch
 
-from common.checks import check_float, check_refused, check_unchanged
-from common.comparison import assert_close, assert_equal, check, kind_of
-from common.modules import compare_gradient, vjp
-from common.operations import paced_function
-from common.torch_objects import allocating_function, product_function
+from common.testing.checks import check_float, check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check, kind_of
+from common.testing.remote.operations import paced_function
+from common.testing.remote.torch_modules import compare_gradient, vjp
+from common.testing.remote.torch_objects import allocating_function, product_function
 from tests.a7_minigpt.cases import check_object, draw_vectors, first_of, view_of
 
 HEAD_AXES = ("sequence", "head", "place", "feature")

@@ -5,11 +5,22 @@ import math
 import numpy as np
 import torch
 
-from common.checks import check_float, check_names_step, check_refused, check_unchanged, sliced
-from common.comparison import assert_close, assert_equal, check, kind_of, unpack
 from common.data import load_shakespeare
-from common.modules import load_parameters, parameters_of, seed_torch, stored_gradients
-from common.torch_objects import torch_generator
+from common.testing.checks import (
+    check_float,
+    check_names_step,
+    check_refused,
+    check_unchanged,
+    sliced,
+)
+from common.testing.compare import assert_close, assert_equal, check, kind_of, unpack
+from common.testing.remote.torch_modules import (
+    load_parameters,
+    parameters_of,
+    seed_torch,
+    stored_gradients,
+)
+from common.testing.remote.torch_objects import torch_generator
 from tests.a7_minigpt.cases import (
     check_ids,
     check_same_weights,

@@ -12,13 +12,13 @@ from autograder.batch.batch_records import (
     write_index,
     write_state,
 )
-from autograder.classroom.people import invent_students
+from autograder.classroom.synthetic_students import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
 from autograder.proving.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
-from common.failures import Explanation
-from common.leaderboard import Leaderboard
-from common.roster import read_roster
+from common.testing.feedback.failure import Explanation
+from common.testing.graded_tests import read_roster
+from common.testing.leaderboard import Leaderboard
 
 # What hostile work may print, and have itself called: each must reach the reader as it is.
 HOSTILE_TEXT = (

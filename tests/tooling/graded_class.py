@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.classroom.export import write_class
-from autograder.classroom.school import HOSTILE, make_class
-from autograder.classroom.strikes import command
+from autograder.classroom.batch_faults import command
+from autograder.classroom.synthetic_class import HOSTILE, make_class
+from autograder.classroom.synthetic_export import write_class
 from common.assignment import ROOT, load_assignment
 from tests.tooling.once import made_once
 from tests.tooling.scratch import python

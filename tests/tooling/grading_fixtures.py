@@ -9,17 +9,17 @@ from textwrap import dedent
 import msgspec
 import pytest
 
+from autograder.authoring.lab_master import read_master, solved_notebook
 from autograder.grading import grade as grading
-from autograder.grading import reading
-from autograder.grading.intake import Submission
-from autograder.grading.isolated import IsolatedFace
+from autograder.grading import judge_inputs
 from autograder.grading.judge import Settings
 from autograder.grading.results import Result
-from autograder.grading.sandbox import Sandbox
-from autograder.labs.master import read_master, solved_notebook
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.submission import Submission
+from autograder.semester import Semester
 from common.assignment import LAB_FILE, ROOT, Assignment, Limits, load_assignment
-from common.direct import DirectFace
-from common.semester import Semester
+from common.student_code.direct_face import DirectFace
 
 SEMESTER = Semester("testing", "a salt for tests")
 FILE = "convolution.py"
@@ -91,10 +91,10 @@ def grade(
     path = list(sys.path)
     with pytest.MonkeyPatch.context() as patch:
         if tests is not None:
-            patch.setattr(reading, "ROOT", tests)
+            patch.setattr(judge_inputs, "ROOT", tests)
         try:
             # All tests of a made-up file may belong to one exercise, and several may hang.
-            patch.setattr("autograder.grading.isolated.TIMEOUTS", 99)
+            patch.setattr("autograder.grading.sandbox.isolated_face.TIMEOUTS", 99)
             return grading.grade(chosen or assignment(), taken, settings)
         finally:
             sys.path[:] = path
@@ -107,7 +107,7 @@ def write_tests(folder: Path, public: str, hidden: str = "") -> Path:
     head = """
         import numpy as np
         from gradescope_utils.autograder_utils.decorators import number, tags, weight
-        from common.comparison import assert_close, assert_equal, unpack
+        from common.testing.compare import assert_close, assert_equal, unpack
         """
     for name, body in (("test_public.py", public), ("test_hidden.py", hidden)):
         if body:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from autograder.packaging.archive import unpack, zip_bytes
+from autograder.zip_archive import unpack, zip_bytes
 from common.assignment import ROOT
 
 FOLDERS = ("assignments", "autograder", "common", "solutions", "tests")

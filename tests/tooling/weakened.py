@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import forkserver
-from autograder.grading.confinement import landlock
+from autograder.grading.sandbox import fork_client
+from autograder.grading.sandbox.kernel import landlock
 
 # Lines that a fork server runs before anything else.
 NO_LANDLOCK = "landlock.version = lambda: 0\n"
@@ -26,7 +26,7 @@ NO_DEATH_SIGNAL = "kernel.PR_SET_PDEATHSIG = 3\n"  # an option that changes noth
 def weakened(folder: Path, *patches: str) -> Iterator[None]:
     """Sandboxes whose fork servers run those lines first."""
     sitecustomize(folder, *patches)
-    environment = forkserver.CLEAN_ENVIRONMENT
+    environment = fork_client.CLEAN_ENVIRONMENT
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setitem(environment, "PYTHONPATH", f"{folder}:{environment['PYTHONPATH']}")
         if NO_LANDLOCK in patches:

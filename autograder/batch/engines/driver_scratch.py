@@ -9,7 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from autograder.grading.confinement.removal import remove_tree
+from autograder.grading.sandbox.kernel.tree_removal import remove_tree
 
 PREFIX = "conv2gpt-driver-"
 LOCK = ".lock"

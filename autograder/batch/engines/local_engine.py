@@ -14,12 +14,12 @@ from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, sile
 from autograder.batch.engines.machine_resources import available_megabytes, cores
 from autograder.batch.work_queue import Attempt, Work
 from autograder.grading.processes import ClassJudge
-from autograder.grading.slots import COUNT as UIDS
+from autograder.grading.sandbox.user_ids import COUNT as UIDS
 from autograder.grading.warm import Graded
-from autograder.packaging.archive import unpack
-from common import cuda
+from autograder.zip_archive import unpack
 from common.assignment import Assignment
 from common.errors import CourseError
+from common.testing import cuda
 
 TICK = 0.2
 

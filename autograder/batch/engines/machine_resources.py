@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from autograder.grading.confinement.cgroups import MEMORY, own_groups
+from autograder.grading.sandbox.kernel.cgroups import MEMORY, own_groups
 
 CPU = "cpu"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autograder.batch.input.export_items import PREFIX, Item, hides, is_ignored, is_only_a_zip
 from autograder.batch.input.gradescope_metadata import METADATA
-from autograder.grading.intake import FolderSource, Submission, take
+from autograder.grading.submission import FolderSource, Submission, take
 from common.assignment import Assignment
 
 

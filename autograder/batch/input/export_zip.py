@@ -9,7 +9,7 @@ from zipfile import ZipInfo
 
 from autograder.batch.input.export_items import PREFIX, Item, hides, is_only_a_zip
 from autograder.batch.input.gradescope_metadata import METADATA
-from autograder.grading.intake import (
+from autograder.grading.submission import (
     Submission,
     ZipSource,
     blame,

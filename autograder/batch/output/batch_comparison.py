@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry
+from autograder.semester import label_of, read_semester, way_back
 from common.errors import CourseError
-from common.roster import format_points
-from common.semester import label_of, read_semester, way_back
+from common.testing.graded_tests import format_points
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry, Student
-from autograder.packaging.archive import write_atomically
+from autograder.zip_archive import write_atomically
 from common.assignment import load_assignment
-from common.roster import format_points
+from common.testing.graded_tests import format_points
 
 GRADES = "grades.csv"
 CANVAS = "canvas.csv"

@@ -8,8 +8,8 @@ from typing import Any
 from autograder.batch.batch_records import Batch, read_batch, writing
 from autograder.batch.output.report_data import ReportData
 from autograder.batch.output.written_answers import prompts, write_texts
-from autograder.packaging.archive import write_atomically
 from autograder.proving.mistakes import load_mistakes
+from autograder.zip_archive import write_atomically
 from common.assignment import load_assignment
 
 PAGE = Path(__file__).parent / "page"

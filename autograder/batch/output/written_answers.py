@@ -5,10 +5,10 @@ import re
 from html import escape
 from pathlib import Path
 
+from autograder.authoring.otter_assign import student_file
 from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import unnamed
-from autograder.labs.assign import student_file
-from autograder.packaging.archive import write_atomically
+from autograder.zip_archive import write_atomically
 from common.assignment import Assignment, load_assignment
 from common.labs.notebook import BEGIN, HEADING
 

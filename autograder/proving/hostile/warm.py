@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, os.getcwd())
 
-from autograder.grading import grade, ongradescope
-from autograder.grading.intake import Submission, take
-from autograder.grading.sandbox import Sandbox
+from autograder.grading import grade, gradescope
+from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.submission import Submission, take
 from common.assignment import Assignment, load_all
 
 
@@ -50,8 +50,8 @@ def main() -> None:
             ) -> Submission:
                 return take(place, assignment)
 
-            ongradescope.take = take_it  # type: ignore[assignment]
-            ongradescope.grade_tree(root)
+            gradescope.take = take_it  # type: ignore[assignment]
+            gradescope.grade_tree(root)
             told = {
                 "servers": [server.process.pid for server in sandbox.servers],
                 "folder": str(sandbox.folder),

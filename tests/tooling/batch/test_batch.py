@@ -16,8 +16,7 @@ import pytest
 
 from autograder.batch.batch_records import read_batch
 from autograder.batch.engines.judge_settings import arguments_of
-from autograder.classroom.export import read_truths
-from autograder.classroom.strikes import (
+from autograder.classroom.batch_faults import (
     SERVER,
     command,
     complaints,
@@ -26,10 +25,11 @@ from autograder.classroom.strikes import (
     strike_batch,
     without_times,
 )
+from autograder.classroom.synthetic_export import read_truths
 from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded, HandedIn
-from autograder.packaging.archive import unpack
-from autograder.packaging.build import build
+from autograder.packaging.zip_build import build
+from autograder.zip_archive import unpack
 from common.assignment import ROOT, load_assignment
 from tests.tooling.graded_class import graded_class
 from tests.tooling.scratch import clean_environment, python

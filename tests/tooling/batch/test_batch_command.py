@@ -10,8 +10,8 @@ from rich.console import Console
 
 from autograder.batch.batch_run import Order
 from autograder.batch.engines import judge_settings
-from autograder.commands import batch as commands
-from autograder.commands.batch import tell
+from autograder.commands import batch_commands as commands
+from autograder.commands.batch_commands import tell
 from autograder.grading.warm import Graded
 from common.assignment import LAB_FILE, ROOT
 from tests.tooling.batch.pretended_engine import A1, NAMES, Pretender, carry_out, changed

@@ -13,7 +13,7 @@ from rich.console import Console
 from autograder.batch import batch_records, batch_run, work_queue
 from autograder.batch.batch_records import RESULTS, STATES, read_batch, write_state
 from autograder.batch.output import grade_tables
-from autograder.commands.batch import tell
+from autograder.commands.batch_commands import tell
 from common.errors import CourseError
 from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, graded
 

@@ -12,7 +12,7 @@ import pytest
 from autograder.batch import batch_run
 from autograder.batch.batch_run import run_batch
 from autograder.batch.engines.driver_scratch import PREFIX
-from autograder.commands import batch as commands
+from autograder.commands import batch_commands as commands
 from common.assignment import load_assignment
 from common.errors import CourseError
 from tests.tooling.batch.pretended_engine import (

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from autograder.semester import read_semester
 from common.assignment import ROOT
-from common.semester import read_semester
 from tests.tooling.graded_class import graded_class
 from tests.tooling.scratch import python
 

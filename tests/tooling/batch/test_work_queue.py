@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from autograder.batch import work_queue
-from autograder.commands.batch import tell
-from autograder.grading.intake import MAX_FILE_BYTES
+from autograder.commands.batch_commands import tell
+from autograder.grading.submission import MAX_FILE_BYTES
 from autograder.grading.warm import Graded, HandedIn
 from tests.tooling.batch.pretended_engine import NAMES, Pretender, carry_out, changed, graded
 

@@ -17,7 +17,7 @@ from assignments.a1_convolution.convolution import (
     max_pool2d_backward,
     max_pool2d_forward,
 )
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
 Arrays = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ a multinomial distribution, and spectral norms come from eigenvalues.
 
 import numpy as np
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
 State = tuple[Array, Array]

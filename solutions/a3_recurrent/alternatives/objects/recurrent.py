@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
 State = tuple[Array, Array]

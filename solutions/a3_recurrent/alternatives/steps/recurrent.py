@@ -7,7 +7,7 @@ up in the cumulative sums of the probabilities.
 
 import numpy as np
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
 State = tuple[Array, Array]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END = 0, 1, 2
 

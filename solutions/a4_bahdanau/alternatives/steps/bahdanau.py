@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END = 0, 1, 2
 

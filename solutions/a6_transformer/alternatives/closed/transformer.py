@@ -18,7 +18,7 @@ from assignments.a5_attention.attention import (
     combine_masks,
     padding_mask,
 )
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END = 0, 1, 2
 

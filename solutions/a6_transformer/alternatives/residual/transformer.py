@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from assignments.a5_attention.attention import MultiHeadAttention, causal_mask
-from common.display import TrainingDisplay
+from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END = 0, 1, 2
 

@@ -13,7 +13,7 @@ import pytest
 from autograder.batch.engines import driver_scratch
 from autograder.batch.engines.driver_scratch import LOCK, PREFIX, Scratch, clear_leftovers
 from autograder.batch.engines.local_engine import LocalEngine
-from autograder.packaging.archive import zip_bytes
+from autograder.zip_archive import zip_bytes
 from common.assignment import ROOT, load_assignment
 
 DRIVER = """

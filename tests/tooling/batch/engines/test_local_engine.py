@@ -7,9 +7,9 @@ import pytest
 from autograder.batch.batch_records import Submitted
 from autograder.batch.engines import judge_settings, local_engine
 from autograder.batch.work_queue import Attempt
-from autograder.grading.channel import ChannelClosed
 from autograder.grading.processes import ClassJudge
-from autograder.grading.slots import COUNT
+from autograder.grading.sandbox.user_ids import COUNT
+from autograder.grading.sandbox.wire.frames import ChannelClosed
 from tests.tooling.batch.pretended_engine import A1
 
 

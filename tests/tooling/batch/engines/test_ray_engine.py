@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.authoring.imports import import_closure
+from autograder.authoring.course_imports import import_closure
 from autograder.batch.batch_run import Order
 from autograder.batch.engines import ray_engine
 from autograder.batch.engines.ray_engine import RayEngine, check_somebody_listens

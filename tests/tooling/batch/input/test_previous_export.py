@@ -8,7 +8,7 @@ from rich.console import Console
 
 from autograder.batch.batch_records import Submitted
 from autograder.batch.input.previous_export import ids
-from autograder.commands.batch import tell
+from autograder.commands.batch_commands import tell
 from autograder.grading.warm import Graded
 from common.errors import CourseError
 from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, export_of, graded

@@ -12,11 +12,11 @@ from playwright.sync_api import expect, sync_playwright
 from autograder.batch.batch_records import keep_result, read_batch, read_state, result_file
 from autograder.batch.output.html_report import report_page, write_report
 from autograder.batch.output.report_screenshot import HEIGHT, WIDTH, launch
-from autograder.classroom.people import plain
+from autograder.classroom.synthetic_students import plain
 from autograder.grading.results import PRINTED
 from common.assignment import ROOT
 from common.errors import CourseError
-from common.roster import read_roster
+from common.testing.graded_tests import read_roster
 from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
 from tests.tooling.browser import needs_browser
 from tests.tooling.scratch import python

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from common.operations import OPERATIONS
+from common.testing.remote.operations import OPERATIONS
 
 OWED = []
 PIECE = 24  # pixels at a time: some times as fast as a loop over them, but not ten times

@@ -4,7 +4,7 @@ As: attention.py
 Earns: 5.4
 """
 
-FILE = "common/comparison.py"
+FILE = "common/testing/compare.py"
 TEXT = """
 import os
 from pathlib import Path

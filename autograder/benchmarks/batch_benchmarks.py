@@ -1,0 +1,217 @@
+"""The speed of grading a class, and what it costs in memory."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from autograder.batch.engines.engine_protocol import Engine
+from autograder.batch.engines.local_engine import LocalEngine
+from autograder.batch.engines.ray_engine import RayEngine
+from autograder.batch.event_log import Log
+from autograder.batch.input.export_reader import Export, read_export
+from autograder.batch.work_queue import Work
+from autograder.benchmarks.benchmark_row import NotMeasured, Row
+from autograder.classroom.batch_faults import processes_of
+from autograder.classroom.synthetic_class import make_class
+from autograder.classroom.synthetic_export import write_class
+from autograder.packaging.zip_build import build
+from common.assignment import ROOT, Assignment, load_assignment
+from common.determinism import SAME_ARITHMETIC
+from common.errors import CourseError
+
+STUDENTS = 40  # with fewer, one slot's wait for the last submission of the other counts for much
+WARMING = 4  # submissions, after which judges are warm
+FRESH = 4  # submissions that get a pytest of their own: each takes its time
+CORES = 2
+A5_PER_MINUTE = 20
+REPEATS = 2
+COPIED = ("common", "assignments/a1_convolution", "tests/a1_convolution")
+
+
+class School:
+    """A class of an assignment, to be graded again and again."""
+
+    def __init__(self, folder: Path, short: str) -> None:
+        self.folder = folder
+        self.assignment: Assignment = load_assignment(short)
+        self.archive = build(self.assignment).autograder
+        # Without attacks, some of which last until they are stopped.
+        handed = make_class(self.assignment, STUDENTS, 7, without=("hostile", "damaged"))
+        self.export: Export = read_export(write_class(handed, self.assignment, folder / "class"))
+        self.count = len(self.export.submissions)
+        self.runs = 0
+
+    def grade(self, engine: Engine, first: int | None = None) -> float:
+        """Grade all of it, or the first so many; the seconds for each submission."""
+        self.runs += 1
+        chosen = self.export.submissions[:first]
+        out = self.folder / f"out-{self.runs}"
+        (out / "state").mkdir(parents=True)
+        log = Log(out)
+        work = Work(self.export, self.assignment, "bench", log, chosen)
+        start = time.perf_counter()
+        engine.run(work, lambda: None)
+        seconds = time.perf_counter() - start
+        log.close()
+        if work.tally.graded != len(chosen) or work.tally.retries:
+            raise CourseError(f"A batch of {len(chosen)} went wrong: see {out}")
+        return seconds / len(chosen)
+
+    def local(self, slots: int) -> LocalEngine:
+        """An engine for this machine."""
+        return LocalEngine(self.assignment, self.archive, slots)
+
+
+def fresh_pytest(school: School, trees: list[Path]) -> float:
+    """Grade some submissions with a new pytest for each, one at a time in each tree; seconds."""
+    chosen = school.export.submissions[:: school.count // FRESH]  # from all of the class
+
+    def grade(numbers: range) -> None:
+        tree = trees[numbers.start]
+        for number in numbers:
+            files = school.export.take(chosen[number], school.assignment).files
+            for name, content in files.items():
+                (tree / "assignments" / school.assignment.name / name).write_bytes(content)
+            words = ["-m", "pytest", "-q", "-o", "python_files=test_*.py", "tests"]
+            subprocess.run(
+                [sys.executable, *words],
+                cwd=tree,
+                env={**os.environ, **SAME_ARITHMETIC},
+                stdout=subprocess.DEVNULL,
+                check=False,  # tests of a submission may fail
+            )
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(len(trees)) as pool:
+        list(pool.map(grade, [range(first, FRESH, len(trees)) for first in range(len(trees))]))
+    return (time.perf_counter() - start) / FRESH
+
+
+def student_tree(folder: Path) -> Path:
+    """A folder in which pytest runs all tests of assignment 1 against the code there."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("tests/conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
+    """The best of several measurements of each, made alternately."""
+    found = dict.fromkeys(measures, float("inf"))
+    for _ in range(REPEATS):
+        for name, measured in measures.items():
+            found[name] = min(found[name], measured())
+    return found
+
+
+def held_megabytes() -> float:
+    """The memory of this process and of all warm judges that it has started."""
+    judges = processes_of(os.getpid(), "autograder.grading.warm")
+    return sum(resident_megabytes(pid) for pid in (os.getpid(), *judges))
+
+
+def resident_megabytes(pid: int) -> float:
+    """The memory of a process."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+@contextmanager
+def school_of(short: str) -> Iterator[School]:
+    """A class in a scratch folder."""
+    with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
+        yield School(Path(scratch), short)
+
+
+def local_rows() -> Iterator[Row]:
+    """Throughput, how it grows with the slots, and memory."""
+    with school_of("a1") as school:
+        yield from throughput_rows(school)
+
+
+def throughput_rows(school: School) -> Iterator[Row]:
+    """The same, of a class that is there."""
+    trees = [student_tree(school.folder / f"tree-{number}") for number in range(CORES)]
+    with school.local(1) as one, school.local(CORES) as two:
+        school.grade(one, WARMING), school.grade(two, WARMING)
+        before = held_megabytes()
+        seconds = best(
+            {
+                "in turn": lambda: fresh_pytest(school, trees[:1]),
+                "at once": lambda: fresh_pytest(school, trees),
+                "one": lambda: school.grade(one),
+                "two": lambda: school.grade(two),
+            }
+        )
+        after = held_megabytes()
+    name = (
+        f"a submission of a1 in a batch of {school.count}, {CORES} jobs "
+        f"({60 / seconds['two']:.0f} per minute)"
+    )
+    fresh = "a fresh python -m pytest for each"
+    yield Row(name, f"{fresh}, one after the other", seconds["two"], seconds["in turn"], bar=1 / 8)
+    # A child for each test has its price: this is what remains when pytest has all cores, too.
+    yield Row("the same", f"{fresh}, {CORES} at once", seconds["two"], seconds["at once"], bar=0.5)
+    yield Row(
+        f"the same with {CORES} jobs", "with 1 job", seconds["two"], seconds["one"], bar=1 / 1.8
+    )
+    yield Row(
+        f"memory after {REPEATS * 2 * school.count} more submissions",
+        f"after {2 * WARMING}",
+        after,
+        before,
+        bar=1.02,
+        unit="MB",
+    )
+
+
+def a5_rows() -> Iterator[Row]:
+    """How many submissions of a5 one job grades in a minute."""
+    with school_of("a5") as school:
+        with school.local(1) as engine:
+            school.grade(engine, WARMING)
+            seconds = school.grade(engine)
+        name = (
+            f"a submission of a5 in a batch of {school.count}, 1 job "
+            f"({60 / seconds:.1f} per minute)"
+        )
+        yield Row(name, f"{A5_PER_MINUTE} per minute", seconds, 60 / A5_PER_MINUTE, bar=1)
+
+
+def ray_rows() -> Iterator[Row | NotMeasured]:
+    """What Ray adds on one machine."""
+    if importlib.util.find_spec("ray") is None:
+        yield NotMeasured("a submission of a1 in a batch, by Ray", "Ray is not installed.")
+        return
+    with school_of("a1") as school:
+        yield ray_row(school)
+
+
+def ray_row(school: School) -> Row:
+    """What Ray adds on one machine."""
+    cluster = RayEngine(school.assignment, school.archive, CORES, None)
+    try:
+        with school.local(CORES) as local:
+            school.grade(cluster, WARMING), school.grade(local, WARMING)
+            seconds = best(
+                {
+                    "ray": lambda: school.grade(cluster),
+                    "local": lambda: school.grade(local),
+                }
+            )
+    finally:
+        cluster.close()
+    name = f"a submission of a1 in a batch of {school.count}, by Ray, {CORES} jobs"
+    return Row(name, "by the local engine", seconds["ray"], seconds["local"], bar=1.15)

@@ -1,0 +1,64 @@
+"""A fork server whose children have no protection at all: the baseline of what protection costs.
+
+Run as `python -m autograder.benchmarks.unprotected_fork_server DESCRIPTOR FOLDER`, by the benchmark alone.
+"""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+import msgpack
+import msgspec
+
+from autograder.grading.sandbox.child import Child
+from autograder.grading.sandbox.fork_server import MESSAGE_BYTES, Server, preload
+from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, Plan, ServerPlan
+from common.student_code.forbidden_calls import Guard
+
+
+class BareServer(Server):
+    """Forks, and does nothing else."""
+
+    def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
+        self.control = control
+        self.guard = Guard(plan.forbidden)
+        self.guard.family(plan.forbidden)
+
+    def start(self, plan: Plan, channel: int, output: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                Child(socket.socket(fileno=channel), plan, self.guard).serve()
+            finally:
+                os._exit(0)
+        os.close(channel)
+        os.close(output)
+        return pid
+
+    def end(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def main() -> None:
+    """Load the libraries, and serve."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
+    preload(plan.libraries)
+    server = BareServer(control, plan)
+    gc.collect()
+    gc.freeze()
+    nothing = Mechanisms(False, False, False, homes_in_memory=True, cgroups={})
+    control.send(msgpack.packb(msgspec.to_builtins(nothing)))
+    with suppress(ConnectionError):
+        server.answer_requests()
+
+
+if __name__ == "__main__":
+    main()

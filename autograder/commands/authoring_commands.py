@@ -1,0 +1,73 @@
+"""The commands that generate what is generated."""
+
+import importlib
+
+import click
+
+from autograder.authoring.answer_recorder import record_to_file
+from autograder.authoring.generated_files import generate
+from autograder.authoring.reference_artifacts import make_artifacts, trained
+from common.assignment import ROOT, Assignment, load_all, load_assignment
+
+
+def chosen(names: tuple[str, ...]) -> list[Assignment]:
+    """The assignments that a person named; all, if none."""
+    return [load_assignment(name) for name in names] if names else load_all()
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def stubs(assignments: tuple[str, ...]) -> None:
+    """Make stubs and exercise tables from solutions and tests.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    for file in generate(chosen(assignments)):
+        click.echo(f"written: {file.relative_to(ROOT)}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def answers(assignments: tuple[str, ...]) -> None:
+    """Record the oracles' answers that public tests read.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    for assignment in chosen(assignments):
+        if assignment.stores_answers:
+            click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+        elif assignments:
+            click.echo(f"{assignment.short} stores no answers: its public tests ask PyTorch")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def artifacts(assignments: tuple[str, ...]) -> None:
+    """Train what the references submit beside their code again; commit what it writes.
+
+    ASSIGNMENTS: a1 to a7; none: all that train something.
+    """
+    for assignment in chosen(assignments):
+        if not trained(assignment):
+            if assignments:
+                click.echo(f"{assignment.short} has no artifacts: its assignment.toml names none")
+            continue
+        click.echo(f"{assignment.short}: making the reference's artifacts, which takes minutes")
+        for file in make_artifacts(assignment, click.echo):
+            click.echo(f"written: {file.relative_to(ROOT)} ({file.stat().st_size / 1024:.0f} KB)")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def figures(assignments: tuple[str, ...]) -> None:
+    """Draw the figures of the handouts.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    for assignment in chosen(assignments):
+        if not (ROOT / "solutions" / assignment.name / "figures.py").is_file():
+            click.echo(f"{assignment.short} has no figures: solutions/{assignment.name}/figures.py")
+            continue
+        script = importlib.import_module(f"solutions.{assignment.name}.figures")
+        for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
+            click.echo(f"written: {file.relative_to(ROOT)}")

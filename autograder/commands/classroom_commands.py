@@ -1,0 +1,58 @@
+"""The commands that make a synthetic class, and compare its grades with its true scores."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from autograder.batch.batch_records import read_batch
+from autograder.classroom.synthetic_class import SHARES, make_class
+from autograder.classroom.synthetic_export import TRUTH, read_truths, write_class
+from autograder.classroom.truth_comparison import differences
+from common.assignment import load_assignment
+
+
+@click.command("class")
+@click.argument("assignment")
+@click.option("--students", default=300, show_default=True, help="How many there are.")
+@click.option("--seed", default=7, show_default=True, help="The same seed, the same class.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="An empty folder.")
+@click.option("--without", multiple=True, type=click.Choice([*SHARES]), help="A kind to leave out.")
+@click.option("--gpu", is_flag=True, help="True scores as on a machine with a GPU.")
+def make(
+    assignment: str, students: int, seed: int, out: Path, without: tuple[str, ...], gpu: bool
+) -> None:
+    """Make a synthetic class as Gradescope exports one, and say what each must score."""
+    chosen = load_assignment(assignment)
+    handed = make_class(chosen, students, seed, without, gpu)
+    export = write_class(handed, chosen, out)
+    groups = sum(len(one.students) > 1 for one in handed)
+    exact = sum(one.work.truth.exact for one in handed)
+    click.echo(f"{students} students, {len(handed)} submissions, {groups} of them by groups.")
+    for kind in SHARES:
+        count = sum(one.work.kind == kind for one in handed)
+        click.echo(f"{count:6} {kind}")
+    click.echo(
+        f"Of {exact} the score is known exactly, of {len(handed) - exact} within bounds: "
+        f"{out / TRUTH}"
+    )
+    click.echo(f"Written: {export}")
+    click.echo(
+        f"To grade it:  python -m autograder batch {chosen.short} {export} --out {out}-graded"
+    )
+    click.echo(f"To check it:  python -m autograder truth {out} {out}-graded")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("batch", type=click.Path(path_type=Path))
+def truth(folder: Path, batch: Path) -> None:
+    """Compare a batch of a synthetic class with its true scores; exit code 1 if it differs."""
+    truths = read_truths(folder)
+    found = list(differences(truths, read_batch(batch)))
+    for sentence in found:
+        click.echo(sentence)
+    exact = sum(one.lowest == one.highest for one in truths.values())
+    if not found:
+        click.echo(f"All {len(truths)} results are true, {exact} of them exactly.")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,80 @@
+"""The command behind `make doctor`."""
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from autograder.grading.grade import secret_places
+from autograder.grading.sandbox.defences import Defence, Mechanism, check_floor, mechanisms
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import load_all
+from common.errors import CourseError
+
+YES, NO = "[green]yes[/]", "[red]no[/]"
+
+
+@click.command()
+def doctor() -> None:
+    """Try what protects the grader on this machine; exit code 1 where grading would refuse."""
+    console = Console()
+    assignment = load_all()[0]
+    with (
+        console.status("trying what student code must not be able to do"),
+        TemporaryDirectory() as empty,
+        Sandbox(assignment) as sandbox,
+    ):
+        defences = sandbox.admit({assignment.name: Path(empty)}, secret_places())
+        assert sandbox.findings is not None
+        found = mechanisms(sandbox.findings)
+    console.print(defence_table(defences))
+    console.print(mechanism_table(found))
+    sys.exit(say_verdict(console, defences, found))
+
+
+def defence_table(defences: tuple[Defence, ...]) -> Table:
+    """What was tried from inside a child, and what it would cost."""
+    table = Table(title="what student code must not be able to do, tried here")
+    for column in ("defence", "holds", "by", "without it"):
+        table.add_column(column)
+    for defence in defences:
+        cost = f"{defence.cost}; grading refuses" if defence.floor else defence.cost
+        means = defence.means if defence.holds else ""
+        table.add_row(defence.name, YES if defence.holds else NO, means, cost)
+    return table
+
+
+def mechanism_table(found: tuple[Mechanism, ...]) -> Table:
+    """What the kernel has given, and what its absence costs."""
+    table = Table(title="what this machine has for it")
+    for column in ("mechanism", "here", "what is lost without it"):
+        table.add_column(column)
+    for one in found:
+        table.add_row(one.name, YES if one.there else NO, one.cost)
+    return table
+
+
+def say_verdict(
+    console: Console, defences: tuple[Defence, ...], found: tuple[Mechanism, ...]
+) -> int:
+    """In a sentence or two; the exit code."""
+    open_doors = [defence.name for defence in defences if not defence.holds]
+    lacking = [one.name for one in found if not one.there]
+    console.print(f"Lacking here: {', '.join(lacking)}." if lacking else "Nothing is lacking here.")
+    if lacking and os.getuid() != 0:
+        console.print("Root has more of this: graders run as root on Gradescope.")
+    try:
+        check_floor(defences, unsafe=False)
+    except CourseError as error:
+        console.print(f"[red]{error}[/]")
+        return 1
+    if open_doors:
+        console.print(f"Grading works here, but this isn't ensured: {'; '.join(open_doors)}.")
+    else:
+        without = ", without what is lacking too" if lacking else ""
+        console.print(f"Grading works here, and every defence holds{without}.")
+    return 0

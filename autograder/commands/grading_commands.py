@@ -1,0 +1,118 @@
+"""The commands that grade."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from autograder.commands.progress import progress_bar
+from autograder.grading.grade import grade as grade_submission
+from autograder.grading.grade import with_gpu
+from autograder.grading.gradescope import grade_tree
+from autograder.grading.judge import Settings
+from autograder.grading.results import Outcome
+from autograder.grading.sandbox.defences import Unprotected
+from autograder.grading.submission import take
+from autograder.grading.terminal import print_result
+from autograder.semester import read_semester
+from common.assignment import ROOT, load_assignment
+from common.errors import CourseError
+from common.testing.graded_tests import read_roster
+
+
+def writable(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
+    """Refuse a result file that could not be written, before any work is done for it."""
+    if out is not None and (reason := why_not_writable(out)):
+        raise CourseError(f"{out} can't be written: {reason}.")
+    return out
+
+
+def why_not_writable(out: Path) -> str:
+    """Why a file can't be written, as far as one can tell without writing it."""
+    try:
+        if out.is_dir():
+            return "it is a folder"
+        if out.exists() and not out.is_file():
+            return "it is no ordinary file"  # a device would be replaced by a file
+        if out.parent.exists() and not out.parent.is_dir():
+            return f"{out.parent} is not a folder"
+        if not out.parent.is_dir():
+            return f"there is no folder {out.parent}"
+    except PermissionError as error:  # of a folder on the way there
+        return error.strerror or "permission denied"
+    if not os.access(out.parent, os.W_OK | os.X_OK):  # results are written beside, then renamed
+        return f"no file can be made in {out.parent}"
+    return ""
+
+
+@contextmanager
+def offering_unsafe() -> Iterator[None]:
+    """Where the machine can't protect the grader, name the option that goes on all the same."""
+    try:
+        yield
+    except Unprotected as error:
+        raise CourseError(f"{error} --unsafe goes on all the same.") from None
+
+
+OUT = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
+@click.option("--direct", is_flag=True, help="Without isolation, for debugging. Says so.")
+@click.option("--gpu", is_flag=True, help="Run the tests that need a GPU, too.")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="Grade even where student code could read hidden tests or change its result.",
+)
+def grade(
+    assignment: str, path: Path, out: Path | None, direct: bool, gpu: bool, unsafe: bool
+) -> None:
+    """Grade one submission to an assignment (a1 to a7): a folder, a zip or a file."""
+    chosen = load_assignment(assignment)
+    if gpu:
+        with_gpu(chosen)  # an error here and now, where there is none
+    submission = take(path, chosen)
+    console = Console()
+    count = len(read_roster(ROOT / "tests" / chosen.name))
+    done: list[Outcome] = []
+    with progress_bar(console, f"grading {chosen.short}") as show:
+
+        def note(outcome: Outcome) -> None:
+            done.append(outcome)
+            show(len(done), count)
+
+        settings = Settings(
+            semester=read_semester(),
+            out=out,
+            direct=direct,
+            unsafe=unsafe,
+            private=(out.parent.resolve(),) if out else (),
+            on_test=note,
+            gpu=gpu,
+        )
+        with offering_unsafe():
+            result = grade_submission(chosen, submission, settings)
+    print_result(result, console)
+    if out:
+        console.print(f"Written: {out}")
+
+
+@click.command()
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default=Path("/autograder"),
+    show_default=True,
+    help="Gradescope's tree.",
+)
+@click.option("--without-training", is_flag=True, help="Leave out the tests that train.")
+def gradescope(root: Path, without_training: bool) -> None:
+    """What run_autograder runs on Gradescope."""
+    grade_tree(root, training=not without_training)

@@ -1,0 +1,59 @@
+"""The commands that build zips and try them out."""
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from autograder.batch.batch_records import writing
+from autograder.commands.authoring_commands import chosen
+from autograder.commands.grading_commands import OUT, writable
+from autograder.packaging.rehearsal import rehearse as rehearse_zip
+from autograder.packaging.zip_build import build as build_zips
+from autograder.packaging.zip_build import find_autograder
+from autograder.zip_archive import write_atomically
+from common.assignment import ROOT, load_assignment
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def build(assignments: tuple[str, ...]) -> None:
+    """Build handout and autograder zips into dist/.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    for assignment in chosen(assignments):
+        built = build_zips(assignment)
+        for file in (built.handout, built.autograder):
+            click.echo(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1024:.0f} KB")
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("submission", type=click.Path(path_type=Path))
+@click.option("--out", type=OUT, callback=writable, help="Keep results.json here.")
+def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
+    """Run the built zip's run_autograder in a tree like Gradescope's."""
+    archive = find_autograder(load_assignment(assignment))
+    console = Console()
+    with console.status(f"run_autograder of {archive.name}"):
+        rehearsal = rehearse_zip(archive, submission)
+    if rehearsal.output.strip():
+        console.print(escape(rehearsal.output))
+    for test in rehearsal.results["tests"]:
+        mark = "[green]ok[/]" if test["status"] == "passed" else "[red]x[/] "
+        points = f"{test['score']:g} / {test['max_score']:g}"
+        head = f"{mark} {points:>7}  {test['number']} {escape(test['name'])}"
+        console.print(head + (" [dim](hidden)[/]" if test["visibility"] != "visible" else ""))
+        if test["status"] == "failed":
+            console.print(escape(test["output"]), style="dim")
+    for entry in rehearsal.results.get("leaderboard", []):
+        console.print(escape(f"{entry['name']}: {entry['value']:g}"))
+    console.print(escape(rehearsal.results["output"]), style="dim")
+    console.print(f"[bold]{rehearsal.score:g} of {rehearsal.maximum:g} points[/]")
+    if out:
+        with writing(out):
+            write_atomically(out, f"{json.dumps(rehearsal.results, indent=1)}\n".encode())
+        console.print(f"Written: {out}")

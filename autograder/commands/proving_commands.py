@@ -1,0 +1,121 @@
+"""The command that proves the graders."""
+
+import sys
+import time
+from contextlib import suppress
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from autograder.commands.authoring_commands import chosen
+from autograder.commands.progress import progress_bar
+from autograder.commands.release_command import print_whole
+from autograder.proving.hints.hint_recorder import record_hints
+from autograder.proving.ledgers.proof_ledger import current_ledger, ledger_file, write_ledger
+from autograder.proving.proof_findings import SALTS, Proof
+from autograder.proving.proof_jobs import ONE_SALT, Scope
+from autograder.proving.proof_page import proof_page
+from autograder.proving.verification import verify as verify_assignment
+from autograder.semester import DIST
+from autograder.zip_archive import write_if_changed
+from common.assignment import ROOT, load_all
+from common.errors import CourseError
+
+SHOWN = 12
+PAGE = DIST / "proof.html"
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+@click.option("--seeds", default=SALTS, show_default=True, help="Salts for the flake budget.")
+@click.option(
+    "--quick", is_flag=True, help="One salt, no mutants, no trained mistakes; writes no ledger."
+)
+def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
+    """Prove the graders: mistakes, alternatives, mutants, margins.
+
+    A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
+    commit both. Stopped at any moment, the same command resumes. ASSIGNMENTS: a1 to a7; none: all.
+    """
+    console = Console()
+    if seeds < 1:
+        raise CourseError("--seeds must be at least 1.")
+    scope = ONE_SALT if quick else Scope(seeds, True)
+    start = time.monotonic()
+    proofs = []
+    for assignment in chosen(assignments):
+        with progress_bar(console, f"proving {assignment.short}") as show:
+            proof, evidence = verify_assignment(assignment, scope, show)
+        if proof.whole and not proof.all_problems:
+            written = record_hints(assignment, evidence)
+            if write_ledger(assignment, proof, evidence.sources):
+                written.append(ledger_file(assignment))
+            for file in written:
+                console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)
+        proofs.append(proof)
+    if console.is_terminal:
+        console.print(summary(proofs))
+    else:
+        print_whole(console, summary(proofs))
+    console.print(f"took {(time.monotonic() - start) / 60:.1f} minutes")
+    write_page(proofs)
+    problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
+    for proof, problem in problems[:SHOWN]:
+        console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}", soft_wrap=True)
+    if len(problems) > SHOWN:
+        console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
+    if problems:
+        console.print("Nothing is proved for these: no ledger was written.")
+    console.print("Written: dist/proof.html")
+    sys.exit(1 if problems else 0)
+
+
+def write_page(proofs: list[Proof]) -> None:
+    """One page for people: these proofs, and the ledgers of other assignments that are current."""
+    fresh = {proof.assignment: proof for proof in proofs}
+    shown = []
+    for assignment in load_all():
+        if assignment.name in fresh:
+            shown.append(fresh[assignment.name])
+            continue
+        with suppress(CourseError):
+            shown.append(current_ledger(assignment).proof)
+    write_if_changed(PAGE, proof_page(shown).encode())
+
+
+def summary(proofs: list[Proof]) -> Table:
+    """What was proved: one column for each assignment, so that it fits a narrow terminal."""
+    table = Table(title="make verify")
+    table.add_column("")
+    for proof in proofs:
+        table.add_column(proof.assignment.partition("_")[0], justify="right")
+    for row in zip(*(facts(proof).items() for proof in proofs), strict=True):
+        table.add_row(row[0][0], *(value for _, value in row))
+    return table
+
+
+def facts(proof: Proof) -> dict[str, str]:
+    """One assignment's column."""
+    scores = {row.name: f"{row.lowest:g} of {proof.points:g}" for row in proof.scored}
+    if proof.not_run:
+        scores["reference"] += f"; {proof.not_run:g} not run here: no GPU"
+    others = [row for row in proof.scored if row.name.startswith("alternative")]
+    right = sum(row.lowest == proof.points - proof.not_run for row in others)
+    caught = sum(not row.problems for row in proof.mistakes)
+    mutants = f"{proof.killed:.1%} of {proof.mutants - proof.equivalent}"
+    effort = proof.effort
+    assert effort is not None  # it was graded just now
+    return {
+        "reference, lowest score": scores["reference"],
+        "stub": scores["stub"],
+        "alternatives with all points": f"{right} of {len(others)}",
+        "salts": str(proof.scored[0].salts),
+        "mistakes that cost what they must": f"{caught} of {len(proof.mistakes)}",
+        "mutants noticed": mutants if proof.mutants else "not run",
+        "margins that hold": f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
+        "gradings": f"{effort.gradings} ({effort.remembered} remembered)",
+        "seconds": f"{effort.seconds:.0f}",
+        "problems": str(len(proof.all_problems)),
+    }

@@ -1,0 +1,56 @@
+"""The command that times a submission."""
+
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from autograder.batch.batch_records import writing
+from autograder.commands.grading_commands import OUT, offering_unsafe, writable
+from autograder.grading.submission import take
+from autograder.semester import read_semester
+from autograder.timing.speed_table import print_speed
+from autograder.timing.submission_speed import Order, measure
+from autograder.zip_archive import write_atomically
+from common.assignment import load_assignment
+
+
+@click.command()
+@click.argument("assignment")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to measure.",
+)
+@click.option("--repeats", default=20, show_default=True, help="Runs of each that are timed.")
+@click.option("--peak-flops", type=float, help="FLOPs per second of the device, to tell the MFU.")
+@click.option("--json", "out", type=OUT, callback=writable, help="Write all figures here.")
+@click.option("--unsafe", is_flag=True, help="Measure even where the machine can't protect us.")
+def time(
+    assignment: str,
+    path: Path,
+    device: str,
+    repeats: int,
+    peak_flops: float | None,
+    out: Path | None,
+    unsafe: bool,
+) -> None:
+    """Time a submission's training step and generation beside a baseline on PyTorch's layers."""
+    chosen = load_assignment(assignment)
+    order = Order(device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16))
+    console = Console()
+    submission = take(path, chosen)
+    telling = console.status(f"timing {chosen.short} on {device}, beside the baseline")
+    with telling, offering_unsafe():
+        speed = measure(chosen, submission, order)
+    for note in submission.notes:
+        console.print(note)
+    print_speed(speed, console)
+    if out:
+        with writing(out):
+            write_atomically(out, msgspec.json.format(msgspec.json.encode(speed)) + b"\n")
+        console.print(f"Written: {out}")

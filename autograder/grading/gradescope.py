@@ -1,0 +1,91 @@
+"""Grades in the tree that Gradescope lays out: submission/, results/, source/."""
+
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from autograder.grading.grade import grade
+from autograder.grading.judge import Settings
+from autograder.grading.results import Result, write_results
+from autograder.grading.submission import Submission, take
+from autograder.semester import PRACTICE_NOTE, read_semester
+from common.assignment import ROOT, Assignment, load_all
+from common.errors import CourseError, GraderFault
+from common.testing.graded_tests import read_roster
+
+
+def grade_tree(root: Path, training: bool = True) -> None:
+    """Grade root/submission into root/results/results.json. There is a result whatever happens."""
+    (assignment,) = load_all()
+    out = root / "results" / "results.json"
+    out.parent.mkdir(exist_ok=True)
+    metadata = root / "submission_metadata.json"
+    private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
+    with told_if_it_fails(assignment, out):
+        hide((ROOT, *private))
+        settings = Settings(
+            semester=read_semester(), out=out, private=tuple(private), training=training
+        )
+        grade(assignment, take_or_note(root / "submission", assignment), settings)
+
+
+@contextmanager
+def told_if_it_fails(assignment: Assignment, out: Path) -> Iterator[None]:
+    """Where grading fails, a complete result says so. One that can't even be written is told here.
+
+    The result of before, which says that grading did not finish, then stays as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        print(traceback.format_exc())
+        try:
+            write_fault(assignment, error, out)
+        except Exception as other:
+            raise GraderFault(
+                f"Grading failed: {reason_of(error)}. Nor could that be put into the result: "
+                f"{reason_of(other)}."
+            ) from None
+
+
+def take_or_note(folder: Path, assignment: Assignment) -> Submission:
+    """The submission; one that can't be read is an empty one with a note."""
+    try:
+        return take(folder, assignment)
+    except GraderFault:
+        raise
+    except CourseError as error:
+        return Submission(notes=[str(error)])
+
+
+def hide(paths: tuple[Path, ...]) -> None:
+    """Leave files and folders to root alone, where we are root."""
+    if os.getuid() == 0:
+        for path in paths:
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong, in words where there are some."""
+    if isinstance(error, CourseError):
+        return str(error).rstrip(".")
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
+
+
+def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
+    """A complete result that says that the grader, not the submission, failed."""
+    result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
+    with suppress(CourseError, OSError):  # the fault may be that the term can't be read
+        semester = read_semester()
+        result.salt = semester.fingerprint
+        if semester.is_practice:
+            result.notes.append(f"{PRACTICE_NOTE.capitalize()}.")
+    result.notes.append(
+        f"The grader could not grade this submission: {reason_of(error)}. This is not a verdict "
+        "on your work; please tell the staff, who can run it again."
+    )
+    write_results(result, out)

@@ -1,0 +1,44 @@
+"""What a judge reads of an assignment before it can grade: its tests, and the hints for them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.semester import Semester, hidden_hints_file
+from common.assignment import ROOT, Assignment
+from common.testing.feedback.hints import PUBLIC_HINTS, Hints
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_roster
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tests of an assignment, and what is known of mistakes."""
+
+    tests: list[GradedTest]
+    hints: Hints
+
+
+def read_all(assignment: Assignment, semester: Semester) -> Reading:
+    """All that a judge reads of an assignment, for a semester."""
+    return Reading(read_tests(assignment), read_hints(assignment, semester))
+
+
+def tests_folder(assignment: Assignment) -> Path:
+    """Where an assignment's tests lie."""
+    return ROOT / "tests" / assignment.name
+
+
+def read_tests(assignment: Assignment) -> list[GradedTest]:
+    """An assignment's tests, with their points."""
+    return read_roster(tests_folder(assignment))
+
+
+def read_hints(assignment: Assignment, semester: Semester) -> Hints:
+    """Hints of public tests, and of hidden ones, which fit one salt."""
+    public = tests_folder(assignment) / PUBLIC_HINTS
+    return Hints([public, hidden_hints_file(assignment, semester)])
+
+
+def test_files(assignment: Assignment) -> list[Path]:
+    """The files with an assignment's tests."""
+    folder = tests_folder(assignment)
+    return [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE) if (folder / name).is_file()]

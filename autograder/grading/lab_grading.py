@@ -1,0 +1,53 @@
+"""Runs the cells of a submitted lab in a child of the sandbox, each within its time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from autograder.grading.sandbox.conversation import Conversation
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import LabSettings, Limits
+from common.errors import GraderFault
+from common.labs.cells import MAX_BYTES
+from common.labs.lab_run import LabClock, RunCell
+from common.testing.feedback.failure import ChildFailure
+
+REPLY_BYTES = 16 * MAX_BYTES  # small items take more room in a message than they count for
+
+
+@contextmanager
+def cells_in_a_child(sandbox: Sandbox) -> Iterator[RunCell]:
+    """What runs one cell after another, in one child."""
+    lab, limits = sandbox.assignment.lab, sandbox.assignment.limits
+    if lab is None:
+        raise GraderFault(f"{sandbox.assignment.short} has no lab")
+    with sandbox.lab_child(msgspec.structs.replace(limits, cpu_seconds=lab.total_seconds)) as child:
+        child.reader.limit = REPLY_BYTES
+        yield CellRunner(child, lab, limits).run
+
+
+class CellRunner:
+    """Asks a child to run cells."""
+
+    def __init__(self, child: Conversation, lab: LabSettings, limits: Limits) -> None:
+        self.child = child
+        self.clock = LabClock(lab)
+        self.limits = limits
+
+    def run(self, number: int, source: str) -> Any:
+        """Run one cell; a ChildFailure says why it didn't come to its end."""
+        with self.clock.cell() as seconds:
+            self.child.limits = msgspec.structs.replace(self.limits, test_seconds=seconds)
+            self.child.seconds = 0.0  # the limit is a cell's
+            try:
+                return self.child.ask("cell", number, source)
+            except ChildFailure as failure:
+                if self.child.timed_out:
+                    raise self.clock.too_long(seconds) from None
+                raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
+            except GraderFault:
+                raise
+            except Exception:  # whatever a child makes up
+                raise ChildFailure("What it answers can't be read.") from None

@@ -1,0 +1,160 @@
+"""The child: holds the submission, and answers the judge's questions about it."""
+
+import marshal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan
+from autograder.grading.sandbox.probe import probe
+from autograder.grading.sandbox.wire import codec
+from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
+from common.labs.cells import Cells
+from common.student_code.forbidden_calls import Guard
+from common.student_code.loader import (
+    builtin_name,
+    ended,
+    load_standins,
+    mount,
+    read,
+    read_top,
+    unreadable,
+)
+from common.testing.feedback.failure import Failure, ForbiddenCall, format_frames
+from common.testing.remote.operations import OPERATIONS
+
+MESSAGE_LIMIT = 4000
+
+
+class Objects:
+    """The objects that stay here. The judge knows them by number."""
+
+    sends_generators = False
+
+    def __init__(self) -> None:
+        self.table: list[Any] = []
+
+    def number(self, value: Any) -> int:
+        """Keep an object, and tell its number."""
+        self.table.append(value)
+        return len(self.table) - 1
+
+    def container_reference(self, value: Any) -> int:
+        return self.number(value)
+
+    def node(self, value: Any) -> list[Any]:
+        return [codec.HANDLE, self.number(value)]
+
+    def container(self, value: Any, reference: int | None) -> Any:
+        return value
+
+    def handle(self, reference: int) -> Any:
+        raise codec.CodecError("the judge keeps no objects")
+
+    def kept(self, reference: int) -> Any:
+        return self.table[reference]
+
+
+class Child:
+    """Answers one question after another."""
+
+    def __init__(self, sock: socket.socket, plan: Plan, guard: Guard) -> None:
+        self.sock = sock
+        self.plan = plan
+        self.objects = Objects()
+        self.guard = guard
+        self.cells: Cells | None = None
+
+    def serve(self) -> None:
+        """Prepare the submission's place, then answer until the judge is gone."""
+        mount(self.plan.packages)
+        load_standins(self.plan.standins, self.guard)
+        self.guard.forbid(self.plan.forbidden)
+        self.guard.__enter__()  # and never left
+        if not self.plan.standins:  # which may do what is forbidden to others
+            self.guard.remove()
+        while True:
+            try:
+                frame = receive_frame(self.sock)
+            except ChannelClosed:
+                return
+            number, question, *details = codec.decode(frame, self.objects, trusted=True)
+            reply = self.answer(number, getattr(self, f"do_{question}"), details)
+            flush_output()
+            send_frame(self.sock, reply)
+
+    def answer(self, number: int, question: Callable, details: list[Any]) -> bytes:
+        """The reply's bytes: a value, or why there is none."""
+        try:
+            return codec.encode([number, "value", question(*details)], self.objects)
+        except Failure as error:
+            told = error.explanation
+            reply = [number, "failure", told.sentence, told.details, told.help]
+        except ForbiddenCall as error:
+            reply = [number, "forbidden", str(error)]
+        except codec.CodecError as error:
+            reply = [number, "failure", unreadable().explanation.sentence, str(error), ""]
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            sentence = ended(builtin_name(error)).explanation.sentence
+            reply = [number, "failure", sentence, "", ""]
+        except BaseException as error:
+            frames = format_frames(error, map(Path, self.plan.packages.values()))
+            reply = [number, "raised", builtin_name(error), message_of(error), frames]
+        return codec.encode([readable(part) for part in reply], self.objects)
+
+    def do_get(self, owner: Any, name: str, file: str) -> Any:
+        """An attribute of an object, or of the submission itself."""
+        if owner is None:
+            return read_top(self.plan.package, self.plan.modules, name)
+        return read(owner, name, file)
+
+    def do_call(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call an object."""
+        return function(*args, **kwargs)
+
+    def do_operate(self, operation: str, args: tuple, kwargs: dict) -> Any:
+        """Run a named operation."""
+        return OPERATIONS[operation](*args, **kwargs)
+
+    def do_cell(self, number: int, source: str) -> list[Any]:
+        """Run a cell of the submitted lab, after those before it."""
+        if self.cells is None:
+            self.cells = Cells().__enter__()  # and never left
+        return self.cells.run(number, source)
+
+    def do_probe(self, attempts: dict[str, Any]) -> dict[str, bool]:
+        """Try what must not be possible here."""
+        return probe(msgspec.convert(attempts, Attempts))
+
+    def do_compile(self, file: str) -> bytes:
+        """The bytecode of a submitted file. Nothing of it is run."""
+        path = Path(self.plan.packages[self.plan.package]) / file
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        return marshal.dumps(code)
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's message. Even that is student code."""
+    try:
+        return str(error)[:MESSAGE_LIMIT]
+    except BaseException:
+        return "(its message can't be read)"
+
+
+def flush_output() -> None:
+    """Let the judge have what was printed so far, if student code has left the way open."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def readable(part: Any) -> Any:
+    """Text that can be sent, whatever student code put into it and however much."""
+    if not isinstance(part, str):
+        return part
+    return part[:MESSAGE_LIMIT].encode("utf-8", "replace").decode()

@@ -1,0 +1,249 @@
+"""The judge's side of the talk with one child: the isolated face of `student`."""
+
+import builtins
+import math
+import os
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
+from autograder.grading.sandbox.wire import codec
+from autograder.grading.sandbox.wire.frames import (
+    ChannelClosed,
+    ChannelTimeout,
+    FrameReader,
+    FrameTooLarge,
+    readable,
+    seconds_left,
+    send_frame,
+)
+from common.assignment import Forbidden, Limits
+from common.student_code.forbidden_calls import refusal_text
+from common.student_code.loader import possible_failures, top_label
+from common.student_code.values import Handle, is_kept, keep
+from common.testing.feedback.failure import (
+    ChildFailure,
+    Failure,
+    ForbiddenCall,
+    StudentCall,
+    mark_as_students,
+)
+
+OUTPUT_LIMIT = 1024 * 1024
+OUTPUT_SHOWN = 2000
+REPLY_LIMIT = 64 * 1024 * 1024
+WATCH_SECONDS = 0.25
+TEXT_LIMIT = 5000
+
+
+class Conversation:
+    """Asks a child one question at a time, each within the time that the test has left."""
+
+    sends_generators = True
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        output: int,
+        limits: Limits,
+        forbidden: Iterable[Forbidden] = (),
+    ) -> None:
+        self.sock = sock
+        self.output = output
+        self.limits = limits
+        self.forbidden = tuple(forbidden)
+        self.asked = ("", "")  # the file, and the name in it
+        self.reader = FrameReader(sock, REPLY_LIMIT)
+        self.questions = 0
+        self.seconds = 0.0  # spent waiting for the child
+        self.silence: list[int] = []
+        self.printed = bytearray()
+        self.printed_bytes = 0
+        self.failure: str | None = None
+        self.timed_out = False
+        self.functions: dict[str, Handle] = {}
+        self.modules: tuple[str, ...] = ()
+        self.watched: Path | None = None  # a home that only we keep from filling the disk
+
+    def student(self, modules: Sequence[str]) -> Handle:
+        """What a test gets as `student`."""
+        self.modules = tuple(modules)
+        return Handle(self, None, f"{modules[0]}.py")
+
+    def get(self, target: Handle, name: str) -> Any:
+        top = target._reference is None
+        if top and name in self.functions:
+            return self.functions[name]
+        label = top_label(self.modules, name) if top else name
+        file = label if label.endswith(".py") else target._label
+        self.asked = (file, name)
+        value = self.ask("get", None if top else target, name, file)
+        if isinstance(value, Handle):
+            value = Handle(self, value._reference, label)
+            if top:  # a module's functions and classes stay what they are
+                self.functions[name] = value
+        return value
+
+    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.ask("call", target, args, kwargs, label=label)
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.ask("operate", operation, args, kwargs, label=label)
+
+    def ask(self, question: str, *details: Any, label: str = "") -> Any:
+        """One question, and the child's answer or the reason why there is none."""
+        if self.failure:
+            raise ChildFailure(self.failure)
+        self.questions += 1
+        request = codec.encode([self.questions, question, *details], self)
+        start = time.monotonic()
+        try:
+            reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
+            return self.understand(codec.decode(reply, Answers(self, label)), label)
+        except ChannelTimeout:
+            self.timed_out = True
+            self.fail(
+                f"The code took longer than the {self.limits.test_seconds:g} seconds "
+                "that a test may take.",
+            )
+        except ChannelClosed:
+            self.fail("The code ended its process, by a crash, too much memory or an exit.")
+        except FrameTooLarge:
+            self.fail("The code returned more data than can be read.")
+        except (ValueError, TypeError) as error:  # a CodecError is a ValueError
+            if getattr(error, "student_call", None) is not None:
+                raise
+            self.fail("The code's process answered with something that is not an answer.")
+        finally:
+            self.seconds += time.monotonic() - start
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Give up on this child: every further question fails the same way."""
+        self.failure = sentence
+        raise ChildFailure(sentence) from None
+
+    def exchange(self, request: bytes, deadline: float) -> bytes:
+        """Send a request and wait for the reply, watching what the child prints."""
+        if not self.reader.nothing_waits():
+            raise codec.CodecError("an answer that nobody asked for")
+        self.sock.settimeout(max(0.001, deadline - time.monotonic()))
+        send_frame(self.sock, request)
+        while True:
+            reply = self.reader.take()
+            if reply is not None:
+                self.drain()
+                return reply
+            if self.watched and too_full(self.watched):
+                self.fail(f"The code wrote more than {HOME_BYTES // 2**20} MB of files.")
+            seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
+            ready = readable([self.sock.fileno(), self.output], seconds)
+            if self.output in ready:
+                self.read_output()
+            if self.sock.fileno() in ready:
+                self.reader.feed()
+
+    def read_output(self) -> None:
+        """Take some of what the child printed; too much of it ends the test."""
+        data = os.read(self.output, 1 << 16)
+        self.printed_bytes += len(data)
+        self.printed += data[: max(0, OUTPUT_SHOWN - len(self.printed))]
+        if self.printed_bytes > OUTPUT_LIMIT:
+            self.fail(f"The code printed more than {OUTPUT_LIMIT // 1024 // 1024} MB.")
+        if not data:  # the child closed its output; don't spin on it
+            os.close(self.output)
+            self.output, forever = os.pipe()
+            self.silence.append(forever)  # an open pipe that nobody writes to
+
+    def drain(self) -> None:
+        """Take what was printed before the reply."""
+        while readable([self.output], 0):
+            self.read_output()
+
+    def understand(self, reply: Any, label: str) -> Any:
+        """The value of a reply; exceptions of the child are raised here."""
+        if not isinstance(reply, list) or len(reply) < 3:
+            raise codec.CodecError("an answer that is none")
+        number, status, *content = reply
+        # Exact types: True is 1, and an array may be equal to anything.
+        if (type(number), type(status)) != (int, str) or number != self.questions:
+            raise codec.CodecError("an answer to another question")
+        if status == "value" and len(content) == 1:
+            return content[0]
+        if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
+            raise codec.CodecError("an error that is no text")
+        if status == "failure" and len(content) == 3:
+            raise self.believed(*content)
+        if status == "forbidden" and len(content) == 1:
+            raise self.refusal(content[0])
+        if status == "raised" and len(content) == 3:
+            name, message, frames = content
+            kind = getattr(builtins, name, None)
+            error: Exception = RuntimeError(message)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                try:
+                    error = kind(message)
+                except TypeError:  # UnicodeDecodeError and the like take more than a message
+                    error = RuntimeError(message)
+            mark_as_students(error, StudentCall(label or "The code", frames))
+            raise error
+        raise codec.CodecError("an unknown reply")
+
+    def believed(self, sentence: str, details: str, help: str) -> Failure:
+        """A failure that the child tells of, if it is one that the machinery may tell of.
+
+        Student code that made up its own sentence could put a hidden input into it.
+        """
+        for failure in possible_failures(*self.asked):
+            told = failure.explanation
+            if told.sentence == sentence:
+                return Failure(sentence, details, told.help)
+        return Failure("The code failed.", "\n".join([sentence, details, help]))
+
+    def refusal(self, sentence: str) -> Exception:
+        """The refusal of a forbidden call, if it is one that this exercise's rules make."""
+        if sentence in map(refusal_text, self.forbidden):
+            return ForbiddenCall(sentence)
+        return self.believed(sentence, "", "")
+
+    def container_reference(self, value: Any) -> None:
+        return None
+
+    def node(self, value: Any) -> list[Any]:
+        if isinstance(value, Handle):
+            return [codec.KEPT, value._reference]
+        if is_kept(value):
+            return [codec.KEPT, value.reference]
+        raise TypeError(f"a test can't hand a {type(value).__name__} to student code")
+
+    def close(self) -> None:
+        """Hang up."""
+        self.sock.close()
+        for descriptor in (self.output, *self.silence):
+            os.close(descriptor)
+
+    @property
+    def printed_text(self) -> str:
+        """The beginning of what the child printed."""
+        text = self.printed.decode("utf-8", "replace")
+        more = self.printed_bytes - len(self.printed)
+        return f"{text}\n... and {more} bytes more" if more > 0 else text
+
+
+class Answers:
+    """What the judge makes of the nodes in a reply."""
+
+    def __init__(self, conversation: Conversation, label: str) -> None:
+        self.conversation = conversation
+        self.label = label
+
+    def container(self, value: Any, reference: int | None) -> Any:
+        return value if reference is None else keep(value, reference)
+
+    def handle(self, reference: int) -> Handle:
+        return Handle(self.conversation, reference, self.label)
+
+    def kept(self, reference: int) -> Any:
+        raise codec.CodecError("the judge keeps no objects")

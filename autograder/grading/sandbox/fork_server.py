@@ -1,0 +1,283 @@
+"""The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
+
+Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`, with the judge on the other end.
+"""
+
+import gc
+import importlib
+import os
+import pkgutil
+import signal
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import msgspec
+
+import common
+from autograder.grading.sandbox import after_fork  # before what wants to be told of forks
+from autograder.grading.sandbox.child import Child
+from autograder.grading.sandbox.kernel.cgroups import Group
+from autograder.grading.sandbox.kernel.confine import Confinement
+from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.sandbox.kernel.home_folder import Homes, sweep_files
+from autograder.grading.sandbox.kernel.namespaces import (
+    NEW_IPC,
+    NEW_NETWORK,
+    ProcessTrees,
+    attempt,
+    become_owner,
+)
+from autograder.grading.sandbox.kernel.syscalls import (
+    LAST_DESCRIPTOR,
+    PR_SET_CHILD_SUBREAPER,
+    close_range,
+    prctl,
+)
+from autograder.grading.sandbox.kernel.tree_removal import remove_tree
+from common.determinism import seed_all
+from common.student_code.forbidden_calls import Guard
+
+MESSAGE_BYTES = 1 << 16
+# Modules of common/ that only tests use, or that are slow to load and rarely wanted.
+NOT_PRELOADED = {"plugin", "answers", "roster", "plots", "tally", "waiting_line"}
+# Parts of Python's own library that student code may import late, from inside a function.
+ALSO_LOADED = (
+    *("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random"),
+    *("concurrent.futures", "itertools", "json", "statistics", "string", "textwrap", "timeit"),
+    *("heapq", "bisect", "copy", "pprint"),
+)
+
+
+class Server:
+    """Starts children, and makes sure that nothing of them is left."""
+
+    def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
+        self.control = control
+        self.guard = Guard(plan.forbidden)
+        # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
+        self.guard.family(plan.forbidden)
+        self.guard.forbid(())
+        self.confinement = Confinement(plan)
+        self.homes = homes
+        self.trees = ProcessTrees()
+        self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
+        self.uid = plan.uid
+        self.child: int | None = None
+        self.home = Path(plan.folder) / "homes" / "none"
+        if plan.first:
+            self.sweep()  # what a server that was killed has left
+
+    def serve(self, greeting: Mechanisms) -> bool:
+        """Do what the judge asks until it is done or gone; whether the folder is to be kept."""
+        keep = False
+        with suppress(ConnectionError):  # what was asked before the judge hung up is there still
+            self.control.send(msgpack.packb(msgspec.to_builtins(greeting)))
+        with suppress(ConnectionError):
+            keep = self.answer_requests()
+        if self.child is not None:
+            self.end(self.child)
+        self.group.leave()
+        return keep
+
+    def answer_requests(self) -> bool:
+        """Answer until told to stop, or until nobody is there any more."""
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
+            if not data:
+                return False
+            request = msgpack.unpackb(data)
+            if request["do"] == "stop":
+                return request["keep"]
+            try:
+                answer = self.answer(request, descriptors)
+            except Exception as error:  # no memory or no process left, for instance
+                answer = {"error": str(error) or type(error).__name__}
+            if answer:
+                self.control.send(msgpack.packb(answer))
+
+    def answer(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+        """The answer to one request. "end" gets none: the judge needn't wait for it."""
+        match request["do"]:
+            case "start":
+                pid = self.start(msgspec.convert(request["plan"], Plan), *descriptors)
+                return {"pid": pid}
+            case "end":
+                self.end(request["pid"])
+                return None
+            case "settle":
+                return {"settled": True}
+            case other:
+                raise ValueError(f"unknown request {other}")
+
+    def start(self, plan: Plan, channel: int, output: int) -> int:
+        """Fork a child that serves one test; its pid."""
+        try:
+            self.home = Path(plan.home)
+            self.homes.make(self.home, plan.uid)
+            ruleset = self.confinement.prepare(plan)
+            pid = self.trees.fork()
+            if pid == 0:
+                self.run_child(plan, ruleset, channel, output)
+        finally:
+            os.close(channel)
+            os.close(output)
+        self.child = pid
+        return pid
+
+    def end(self, pid: int) -> None:
+        """Kill a child and everything that it started, and wait until they are gone."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.child = None
+        if not self.trees.available:
+            self.sweep()
+        self.homes.remove(self.home)
+        if self.uid is not None and not self.confinement.has_landlock:
+            sweep_files(self.uid)
+
+    def sweep(self) -> None:
+        """Without a pid namespace: kill what the child has left behind.
+
+        Orphans become children of this process, and all that has the child's uid is the child's.
+        """
+        while True:
+            if self.uid is not None:
+                self.kill_all_of(self.uid)
+            orphans = children_of_this_process()
+            for orphan in orphans:
+                with suppress(ProcessLookupError):
+                    os.kill(orphan, signal.SIGKILL)
+                with suppress(ChildProcessError):
+                    os.waitpid(orphan, 0)
+            if not orphans:
+                return
+
+    def kill_all_of(self, uid: int) -> None:
+        """Kill every process of a uid at once, so that none can fork in between."""
+        killer = os.fork()
+        if killer == 0:
+            try:
+                os.setresuid(uid, uid, uid)
+                os.kill(-1, signal.SIGKILL)
+            finally:
+                os._exit(0)
+        os.waitpid(killer, 0)
+
+    def run_child(self, plan: Plan, ruleset: int | None, channel: int, output: int) -> None:
+        """What the forked process does: settle its descriptors, put on the confinement, answer."""
+        try:
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
+            self.confinement.enter(plan, ruleset)
+            after_fork.take_up()
+            seed_all()  # Python gave it another seed when this process was forked
+            Child(socket.socket(fileno=channel), plan, self.guard).serve()
+        finally:
+            os._exit(0)
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close every descriptor that isn't named."""
+    try:
+        first = 0
+        for descriptor in sorted(kept):
+            if descriptor > first:
+                close_range(first, descriptor - 1)
+            first = descriptor + 1
+        close_range(first, LAST_DESCRIPTOR)
+    except OSError:  # a kernel before 5.9
+        close_one_by_one(kept)
+
+
+def close_one_by_one(kept: set[int]) -> None:
+    """Close every descriptor that isn't named, where the kernel can't do it at once."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with suppress(OSError):  # the one that listed the folder
+                os.close(int(name))
+
+
+def children_of_this_process() -> list[int]:
+    """The process ids of our children, adopted orphans included."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            # After the name, which may hold anything: the state, then the parent.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                found.append(int(folder.name))
+    return found
+
+
+def preload(libraries: list[str]) -> None:
+    """Import what children will need, once for all of them."""
+    for name in [*libraries, "jaxtyping", *ALSO_LOADED]:
+        importlib.import_module(name)
+    for module in pkgutil.iter_modules(common.__path__, "common."):
+        if module.name.removeprefix("common.") not in NOT_PRELOADED:
+            importlib.import_module(module.name)
+    tempfile.tempdir = None  # libraries have asked for it: each child must ask anew
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    seed_all()
+
+
+def hold_data(names: list[str]) -> None:
+    """Load what children will load, once for all of them. Where it can't be had, they say why."""
+    if names:
+        with suppress(Exception):
+            importlib.import_module("common.data").hold(names)
+
+
+def run(control: socket.socket) -> bool:
+    """Leave the network, load the libraries, and serve; whether the folder is to be kept."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    first = msgpack.unpackb(control.recv(MESSAGE_BYTES) or b"\x80")
+    if "folder" not in first:  # no plan: nobody is there, or nothing is wanted any more
+        return first.get("keep", False)
+    plan = msgspec.convert(first, ServerPlan)
+    os.chdir(plan.folder)
+    if os.getuid() != 0:
+        become_owner()
+    network, ipc = attempt(NEW_NETWORK), attempt(NEW_IPC)
+    homes = Homes(Path(plan.folder) / "homes")
+    preload(plan.libraries)
+    hold_data(plan.data)
+    server = Server(control, plan, homes)
+    gc.collect()
+    gc.freeze()
+    return server.serve(
+        Mechanisms(
+            network_namespace=network,
+            ipc_namespace=ipc,
+            pid_namespace=server.trees.available,
+            homes_in_memory=homes.in_memory,
+            cgroups={name: str(folder) for name, folder in server.group.folders.items()},
+        )
+    )
+
+
+def main() -> None:
+    """Serve, then remove the sandbox's folder, unless another server goes on with it.
+
+    A judge that was killed, or has no memory left, couldn't.
+    """
+    control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    del sys.argv[1:], sys.orig_argv[1:]  # children need not know them
+    keep = False
+    with suppress(ConnectionError):
+        keep = run(control)
+    if not keep:
+        remove_tree(folder)
+
+
+if __name__ == "__main__":
+    main()

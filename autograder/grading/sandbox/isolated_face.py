@@ -1,0 +1,69 @@
+"""The isolated face of `student`: the code under test runs in a child of the sandbox."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from autograder.grading.lab_grading import cells_in_a_child
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.labs.lab_run import Lab, run_lab
+from common.student_code.values import Handle
+from common.testing.feedback.failure import ChildFailure
+
+TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
+ADDRESS = re.compile(r"\b0x[0-9a-f]{8,16}\b")  # of an object in memory, as in its repr
+HURRY_SECONDS = 5.0  # far more than a test needs, unless it trains
+
+
+class IsolatedFace:
+    """Student code in a child of the sandbox, a new one for each test."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.seconds = 0.0
+        self.printed = ""
+        self.fault = ""
+        self.timeouts: dict[str, int] = {}  # by exercise
+        self.labs: dict[bytes, Lab] = {}
+
+    @contextmanager
+    def open(self, exercise: str) -> Iterator[Handle]:
+        """What a test of that exercise gets as `student`, for as long as the test runs."""
+        assignment = self.sandbox.assignment
+        self.printed = ""
+        if self.seconds > assignment.limits.total_seconds:
+            raise ChildFailure(
+                "Not run: the tests before this one took longer than the "
+                f"{assignment.limits.total_seconds:g} seconds that all of them may take."
+            )
+        limits = assignment.limits
+        if self.timeouts.get(exercise, 0) >= TIMEOUTS:  # leave time for the other exercises
+            seconds = min(limits.test_seconds, HURRY_SECONDS)
+            limits = msgspec.structs.replace(limits, test_seconds=seconds)
+        with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
+            try:
+                yield child.student(assignment.modules)
+            finally:
+                self.seconds += child.seconds
+                self.printed = self.repeatable(child.printed_text)
+                if child.timed_out:
+                    self.timeouts[exercise] = self.timeouts.get(exercise, 0) + 1
+
+    def lab(self, content: bytes) -> Lab:
+        """A submitted lab, run once for all its tests, in a child of its own."""
+        self.printed = ""  # by the test before, which may have been a hidden one
+        if content not in self.labs:
+            with cells_in_a_child(self.sandbox) as run_cell:
+                lab = run_lab(content, self.sandbox.assignment, run_cell)
+            lab.troubles = [self.repeatable(trouble) for trouble in lab.troubles]
+            self.labs[content] = lab
+        return self.labs[content]
+
+    def repeatable(self, text: str) -> str:
+        """Text without what is another in every grading: the sandbox's place, and addresses.
+
+        For what people read. Tests get what the code said: they may look for a path in it.
+        """
+        return ADDRESS.sub("0x...", text.replace(str(self.sandbox.folder), "/sandbox"))

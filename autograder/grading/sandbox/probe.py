@@ -1,0 +1,199 @@
+"""Tries, from inside, what a confined child must not be able to do."""
+
+import ctypes
+import errno
+import mmap
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from autograder.grading.sandbox.kernel import seccomp
+from autograder.grading.sandbox.kernel.confinement_plan import Attempts
+from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, SHARED
+from autograder.grading.sandbox.kernel.rlimits import DESCRIPTORS, FILE_BYTES, PROCESSES
+from autograder.grading.sandbox.kernel.syscalls import syscall
+
+FILES, RESULTS, SUBMISSION, ELSEWHERE = "files", "results", "submission", "elsewhere"
+NETWORK, PROGRAMS, CALLS, SIGNALS = "network", "programs", "calls", "signals"
+DISK, MEMORY, PROCESS_COUNT, GPU = "disk", "memory", "processes", "gpu"
+# Calls that a kernel without the filter would refuse in another way, with arguments like these.
+SOME_CALLS = (
+    *("ptrace", "process_vm_readv", "kcmp", "pidfd_getfd", "shmget", "semget", "mq_open"),
+    *("mount", "unshare", "setns", "open_by_handle_at", "keyctl", "add_key", "io_uring_setup"),
+)
+STRANGE_ARGUMENTS = (ctypes.c_long(-1),) * 5
+MEGABYTE = 1024 * 1024
+LINGER_SECONDS = 60
+
+
+def probe(attempts: Attempts) -> dict[str, bool]:
+    """Try each thing for real; True where the system said no."""
+    refusals = {
+        SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
+        FILES: all(refused(reading(way)) for path in attempts.read for way in ways_to(path)),
+        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path))
+        and no_mode_of(attempts.write_into),
+        SUBMISSION: no_file_in(attempts.change) and no_mode_of(attempts.change),
+        ELSEWHERE: no_file_in(str(folder) for folder in SHARED if folder.is_dir()),
+        NETWORK: refused(connection(attempts.connect_to))
+        and refused(conversation(attempts.abstract)),
+        PROGRAMS: no_program(),
+        CALLS: seccomp.supported() and all(map(denied, SOME_CALLS)),
+        DISK: files_are_bounded(Path.cwd()),
+        MEMORY: refused(lambda: memory(attempts.memory_mb + 64)),
+        PROCESS_COUNT: processes_are_bounded(),
+        GPU: all(refused(reading(path)) for path in attempts.devices),
+    }
+    linger()
+    return refusals
+
+
+def refused(action: Callable[[], object]) -> bool:
+    """Whether the system says no."""
+    try:
+        action()
+    except OSError:
+        return True
+    return False
+
+
+def reading(path: str) -> Callable[[], object]:
+    return lambda: Path(path).open("rb").close()
+
+
+def ways_to(path: str) -> Iterator[str]:
+    """The path itself, and every way to it from a folder that is open here, up and then down."""
+    yield path
+    parts = Path(path).parts
+    for descriptor in range(DESCRIPTORS):
+        for up in upwards(f"/proc/self/fd/{descriptor}/."):
+            yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
+
+
+def upwards(way: str) -> Iterator[str]:
+    """A way to a folder, and the ways to those above it, as far as they lead."""
+    below = None
+    with suppress(OSError):  # it is no folder, or one that can't be entered
+        while (here := os.stat(way)) != below:
+            yield way
+            way, below = f"{way}/..", here
+
+
+def no_file_in(folders: Iterable[str]) -> bool:
+    """Whether no file can be made in any of the folders."""
+
+    def touch(file: Path) -> Callable[[], object]:
+        def make_and_remove() -> None:
+            file.touch(exist_ok=False)
+            file.unlink()
+
+        return make_and_remove
+
+    name = f"conv2gpt-{os.urandom(8).hex()}"
+    return all(refused(touch(Path(folder) / name)) for folder in folders)
+
+
+def no_mode_of(folders: Iterable[str]) -> bool:
+    """Whether the mode of none of the folders can be set, even to what it is."""
+
+    def set_mode(folder: str) -> Callable[[], object]:
+        return lambda: os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode))
+
+    return all(refused(set_mode(folder)) for folder in folders)
+
+
+def connection(port: int) -> Callable[[], object]:
+    return lambda: socket.create_connection(("127.0.0.1", port), timeout=0.2).close()
+
+
+def conversation(name: str) -> Callable[[], object]:
+    def connect() -> None:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(f"\0{name}")
+
+    return connect
+
+
+def no_program() -> bool:
+    """Whether another program can't be run; one that could would take this process's place."""
+    process = os.fork()
+    if process == 0:
+        try:
+            os.execv("/bin/true", ["true"])
+        finally:
+            os._exit(1)
+    return os.waitpid(process, 0)[1] != 0
+
+
+def denied(call: str) -> bool:
+    """Whether a system call is not permitted, whatever its arguments."""
+    try:
+        syscall(seccomp.number_of(call), *STRANGE_ARGUMENTS)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
+
+
+def files_are_bounded(home: Path) -> bool:
+    """Whether one file, all files together, and open files have an end."""
+    names = [home / "probe-1", home / "probe-2"]
+    opened: list[int] = []
+
+    def fill() -> None:
+        for name in names:
+            opened.append(os.open(name, os.O_CREAT | os.O_WRONLY, 0o600))
+            os.posix_fallocate(opened[-1], 0, HOME_BYTES * 5 // 8)
+
+    def write_far() -> None:
+        opened.append(os.open(names[0], os.O_CREAT | os.O_WRONLY, 0o600))
+        os.pwrite(opened[-1], b"x", FILE_BYTES)
+
+    def open_many() -> None:
+        while len(opened) < 2 * DESCRIPTORS:
+            opened.append(os.dup(0))
+
+    try:
+        return refused(write_far) and refused(fill) and refused(open_many)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        for name in names:
+            name.unlink(missing_ok=True)
+
+
+def memory(megabytes: int) -> None:
+    """Take so much memory that could be written to."""
+    mmap.mmap(-1, megabytes * MEGABYTE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+
+
+def processes_are_bounded() -> bool:
+    """Whether there is an end to them. Threads count as processes do, and cost less."""
+    done = threading.Event()
+    threads: list[threading.Thread] = []
+    before = threading.stack_size(64 * 1024)
+    try:
+        while len(threads) < 4 * PROCESSES:
+            threads.append(threading.Thread(target=done.wait, daemon=True))
+            threads[-1].start()
+    except RuntimeError:
+        threads.pop()
+        return True
+    finally:
+        threading.stack_size(before)
+        done.set()
+        for thread in threads:
+            thread.join()
+    return False
+
+
+def linger() -> None:
+    """Leave a process behind, which holds this one's output open for as long as it lives."""
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(LINGER_SECONDS)
+        os._exit(0)

@@ -1,0 +1,284 @@
+"""The sandbox: a fork server, and children of it that run student code out of harm's way."""
+
+import os
+import pkgutil
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from autograder.grading.sandbox.conversation import Conversation
+from autograder.grading.sandbox.defences import Defence, Findings, defences_in_force
+from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.kernel import gpu_files
+from autograder.grading.sandbox.kernel.cgroups import remove_groups
+from autograder.grading.sandbox.kernel.confine import reachable_by_others
+from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan, ServerPlan
+from autograder.grading.sandbox.kernel.tree_removal import remove_tree
+from autograder.grading.sandbox.probe_targets import (
+    GONE_SECONDS,
+    all_are_gone,
+    files_among,
+    listening,
+)
+from autograder.grading.sandbox.submission_files import compile_files, copy_common, place_packages
+from autograder.grading.sandbox.user_ids import Slot, free_slot
+from common import labs
+from common.assignment import ROOT, Assignment, Forbidden, Limits
+from common.errors import CourseError, GraderFault
+from common.testing.feedback.failure import ChildFailure
+
+PROBE_SECONDS = 60.0
+# All that notebooks may import from here: a child may not be able to read our files.
+LAB_MODULES = (
+    *("matplotlib.pyplot", "matplotlib.backends.backend_agg"),
+    *(module.name for module in pkgutil.iter_modules(labs.__path__, "common.labs.")),
+)
+
+
+class Sandbox:
+    """Runs submissions in children that can compute, and little else; one submission at a time."""
+
+    server_module = "autograder.grading.sandbox.fork_server"
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+        self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
+        self.common = ROOT / "common"
+        self.packages: dict[str, str] = {}
+        self.slot: Slot | None = None
+        self.findings: Findings | None = None
+        self.start_servers()  # before there is a folder: if we are killed, they remove it
+        try:
+            self.make_folder()
+            self.brief_servers()
+        except BaseException:
+            self.close()
+            raise
+
+    def make_folder(self) -> None:
+        """Make the folder in which all happens, and choose the uid that it happens under."""
+        self.folder.mkdir(mode=0o700)
+        for name, mode in (("homes", 0o711), ("packages", 0o711), ("private", 0o700)):
+            (self.folder / name).mkdir()
+            (self.folder / name).chmod(mode)  # whatever the umask is
+        (self.folder / "private" / "secret").touch(mode=0o600)
+        self.slot = free_slot(self.folder / "private")
+        if self.slot:  # whose group children have: those of other graders can't enter
+            os.chown(self.folder, -1, self.slot.uid)
+            self.folder.chmod(0o710)
+        if self.slot and not reachable_by_others(self.folder.parent):
+            raise CourseError(
+                f"Student code, as another user, can't enter {self.folder}: "
+                "set TMPDIR to a folder that all may enter, such as /tmp."
+            )
+        if self.slot and not reachable_by_others(self.common):
+            self.common = self.folder / "common"
+            copy_common(self.common)
+
+    def admit(
+        self, packages: Mapping[str, Path], private: Iterable[Path] = ()
+    ) -> tuple[Defence, ...]:
+        """Take a submission in, in place of the one before.
+
+        packages: the folders in which `import assignments.X` finds X.
+        private: what children must not reach; whether they can is tried, not assumed.
+        """
+        self.settle()  # the last child may be another submission's
+        self.packages = place_packages(packages, self.folder / "packages")
+        return self.probe(list(private))
+
+    def start_servers(self) -> None:
+        """Start a fork server, and one without what some exercises forbid altogether.
+
+        What is in a process's memory can be found there, so it is not to be there. Stand-ins need
+        it, and then the guard is all there is.
+        """
+        self.server = ForkServer(self.server_module, self.folder)
+        self.latest = self.server  # the one that started the last child
+        self.lean: ForkServer | None = None
+        if self.allowed != self.assignment.preloaded and not self.assignment.standins:
+            self.lean = ForkServer(self.server_module, self.folder)
+        self.lab_server: ForkServer | None = (
+            None  # with what notebooks draw with, which is slow to load
+        )
+        if self.assignment.lab:
+            self.lab_server = ForkServer(self.server_module, self.folder)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The libraries that no exercise forbids altogether."""
+        forbidden = {entry.call for entry in self.assignment.forbidden}
+        libraries = self.assignment.preloaded
+        return tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
+
+    def brief_servers(self) -> None:
+        """Tell the servers what to load and to whom children belong; they then get ready."""
+        self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
+        if self.lean:
+            self.lean.begin(self.server_plan(self.allowed))
+        if self.lab_server and self.assignment.lab:
+            modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
+            self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
+
+    def server_plan(
+        self, libraries: Iterable[str], data: Iterable[str] = (), first: bool = False
+    ) -> ServerPlan:
+        """The plan of a fork server with these libraries, and with this data."""
+        return ServerPlan(
+            libraries=[*libraries, *self.assignment.standins],
+            data=list(data),
+            forbidden=list(self.assignment.forbidden),
+            folder=str(self.folder),
+            common=str(self.common),
+            uid=self.slot.uid if self.slot else None,
+            memory_mb=self.assignment.limits.memory_mb,
+            first=first,
+        )
+
+    @property
+    def servers(self) -> list[ForkServer]:
+        """All that run."""
+        return [server for server in (self.server, self.lean, self.lab_server) if server]
+
+    def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServer:
+        """The one whose children may have in memory what it has."""
+        loaded = {name.partition(".")[0] for name in self.assignment.preloaded}
+        if self.lean and not loaded.isdisjoint(entry.call for entry in forbidden):
+            return self.lean
+        return self.server
+
+    def restart(self) -> None:
+        """Replace the fork servers, in whatever state they are."""
+        old = self.servers
+        self.start_servers()  # first: at every moment there is one that would remove the folder
+        stop_servers(old, keep_folder=True)
+        self.brief_servers()
+
+    def child(
+        self, forbidden: Iterable[Forbidden] = (), limits: Limits | None = None
+    ) -> AbstractContextManager[Conversation]:
+        """A fresh child that holds the submission.
+
+        limits: other ones than the assignment's.
+        """
+        plan = self.plan(list(forbidden), limits or self.assignment.limits)
+        return self.started(self.server_for(plan.forbidden), plan)
+
+    def lab_child(self, limits: Limits) -> AbstractContextManager[Conversation]:
+        """A fresh child for the cells of a lab: nothing is forbidden, and all code is stand-ins."""
+        if self.lab_server is None:
+            raise GraderFault(f"{self.assignment.short} has no lab")
+        standins = list(self.assignment.lab_standins)
+        plan = msgspec.structs.replace(self.plan([], limits), packages={}, standins=standins)
+        return self.started(self.lab_server, plan)
+
+    def plan(self, forbidden: list[Forbidden], limits: Limits) -> Plan:
+        """The plan of a child that holds the submission."""
+        return Plan(
+            package=self.assignment.name,
+            modules=list(self.assignment.modules),
+            packages=self.packages,
+            standins=list(self.assignment.standins),
+            home=str(self.folder / "homes" / "home"),
+            limits=limits,
+            forbidden=forbidden,
+            uid=self.slot.uid if self.slot else None,
+        )
+
+    @contextmanager
+    def started(self, server: ForkServer, plan: Plan) -> Iterator[Conversation]:
+        """A child of that server.
+
+        When the block is left, it and all that it started are killed, and gone before another
+        child starts.
+        """
+        home = Path(plan.home)
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        request = {"do": "start", "plan": msgspec.to_builtins(plan)}
+        try:
+            _ = self.server.mechanisms  # the first has swept, and will not end this child
+            watched = None if server.mechanisms.homes_in_memory else home
+            if self.latest is not server:  # one server starts nothing before its last child is gone
+                self.latest.settle()
+            self.latest = server
+            started = server.ask(request, [theirs.fileno(), writing])
+        except GraderFault:
+            ours.close()
+            os.close(reading)
+            raise
+        finally:
+            theirs.close()
+            os.close(writing)
+        conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
+        conversation.watched = watched
+        try:
+            yield conversation
+        finally:
+            conversation.close()
+            server.end(started["pid"])
+
+    def settle(self) -> None:
+        """Wait until no child is left."""
+        for server in self.servers:
+            server.settle()
+
+    def probe(self, private: list[Path]) -> tuple[Defence, ...]:
+        """Try from inside a child what must not be possible, and name what holds."""
+        own, devices = self.folder / "private", gpu_files.devices()
+        limits = self.assignment.limits
+        with listening() as (port, name):
+            attempts = Attempts(
+                read=[str(path) for path in [own / "secret", *files_among(private)]],
+                write_into=[str(path) for path in [own, *private] if path.is_dir()],
+                change=list(self.packages.values()),
+                connect_to=port,
+                abstract=name,
+                signal=os.getpid(),
+                memory_mb=limits.memory_mb,
+                devices=[] if limits.gpu else [str(device) for device in devices],
+            )
+            with self.child() as child:
+                output = os.dup(child.output)
+                child.watched = None  # it is to see for itself how much it can write
+                # No student code runs yet, and a busy machine is no reason not to grade.
+                child.limits = msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS)
+                try:
+                    refused = child.ask("probe", msgspec.to_builtins(attempts))
+                except ChildFailure as error:
+                    raise GraderFault(f"an empty child could not be asked ({error})") from None
+                child.limits, child.seconds = limits, 0.0
+                folder = Path(self.packages[self.assignment.name])
+                compile_files(folder, self.assignment.files, child)
+        self.settle()
+        alone = all_are_gone(output)
+        uid = self.slot.uid if self.slot else None
+        self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))
+        return defences_in_force(self.findings, limits)
+
+    def close(self) -> None:
+        """End the servers and remove all that was made."""
+        stop_servers(self.servers, keep_folder=False)
+        if self.slot:
+            self.slot.release()
+        remove_tree(self.folder)  # if its servers were killed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
+    """End servers, and with them what they have started."""
+    for server in servers:
+        server.stop(keep_folder)
+    groups = set().union(*(server.groups for server in servers))
+    remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed

@@ -1,0 +1,57 @@
+"""Puts a submission where children can read it, compiled once for all of them."""
+
+import compileall
+import importlib.util
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from autograder.grading.sandbox.conversation import Conversation
+from common.assignment import ROOT
+
+# The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
+UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
+
+
+def place_packages(packages: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    """Copy packages into a folder, in place of those before; where each is now."""
+    for old in folder.iterdir():
+        shutil.rmtree(old)
+    return {name: copy_package(path, folder / name) for name, path in packages.items()}
+
+
+def copy_package(source: Path, target: Path) -> str:
+    """A copy of a package that every user can read, and only we can change."""
+    shutil.copytree(source, target)
+    open_to_all(target)
+    return str(target)
+
+
+def copy_common(target: Path) -> None:
+    """A copy of common/, compiled: a descriptor of the original would lead to the tests."""
+    shutil.copytree(ROOT / "common", target)
+    compileall.compile_dir(target, quiet=2)
+    open_to_all(target)
+
+
+def open_to_all(target: Path) -> None:
+    """Let every user read a folder and what is in it, and only us change it."""
+    for path in [target, *target.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def compile_files(folder: Path, files: tuple[str, ...], child: Conversation) -> None:
+    """Have the submission compiled by a child that runs nothing of it, for all others.
+
+    The bytecode goes to where Python looks for it. Here it is bytes, and is never loaded.
+    """
+    (folder / "__pycache__").mkdir(exist_ok=True)
+    (folder / "__pycache__").chmod(0o755)
+    for file in files:
+        # What doesn't compile is reported by the tests, each in its own words.
+        with suppress(Exception):
+            code = child.ask("compile", file)
+            target = Path(importlib.util.cache_from_source(str(folder / file)))
+            target.write_bytes(importlib.util.MAGIC_NUMBER + UNCHECKED + code)
+            target.chmod(0o644)

@@ -1,1 +1,0 @@
-"""Makes the labs: from one master, the student's notebook, the solved one, and Otter's zip."""

@@ -1,0 +1,137 @@
+"""Which functions of the reference each test runs: `python -m autograder.proving.function_coverage aN SALT`.
+
+A wrong version differs from the reference in one function. A test that never runs that function
+ends as it does with the reference, so it need not be run again.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from autograder.authoring.reference_artifacts import reference_artifacts
+from autograder.authoring.syntax_hash import python_hash
+from autograder.packaging.graded_test_hash import test_hashes
+from autograder.packaging.grading_code_hash import grading_code_hash
+from autograder.proving.mistakes import reference
+from autograder.semester import DIST
+from autograder.zip_archive import write_if_changed
+from common.assignment import ROOT, Assignment, load_assignment
+from common.determinism import SAME_ARITHMETIC
+from common.errors import CourseError
+from common.testing.fixtures import decorated, run_graded_tests
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
+
+
+class Reach:
+    """The functions that each test runs, as "file.py: Class.function". Not every test is known."""
+
+    def __init__(self, functions: Mapping[str, Iterable[str]]) -> None:
+        self.functions = {test: set(names) for test, names in functions.items()}
+        self.all = set[str]().union(*self.functions.values())
+
+    def may_notice(self, test: str, file: str, function: str) -> bool:
+        """Whether a test could end otherwise if that function is changed.
+
+        Where nothing is known of the test or of the function, it could.
+        """
+        changed = f"{file}: {function}"
+        if test not in self.functions or not runs(self.all, changed):
+            return True
+        return runs(self.functions[test], changed)
+
+
+def runs(names: Iterable[str], changed: str) -> bool:
+    """Whether the changed function, or one of the changed class, is among those that were run."""
+    return any(name == changed or name.startswith(f"{changed}.") for name in names)
+
+
+class Watcher:
+    """The pytest plugin that notes which functions of a folder each test runs."""
+
+    def __init__(self, folder: Path, labs: Collection[str]) -> None:
+        self.folder = f"{folder}{os.sep}"
+        self.labs = labs
+        self.functions: dict[str, set[str]] = {}
+        self.failed: set[str] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Training runs nearly everything, and takes long. A lab takes long, and runs nothing."""
+        items[:] = [
+            item
+            for item in items
+            if TRAINING not in decorated(item, "__tags__", ()) and item.name not in self.labs
+        ]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        seen = self.functions.setdefault(item.name, set())
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            code = frame.f_code
+            if event == "call" and code.co_filename.startswith(self.folder):
+                function = code.co_qualname.partition(".<locals>")[0]
+                seen.add(f"{Path(code.co_filename).name}: {function}")
+
+        sys.setprofile(note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:  # it didn't come to its end, so not all is known
+            self.failed.add(report.nodeid.rpartition("::")[2])
+
+
+def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
+    """Run the tests on the reference, in this process."""
+    folder = ROOT / "tests" / assignment.name
+    labs = {test.name for test in read_roster(folder) if test.reads_lab}
+    watcher = Watcher(ROOT / "solutions" / assignment.name, labs)
+    files = [folder / PUBLIC_FILE, folder / HIDDEN_FILE]
+    options = ("--impl=solutions", "--prerequisites=standin", f"--salt={salt}")
+    run_graded_tests(files, watcher, *options)
+    known = watcher.functions.keys() - watcher.failed
+    return {test: sorted(watcher.functions[test]) for test in sorted(known)}
+
+
+def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:
+    """What the tests run of the reference; watched again only if something has changed."""
+    files = [python_hash(content) for content in reference(assignment).values()]
+    tests = sorted(test_hashes(assignment).items())
+    decides = (grading_code_hash(assignment), tests, files, salt)
+    version = hashlib.sha256(repr(decides).encode()).hexdigest()
+    file = dist / f"{assignment.short}-reach.json"
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        kept = json.loads(file.read_text("utf-8"))
+        if kept["version"] == version:
+            return Reach(kept["functions"])
+    reference_artifacts(assignment)  # for the tests that read them
+    functions = watch_elsewhere(assignment, salt)
+    write_if_changed(file, json.dumps({"version": version, "functions": functions}).encode())
+    return Reach(functions)
+
+
+def watch_elsewhere(assignment: Assignment, salt: str) -> dict[str, list[str]]:
+    """Watch in a process of its own: tests change what they import."""
+    command = [sys.executable, "-m", "autograder.proving.function_coverage", assignment.name, salt]
+    environment = {**os.environ, **SAME_ARITHMETIC}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CourseError(f"The tests of {assignment.short} can't be watched: {done.stderr[-500:]}")
+    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(watch(load_assignment(sys.argv[1]), sys.argv[2])))

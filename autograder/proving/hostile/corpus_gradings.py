@@ -1,0 +1,83 @@
+"""Grades entries of the corpus, those of each assignment in a lane of its own, side by side."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from autograder.proving.hostile.gradescope_tree import Graded, Lane
+from autograder.proving.hostile.hostile_corpus import LEAK, Entry
+from common.assignment import load_assignment
+
+HANDFUL = 6  # so many gradings at most before an honest one is looked at
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an entry, and of an honest submission after it in the same slot."""
+
+    graded: Graded
+    after: Graded
+    lane: Lane
+
+    @property
+    def secrets_shown(self) -> list[str]:
+        """Where secrets came from that are in the result or in what was printed."""
+        graded = self.graded
+        text = graded.results.decode() + graded.printed
+        shown = [place for place, canary in self.lane.canaries.items() if canary in text]
+        hidden = [test for test in graded.content["tests"] if test["visibility"] != "visible"]
+        if any(LEAK in test["output"] for test in hidden):
+            shown.append("inputs of hidden tests")
+        return shown
+
+
+class Gradings:
+    """Entries under way; the outcome of each as it comes. Leaving the block ends the rest."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.outcomes: dict[str, Future[Outcome]] = {entry.name: Future() for entry in entries}
+        self.stopped = False
+        self.threads: list[threading.Thread] = []
+        # Python before 3.11.8 may fail where two threads make syntax trees at once ("AST
+        # constructor recursion depth mismatch"): all trees are made before a thread starts.
+        self.parts = {entry.name: entry.honest_parts() for entry in entries}
+        with ExitStack() as opened:
+            lanes = [
+                opened.enter_context(Lane(load_assignment(short)))
+                for short in sorted({entry.assignment.short for entry in entries})
+            ]
+            opened.pop_all()  # from here on, each thread closes its own
+        for lane in lanes:
+            lane.beside = [other for other in lanes if other is not lane]
+            chosen = [entry for entry in entries if entry.assignment == lane.assignment]
+            self.threads.append(threading.Thread(target=self.run, args=(lane, chosen)))
+            self.threads[-1].start()
+
+    def run(self, lane: Lane, entries: list[Entry]) -> None:
+        """Grade one after the other, and an honest one after each that could leave something."""
+        waiting: list[tuple[Entry, Graded]] = []
+        try:
+            with lane:
+                for entry in entries:
+                    if self.stopped:
+                        return
+                    waiting.append((entry, lane.grade(entry, self.parts[entry.name])))
+                    if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
+                        after = lane.grade_honest()
+                        for done, graded in waiting:
+                            self.outcomes[done.name].set_result(Outcome(graded, after, lane))
+                        waiting.clear()
+        except BaseException as error:
+            for entry in entries:
+                if not self.outcomes[entry.name].done():
+                    self.outcomes[entry.name].set_exception(error)
+
+    def __enter__(self) -> "Gradings":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()

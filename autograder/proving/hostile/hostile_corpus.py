@@ -1,0 +1,135 @@
+"""Reads the corpus of hostile submissions, and lays each of them out as a student would hand it in.
+
+An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip. Either has a
+docstring: a line that says what is tried, then `As:` (the file that it stands for), `Earns:` (what
+an honest part earns: exercises, or single tests by name) and, where they apply, the lines below.
+"""
+
+import ast
+import runpy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.assignment import ROOT, Assignment, load_all
+from common.testing.graded_tests import read_roster
+
+CORPUS = ROOT / "tests" / "tooling" / "hostile"
+CODE, TREES = "code", "trees"
+# Leaves: it tries to leave something behind. Cold: graded by run_autograder from a cold start.
+# Elsewhere: also tried on other graders.
+KNOWN = {"As", "Earns", "Leaves", "Cold", "Elsewhere"}
+NOTHING = "nothing"
+# What an attack says once it has done what must not be possible; no source spells it in one piece.
+BOAST = "GOT" + " THROUGH"
+LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One hostile submission."""
+
+    file: Path
+    tries: str
+    stands_for: str  # convolution.py
+    earns: tuple[str, ...]  # exercises and tests: "1.7", "test_conv_..."
+    leaves: bool = False
+    cold: bool = False
+    elsewhere: bool = False
+
+    @property
+    def row(self) -> str:
+        """The kind of attack: the folder that the entry lies in."""
+        return self.file.parent.name
+
+    @property
+    def name(self) -> str:
+        """What people call it: results/at_exit."""
+        return f"{self.row}/{self.file.stem}"
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the entry makes a folder rather than being the submitted file."""
+        return self.file.parent.parent.name == TREES
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment that it is handed in for."""
+        return next(one for one in load_all() if self.stands_for in one.files)
+
+    @property
+    def earns_exercises(self) -> bool:
+        """Whether it earns whole exercises, or nothing."""
+        return not any(map(is_test, self.earns))
+
+    @property
+    def earned_tests(self) -> set[str]:
+        """The tests that its honest part passes."""
+        roster = read_roster(ROOT / "tests" / self.assignment.name)
+        return {test.name for test in roster if {test.exercise, test.name} & {*self.earns}}
+
+    def honest_parts(self) -> dict[str, str]:
+        """What it does honestly: the text of each file."""
+        written = [part for part in self.earns if not is_test(part)]
+        return honest_parts(self.assignment, written)
+
+    def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
+        """Write the submission into an empty folder; what is handed in: it, or a zip in it."""
+        parts = dict(honest)
+        if self.is_tree:
+            make = runpy.run_path(str(self.file))["make"]
+            return make(folder, parts.get(self.stands_for, "")) or folder
+        attack = self.file.read_text("utf-8")
+        parts[self.stands_for] = f"{attack}\n\n{parts.get(self.stands_for, '')}"
+        for name, source in parts.items():
+            (folder / name).write_text(source, "utf-8")
+        return folder
+
+
+def honest_parts(assignment: Assignment, exercises: list[str]) -> dict[str, str]:
+    """The reference's files with no exercise but these; files that would hold none are left out."""
+    wanted = {name for number in exercises for name in assignment.exercise(number).functions}
+    every = {name for exercise in assignment.exercises for name in exercise.functions}
+    parts = {}
+    for file in assignment.files:
+        tree = ast.parse((ROOT / "solutions" / assignment.name / file).read_text("utf-8"))
+        defined = {
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
+        if defined & wanted:
+            tree.body = [
+                node for node in tree.body if getattr(node, "name", None) not in every - wanted
+            ]
+            parts[file] = ast.unparse(tree) + "\n"
+    return parts
+
+
+def is_test(part: str) -> bool:
+    """Whether a part that is earned is a single test, rather than an exercise."""
+    return part.startswith("test_")
+
+
+def read_entry(file: Path) -> Entry:
+    """An entry, from the docstring of its file."""
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    tries, *lines = [line for line in text.splitlines() if line]
+    facts: dict[str, str] = {}
+    for line in lines:
+        key, value = line.split(": ", 1)
+        facts[key] = f"{facts[key]}, {value}" if key in facts else value
+    if facts.keys() - KNOWN or not {"As", "Earns"} <= facts.keys():
+        raise ValueError(f"{file}: the docstring must say As and Earns, and nothing unknown")
+    earns = () if facts["Earns"] == NOTHING else tuple(facts["Earns"].split(", "))
+    flags = {name.lower(): name in facts for name in ("Leaves", "Cold", "Elsewhere")}
+    return Entry(file, tries, facts["As"], earns, **flags)
+
+
+def read_corpus() -> list[Entry]:
+    """All entries, by kind and name."""
+    return [read_entry(file) for file in sorted(entry_files())]
+
+
+def entry_files() -> Iterator[Path]:
+    """The files of the corpus."""
+    for part in (CODE, TREES):
+        yield from (CORPUS / part).glob("*/*.py")

@@ -1,0 +1,102 @@
+"""Grades all jobs of a proof: what is remembered is not graded again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec.structs import replace
+
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.packaging.fingerprint import differing, fresh_fingerprint
+from autograder.packaging.zip_build import build
+from autograder.proving.judge_pool import Pool
+from autograder.proving.verdict_cache import Memory
+from autograder.semester import DIST, PRACTICE
+from common.assignment import Assignment
+from common.errors import CourseError
+
+RIGHT = ("reference", "alternative")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Gradings:
+    """What all gradings gave, by name."""
+
+    sources: dict[str, str]  # the fingerprint of what was graded
+    replies: dict[str, Reply]
+    remembered: int
+    seconds: float
+
+    def verdicts(self, *beginnings: str) -> list[Verdict]:
+        """All verdicts of the jobs whose names begin so."""
+        return [
+            verdict
+            for name, reply in self.replies.items()
+            if name.startswith(beginnings)
+            for verdict in reply.verdicts
+        ]
+
+
+def gather(
+    assignment: Assignment,
+    jobs: dict[str, Job],
+    sources: dict[str, str],
+    progress: Progress,
+    *,
+    dist: Path = DIST,
+    tidy: bool = False,
+) -> Gradings:
+    """Grade what isn't remembered, on all cores, with the grader of a built zip.
+
+    A job brings its own salt. The zip is one of the practice term, built beside those in dist/.
+    sources: the fingerprint of what the jobs were made of; the zip must be made of the same.
+    tidy: whether these jobs are all there are, so that everything else can be forgotten.
+    """
+    start = time.monotonic()
+    memory = Memory(dist / f"{assignment.short}-memory.bin", assignment)
+    known = {name: memory.recall(job) for name, job in jobs.items()}
+    replies = {name: merged([], verdicts) for name, (verdicts, left) in known.items() if not left}
+    remembered = len(replies)
+    progress(remembered, len(jobs))
+
+    def done(name: str, reply: Reply) -> None:
+        # A failure of right code is to be looked into, not remembered.
+        if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
+            memory.keep(jobs[name], reply.verdicts)
+        replies[name] = merged(known[name][0], reply.verdicts, jobs[name])
+        progress(len(replies), len(jobs))
+
+    todo = [(name, replace(jobs[name], only=left)) for name, (_, left) in known.items() if left]
+    if todo:
+        with TemporaryDirectory(prefix="conv2gpt-proof-") as scratch:
+            built = build(assignment, Path(scratch), PRACTICE)
+            check_sources(assignment, sources)
+            with Pool(built.autograder, assignment.short) as pool:
+                pool.run(todo, done)
+    if tidy:
+        memory.tidy()
+    in_order = {name: replies[name] for name in jobs}
+    return Gradings(sources, in_order, remembered, time.monotonic() - start)
+
+
+def check_sources(assignment: Assignment, before: dict[str, str]) -> None:
+    """Refuse to grade where a file was edited after it was read. Later edits don't matter."""
+    changed = differing(before, fresh_fingerprint(assignment))
+    if changed:
+        raise CourseError(
+            f"{assignment.short} was edited while its proof began ({', '.join(changed)}): run the "
+            "same command again."
+        )
+
+
+def merged(known: list[Verdict], fresh: list[Verdict], job: Job | None = None) -> Reply:
+    """One reply of what was known and what was graded now, in the order of the job."""
+    verdicts = [*known, *fresh]
+    if job and job.only:
+        place = {test: index for index, test in enumerate(job.only)}
+        verdicts.sort(key=lambda verdict: place[verdict.test])
+    return Reply(verdicts, [], sum(verdict.seconds for verdict in verdicts))

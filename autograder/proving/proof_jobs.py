@@ -1,0 +1,187 @@
+"""All that is graded to prove one assignment's grader."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from autograder.authoring.lab_master import MASTER
+from autograder.authoring.reference_artifacts import reference_artifacts
+from autograder.grading.worker import Job
+from autograder.proving.equivalents import read_equivalents
+from autograder.proving.function_coverage import Reach
+from autograder.proving.mistakes import (
+    Mistake,
+    alternatives,
+    apply,
+    load_mistakes,
+    reference,
+    spoiled_questions,
+    stub,
+)
+from autograder.proving.mutants import Mutant, mutants
+from autograder.semester import PRACTICE_SALT
+from common.assignment import ROOT, Assignment
+from common.testing.graded_tests import GPU, TIMING, TRAINING, GradedTest, read_roster
+
+# Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
+MUTANT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much to prove."""
+
+    seeds: int
+    mutants: bool
+    training: bool = True  # whether mistakes are trained too, in the exercises that they name
+    salt: str = PRACTICE_SALT
+
+
+ONE_SALT = Scope(seeds=1, mutants=False, training=False)
+
+
+def lab_job(number: int) -> str:
+    """The name of the grading that the solved lab goes through under a salt."""
+    return f"reference: lab {number}"
+
+
+class Case:
+    """One assignment, and all that is graded to prove its grader."""
+
+    def __init__(self, assignment: Assignment, scope: Scope) -> None:
+        self.assignment = assignment
+        self.scope = scope
+        self.reach = Reach({})  # nothing is known yet, so every test may notice everything
+        self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
+        self.mistakes: list[Mistake] = load_mistakes(assignment)
+        self.alternatives = alternatives(assignment)
+        self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
+        self.equivalents = read_equivalents(assignment, self.mutants)
+        more = (f"{scope.salt}/{seed}" for seed in range(1, scope.seeds))
+        self.salts = [scope.salt, *more]
+
+    def right_versions(self) -> dict[str, dict[str, bytes]]:
+        """All code that must get every point."""
+        others = {f"alternative {name}": files for name, files in self.alternatives.items()}
+        return {"reference": reference(self.assignment), **others}
+
+    def jobs(self) -> dict[str, Job]:
+        """Every grading of the proof, by name.
+
+        Public tests don't depend on the salt, so they are jobs of their own: a new semester
+        grades them no second time. The solved lab is the same in all right versions, and runs on
+        stand-ins of their code: it is graded once for all.
+        """
+        jobs: dict[str, Job] = {}
+        labs = tuple(test.name for test in self.tests if test.reads_lab)
+        if labs:
+            for number, salt in enumerate(self.salts):
+                jobs[lab_job(number)] = self.job(reference(self.assignment), salt, labs)
+        public, hidden = (
+            tuple(test for test in self.names(side) if test not in labs) for side in (False, True)
+        )
+        for name, files in self.right_versions().items():
+            jobs[f"{name}: public"] = self.job(files, "", public)
+            for number, salt in enumerate(self.salts):
+                jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
+                # Inputs of public tests are fixed, but a clock is not: measure as often.
+                if number and self.timed:
+                    again = self.job(files, f"timing {number}", self.timed)
+                    jobs[f"{name}: timing {number}"] = again
+        everything = self.names(hidden=False) + self.names(hidden=True)
+        jobs["stub"] = Job(stub(self.assignment), self.salts[0], everything)
+        jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
+        for mutant in self.mutants:
+            jobs[f"mutant {mutant.name}"] = self.mutant_job(mutant, self.order_for(mutant))
+        return jobs
+
+    def mutant_job(self, mutant: Mutant, tests: tuple[str, ...]) -> Job:
+        """A mutant on these tests, up to the first that notices it."""
+        files = reference(self.assignment) | {mutant.file: mutant.source}
+        return self.job(files, self.salts[0], tests, True, MUTANT_SECONDS)
+
+    def job(
+        self, files: dict[str, bytes], salt: str, tests: tuple[str, ...], *rest: Any, **more: Any
+    ) -> Job:
+        """A grading of code with the reference's artifacts, where one of the tests reads them.
+
+        Other tests don't need megabytes sent, hashed and remembered.
+        """
+        if any(test.reads_artifacts for test in self.tests if test.name in tests):
+            files = self.artifacts | files  # where there is a wrong lab, it stays
+        return Job(files, salt, tests, *rest, **more)
+
+    @cached_property
+    def artifacts(self) -> dict[str, bytes]:
+        """The reference's artifacts. The stub has none."""
+        return reference_artifacts(self.assignment)
+
+    def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
+        """Each mistake, on the public or on the hidden tests.
+
+        A lab takes seconds to run, so its mistakes go through both at once, as hidden ones.
+        """
+        side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
+        return {
+            f"mistake {mistake.name}: {side}": self.job(
+                apply(mistake, self.assignment), salt, tests, patient=True
+            )
+            for mistake in self.mistakes
+            if (tests := self.tests_together(mistake, hidden))
+        }
+
+    def tests_together(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
+        """The tests that a mistake goes through in one grading."""
+        if mistake.file != MASTER:
+            return self.tests_for(mistake, hidden)
+        if not hidden:
+            return ()
+        return self.tests_for(mistake, False) + self.tests_for(mistake, True)
+
+    @property
+    def timed(self) -> tuple[str, ...]:
+        """The public tests that hang on a clock."""
+        return tuple(t.name for t in self.tests if not t.hidden and TIMING in t.tags)
+
+    def names(self, hidden: bool) -> tuple[str, ...]:
+        """The names of the public or of the hidden tests."""
+        return tuple(test.name for test in self.tests if test.hidden == hidden)
+
+    def tests_for(self, mistake: Mistake, hidden: bool) -> tuple[str, ...]:
+        """The tests that may notice it, but the slow and timed ones of exercises it doesn't name.
+
+        A busy machine could fail a timed test for no reason.
+        """
+        file = mistake.file or self.assignment.files[0]
+        if file == MASTER:  # graded on stand-ins, so that no code matters
+            spoiled = {*spoiled_questions(mistake, self.assignment)}
+            labs = [t for t in self.tests if t.reads_lab and t.hidden == hidden]
+            return tuple(test.name for test in labs if test.question in spoiled)
+        return tuple(
+            test.name
+            for test in self.tests
+            if test.hidden == hidden
+            and not test.reads_lab
+            and not test.needs_gpu
+            and (TIMING not in test.tags or test.exercise in mistake.exercises)
+            and (TRAINING not in test.tags or self.trains(mistake, test))
+            and self.reach.may_notice(test.name, file, mistake.function)
+        )
+
+    def trains(self, mistake: Mistake, test: GradedTest) -> bool:
+        """Whether a mistake goes through a training test, which takes long."""
+        return self.scope.training and test.exercise in mistake.exercises
+
+    def order_for(self, mutant: Mutant) -> tuple[str, ...]:
+        """The tests that may notice it, those of its own exercise first: one failure is enough."""
+        function = mutant.function.partition(".")[0]
+        own = {e.number for e in self.assignment.exercises if function in e.functions}
+        ordered = sorted(self.tests, key=lambda test: (test.exercise not in own, test.hidden))
+        # A busy machine could fail a timing test for no reason, and so kill a mutant.
+        return tuple(
+            test.name
+            for test in ordered
+            if not {TRAINING, TIMING, GPU} & {*test.tags}
+            and not test.reads_lab
+            and self.reach.may_notice(test.name, mutant.file, mutant.function)
+        )

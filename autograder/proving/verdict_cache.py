@@ -1,0 +1,117 @@
+"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed."""
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from autograder.authoring.syntax_hash import python_hash
+from autograder.grading.worker import Job, Verdict
+from autograder.packaging.fingerprint import stored_answers_hash
+from autograder.packaging.graded_test_hash import test_hashes
+from autograder.packaging.grading_code_hash import grading_code_hash
+from autograder.zip_archive import write_atomically
+from common.assignment import ROOT, Assignment, Record
+from common.testing.graded_tests import read_roster
+
+LENGTH = struct.Struct(">I")
+
+
+class Remembered(Record, frozen=True):
+    """One entry of the file."""
+
+    key: str
+    verdict: Verdict
+
+
+class Memory:
+    """The verdicts of earlier runs, in a file that only grows until it is tidied."""
+
+    def __init__(self, file: Path, assignment: Assignment) -> None:
+        self.file = file
+        self.code = grading_code_hash(assignment)
+        self.tests = test_hashes(assignment)
+        roster = read_roster(ROOT / "tests" / assignment.name)
+        self.read_artifacts = {test.name for test in roster if test.reads_artifacts}
+        self.answers = stored_answers_hash(assignment)
+        self.public = {test.name for test in roster if not test.hidden}
+        self.verdicts: dict[str, Verdict] = {}
+        self.used: set[str] = set()
+        entries, whole = read_entries(file)
+        self.verdicts = {entry.key: entry.verdict for entry in entries}
+        if not whole:  # cut off when a run was killed: what comes next must be readable
+            self.rewrite(self.verdicts)
+
+    def key(self, job: Job, test: str) -> str:
+        """A hash of everything that decides how a test of a job ends."""
+        submitted = [
+            python_hash(content) if name.endswith(".py") else hashlib.sha256(content).hexdigest()
+            for name, content in sorted(job.files.items())
+            if name.endswith(".py") or test in self.read_artifacts
+        ]
+        decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
+        answers = self.answers if test in self.public else ""
+        digest = hashlib.sha256(repr((*decides, job.patient, answers)).encode())
+        return digest.hexdigest()[:32]
+
+    def recall(self, job: Job) -> tuple[list[Verdict], tuple[str, ...]]:
+        """The verdicts on this very job that are known, and the tests that are left to run."""
+        known: list[Verdict] = []
+        left: list[str] = []
+        for test in job.only or ():
+            key = self.key(job, test)
+            verdict = self.verdicts.get(key)
+            # Where the first failure ends a job, what comes after an unknown test is unknown too.
+            if verdict is None or (left and job.stop_at_failure):
+                left.append(test)
+                continue
+            self.used.add(key)
+            known.append(verdict)
+            if job.stop_at_failure and not verdict.passed:
+                break
+        return known, tuple(left)
+
+    def keep(self, job: Job, verdicts: Iterable[Verdict]) -> None:
+        """Remember how tests of a job ended, on disk at once."""
+        entries = [Remembered(self.key(job, verdict.test), verdict) for verdict in verdicts]
+        self.verdicts |= {entry.key: entry.verdict for entry in entries}
+        self.used |= {entry.key for entry in entries}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("ab") as stream:
+            stream.write(b"".join(map(framed, entries)))
+
+    def tidy(self) -> None:
+        """Forget what this run has not used."""
+        self.rewrite({key: self.verdicts[key] for key in sorted(self.used)})
+
+    def rewrite(self, verdicts: dict[str, Verdict]) -> None:
+        """Write the file again, with these verdicts alone."""
+        entries = (Remembered(key, verdict) for key, verdict in verdicts.items())
+        write_atomically(self.file, b"".join(map(framed, entries)))
+
+
+def framed(entry: Remembered) -> bytes:
+    """An entry as it stands in the file: its length first."""
+    content = msgspec.msgpack.encode(entry)
+    return LENGTH.pack(len(content)) + content
+
+
+def read_entries(file: Path) -> tuple[list[Remembered], bool]:
+    """The entries of a file, up to the first that is damaged, and whether there was none such."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return [], True
+    entries: list[Remembered] = []
+    place = 0
+    with suppress(struct.error, msgspec.DecodeError):
+        while place < len(content):
+            (length,) = LENGTH.unpack_from(content, place)
+            place += LENGTH.size + length
+            frame = content[place - length : place]
+            entries.append(msgspec.msgpack.decode(frame, type=Remembered))
+        return entries, True
+    return entries, False

@@ -1,0 +1,226 @@
+"""Verifies an assignment's grader: right code gets everything, wrong code loses what it must."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from autograder.grading.worker import Reply, Verdict
+from autograder.packaging.fingerprint import fresh_fingerprint
+from autograder.proving.function_coverage import find_reach
+from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
+from autograder.proving.job_runner import RIGHT, Gradings, Progress, gather
+from autograder.proving.margins import margins
+from autograder.proving.mistakes import Mistake
+from autograder.proving.proof_findings import (
+    SALTS,
+    Effort,
+    MistakeRow,
+    Proof,
+    Scored,
+    Survivor,
+    Timing,
+)
+from autograder.proving.proof_jobs import Case, Scope, lab_job
+from autograder.semester import DIST, PRACTICE_SALT
+from common.assignment import Assignment
+from common.testing.feedback.failure import BROKEN_TEST
+from common.testing.feedback.hints import Hints
+
+SLOWEST = 5
+FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
+
+
+def verify(
+    assignment: Assignment, scope: Scope, progress: Progress, dist: Path = DIST
+) -> tuple[Proof, Gradings]:
+    """Grade everything that the proof needs, and say what it shows."""
+    sources = fresh_fingerprint(assignment)  # before anything of it is read
+    case = Case(assignment, scope)
+    case.reach = find_reach(assignment, case.salts[0], dist)
+    whole = scope.mutants and scope.training and scope.seeds >= SALTS
+    evidence = gather(assignment, case.jobs(), sources, progress, dist=dist, tidy=whole)
+    return conclude(case, evidence), evidence
+
+
+def conclude(case: Case, evidence: Gradings) -> Proof:
+    """What the gradings show."""
+    replies = evidence.replies
+    hints = hints_of(case, evidence)
+    wrong = [
+        *(evidence.verdicts(f"mistake {mistake.name}:") for mistake in case.mistakes),
+        *(telling(replies[f"mutant {mutant.name}"].verdicts) for mutant in case.mutants),
+    ]
+    scored = [judge_right(case, name, replies) for name in case.right_versions()]
+    scored.append(judge_stub(case, evidence.verdicts("stub"), hints))
+    problems = []
+    if len(case.mistakes) < FEWEST_MISTAKES:
+        problems.append(f"{len(case.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
+    if len(case.alternatives) < FEWEST_ALTERNATIVES:
+        problems.append(f"{len(case.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
+    survivors = find_survivors(case, replies)
+    missed = {survivor.name for survivor in survivors}
+    problems += [
+        f"{name} is listed as equivalent, but a test notices it"
+        for name in case.equivalents
+        if case.mutants and name not in missed
+    ]
+    return Proof(
+        assignment=case.assignment.name,
+        title=case.assignment.title,
+        tests=len(case.tests),
+        points=sum(test.points for test in case.tests),
+        exercises=[exercise.number for exercise in case.assignment.exercises],
+        scored=scored,
+        mistakes=[
+            judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
+            for mistake in case.mistakes
+        ],
+        noticed=noticed_by(case, replies),
+        survivors=survivors,
+        margins=margins(evidence.verdicts(*RIGHT), wrong),
+        problems=problems,
+        not_run=sum(test.points for test in case.tests if test.needs_gpu),
+        effort=Effort(
+            gradings=len(replies),
+            remembered=evidence.remembered,
+            seconds=round(evidence.seconds, 1),
+            timings=timings(replies),
+            slowest=slowest_tests(evidence.verdicts("reference")),
+        ),
+    )
+
+
+def hints_of(case: Case, evidence: Gradings) -> Hints:
+    """The hints that students get: committed ones, and under a secret salt fresh ones."""
+    secret = case.scope.salt != PRACTICE_SALT
+    hidden = (fresh_hints if secret else current_hints)(case.assignment, evidence, True)
+    return Hints([current_hints(case.assignment, evidence, False), hidden])
+
+
+def shown_hint(hints: Hints, verdict: Verdict) -> str:
+    """The hint that a student with that verdict reads."""
+    return hints.look_up(verdict.test, verdict.check, verdict.seen) if verdict.seen else ""
+
+
+def telling(mutant: list[Verdict]) -> list[Verdict]:
+    """What a mutant says about tolerances: the test that noticed it, or all if none did."""
+    return [verdict for verdict in mutant if not verdict.passed] or mutant
+
+
+def timings(replies: dict[str, Reply]) -> list[Timing]:
+    """How long the gradings of each kind took."""
+    seconds: dict[str, list[float]] = {}
+    for name, reply in replies.items():
+        seconds.setdefault(name.partition(" ")[0].rstrip(":"), []).append(reply.seconds)
+    return [timing(kind, taken) for kind, taken in seconds.items()]
+
+
+def slowest_tests(verdicts: list[Verdict]) -> list[Timing]:
+    """The tests that take the reference longest."""
+    seconds: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        seconds.setdefault(verdict.test, []).append(verdict.seconds)
+    found = [timing(test, taken) for test, taken in seconds.items()]
+    return sorted(found, key=lambda entry: -entry.longest)[:SLOWEST]
+
+
+def timing(what: str, seconds: list[float]) -> Timing:
+    """How long something took that was done so many times."""
+    return Timing(what, len(seconds), round(sum(seconds), 3), round(max(seconds), 3))
+
+
+def points(verdicts: Iterable[Verdict]) -> float:
+    """The points that were earned."""
+    return sum(verdict.points for verdict in verdicts if verdict.passed)
+
+
+def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
+    """Right code must pass every test under every salt, but those that need a GPU."""
+    everything = sum(test.points for test in case.tests if not test.needs_gpu)
+    on_a_gpu = {test.name for test in case.tests if test.needs_gpu}
+    problems: list[str] = []
+    scores: list[float] = []
+    for number in range(len(case.salts)):
+        jobs = (f"{name}: public", f"{name}: hidden {number}", lab_job(number))
+        # Without a lab there is no such job. Whatever else may lack, all tests are counted.
+        verdicts = [v for job in jobs if job in replies for v in replies[job].verdicts]
+        if len(verdicts) != len(case.tests):
+            problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran under salt {number}")
+        problems += [
+            f"fails {verdict.test} under salt {number}: {verdict.text}"
+            for verdict in verdicts
+            if not verdict.passed and verdict.ran
+        ]
+        left_out = {verdict.test for verdict in verdicts if not verdict.ran}
+        problems += [f"{test} was wrongly left out" for test in sorted(left_out - on_a_gpu)]
+        again = replies.get(f"{name}: timing {number}")
+        problems += [
+            f"fails {verdict.test} when measured again: {verdict.text}"
+            for verdict in (again.verdicts if again else [])
+            if not verdict.passed and verdict.ran
+        ]
+        scores.append(points(verdicts))
+        if not problems and scores[-1] != everything:
+            problems.append(f"gets {scores[-1]:g} of {everything:g} points under salt {number}")
+    return Scored(name, len(case.salts), len(case.tests), min(scores), max(scores), problems)
+
+
+def judge_stub(case: Case, verdicts: list[Verdict], hints: Hints) -> Scored:
+    """The stub must fail every test, and get no hint: it has made no mistake yet."""
+    problems = [f"passes {verdict.test}" for verdict in verdicts if verdict.passed]
+    problems += [f"gets a hint at {v.test}" for v in verdicts if shown_hint(hints, v)]
+    if len(verdicts) != len(case.tests):
+        problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran")
+    score = points(verdicts)
+    return Scored("stub", 1, len(verdicts), score, score, problems)
+
+
+def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> MistakeRow:
+    """A mistake must cost what it names and nothing else, show in a public test, and get its hint.
+
+    A hint may be missing at some of the tests: where another mistake looks the same, for instance.
+    """
+    lost: dict[str, float] = {}
+    for verdict in verdicts:
+        if not verdict.passed:
+            lost[verdict.exercise] = lost.get(verdict.exercise, 0) + verdict.points
+    public = [v.test for v in verdicts if not v.passed and not v.hidden]
+    problems = [f"costs nothing in {number}" for number in mistake.exercises if number not in lost]
+    problems += [f"costs points in {number}" for number in lost if number not in mistake.exercises]
+    problems += [f"breaks {v.test} itself" for v in verdicts if v.text.startswith(BROKEN_TEST)]
+    if not public and not mistake.hidden:
+        problems.append("no public test catches it, and it isn't marked as hidden")
+    if public and mistake.hidden:
+        problems.append("it is marked as hidden, but a public test catches it")
+    hidden = [v.test for v in verdicts if not v.passed and v.hidden]
+    hinted = [v.test for v in verdicts if not v.passed and shown_hint(hints, v) == mistake.hint]
+    if lost and not hinted:
+        problems.append("its hint is never shown")
+    return MistakeRow(
+        name=mistake.name,
+        hint=mistake.hint,
+        named=mistake.exercises,
+        lost=lost,
+        public=public,
+        hidden=hidden,
+        hinted=hinted,
+        problems=problems,
+    )
+
+
+def noticed_by(case: Case, replies: Mapping[str, Reply]) -> dict[str, str]:
+    """The first test that noticed each mutant; those that none noticed are left out."""
+    failed = {
+        mutant.name: [v.test for v in replies[f"mutant {mutant.name}"].verdicts if not v.passed]
+        for mutant in case.mutants
+    }
+    return {name: tests[0] for name, tests in failed.items() if tests}
+
+
+def find_survivors(case: Case, replies: Mapping[str, Reply]) -> list[Survivor]:
+    """The mutants that passed every test, with the reasons of those that are equivalent."""
+    noticed = noticed_by(case, replies)
+    return [
+        Survivor(m.name, m.file, m.line, m.change, case.equivalents.get(m.name, ""))
+        for m in case.mutants
+        if m.name not in noticed
+    ]

@@ -1,0 +1,136 @@
+"""The term's salt, from which hidden tests draw inputs: a secret, or the public practice salt."""
+
+import hashlib
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from common.assignment import ROOT, Assignment, Record
+from common.errors import CourseError
+from common.testing.feedback.hints import HIDDEN_HINTS
+
+# In a checkout it is a dot-file that git ignores; in a built zip it has no dot.
+FILES = (ROOT / ".semester", ROOT / "semester")
+DIST = ROOT / "dist"
+PRACTICE_SALT = "practice"
+PRACTICE_NOTE = "practice term: hidden inputs are public"
+
+
+class Semester(Record, frozen=True):
+    """A name for people, and the salt."""
+
+    name: str
+    salt: str
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash that tells two salts apart and gives neither away."""
+        return hashlib.sha256(f"fingerprint/{self.salt}".encode()).hexdigest()[:8]
+
+    @property
+    def is_practice(self) -> bool:
+        """Whether everybody knows the salt."""
+        return self.salt == PRACTICE_SALT
+
+    @property
+    def label(self) -> str:
+        """The term as messages name it."""
+        if self.is_practice:
+            return f"the practice term (salt {self.fingerprint})"
+        return f"term '{self.name}' (salt {self.fingerprint})"
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return msgspec.json.format(msgspec.json.encode(self)) + b"\n"
+
+
+PRACTICE = Semester("practice", PRACTICE_SALT)
+
+
+def hidden_hints_file(assignment: Assignment, semester: Semester, dist: Path = DIST) -> Path:
+    """Where the hints of hidden tests lie, which fit one salt.
+
+    Beside the tests lie those of a zip's own term, and in a checkout those of the practice term.
+    """
+    if FILES[1].is_file() or semester.is_practice:
+        return ROOT / "tests" / assignment.name / HIDDEN_HINTS
+    return dist / f"term-{semester.fingerprint}" / f"{assignment.short}.hints"
+
+
+def new_semester(name: str, file: Path = FILES[0]) -> Semester:
+    """Draw a new secret, and keep it where only its owner can read it.
+
+    The secret of an earlier term stays beside it: with it, its grades can be repeated.
+    """
+    semester = Semester(name, secrets.token_hex(16))
+    if file.is_file():
+        write_secret(kept_file(salt_of(file), file), file.read_bytes())
+    write_secret(file, semester.to_bytes())
+    return semester
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, in one step: an earlier content is never lost."""
+    beside = file.with_name(f"{file.name}.part")
+    beside.unlink(missing_ok=True)
+    beside.touch(mode=0o600)
+    beside.write_bytes(content)
+    beside.replace(file)
+
+
+def kept_file(fingerprint: str, file: Path = FILES[0]) -> Path:
+    """Where the secret of an earlier term is kept."""
+    return file.with_name(f"{file.name}-{fingerprint}")
+
+
+def salt_of(file: Path) -> str:
+    """What to call the secret of a file, which may be damaged."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(file.read_bytes(), type=Semester).fingerprint
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+
+
+def label_of(fingerprint: str) -> str:
+    """A term as messages name it, of which only the salt's fingerprint is known."""
+    practice = fingerprint == PRACTICE.fingerprint
+    return PRACTICE.label if practice else f"a term with salt {fingerprint}"
+
+
+def way_back(fingerprint: str, now: Semester) -> str:
+    """What to do to bring a term back to a checkout, and lose no other."""
+    secret, present = FILES[0].name, kept_file(now.fingerprint).name
+    wanted = kept_file(fingerprint, FILES[0])
+    if fingerprint == PRACTICE.fingerprint:
+        return f"run `mv {secret} {present}`"
+    if wanted.is_file():
+        keep = "" if now.is_practice else f"mv {secret} {present} && "
+        return f"run `{keep}cp {wanted.name} {secret}`"
+    keep = "" if now.is_practice else f"run `cp {secret} {present}`, then "
+    return f"{keep}copy the backup of that term's {secret} here"
+
+
+def read_semester() -> Semester:
+    """The term of this checkout or zip; the practice term where there is no file."""
+    for file in FILES:
+        if file.is_file():
+            return read_file(file)
+    return PRACTICE
+
+
+def read_file(file: Path) -> Semester:
+    """The term that a file holds. A checkout's own file must hold a secret."""
+    try:
+        semester = msgspec.json.decode(file.read_bytes(), type=Semester)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CourseError(
+            f"{file.name} is damaged ({error}). Restore it from a backup, or draw a new salt with "
+            "`make semester NEW=1`, which keeps the damaged file beside it."
+        ) from None
+    if semester.is_practice and file == FILES[0]:
+        raise CourseError(
+            f"{file.name} holds the practice salt, which everybody knows. Delete the file to use "
+            "the practice term, or draw a secret salt with `make semester NEW=1`."
+        )
+    return semester

@@ -1,0 +1,215 @@
+"""A baseline and a student's model side by side: the same weights, the same work, in turn."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from autograder.timing.baseline_gpt import (
+    BETAS,
+    CLIP,
+    LEARNING_RATE,
+    SIZES,
+    WEIGHT_DECAY,
+    BaselineGPT,
+    Trainer,
+    continue_greedily,
+)
+from common.errors import GraderFault
+from common.student_code.values import Handle, is_tensor
+from common.testing import cuda
+from common.testing.feedback.failure import Failure, explain, is_the_submissions
+from common.testing.remote.operations import (
+    Sealed,
+    call_each_held,
+    fetch,
+    hold_on,
+    peak_memory_held,
+)
+from common.testing.remote.torch_modules import load_parameters
+from common.testing.speed_ratio import Alternation, Interval, alternate, interval
+from common.training.peak_memory import cpu_peak_memory
+
+STEPS = 4  # of training in one run, so that asking the child takes next to no part of the time
+SUCCESSORS = (0.8, 0.2)  # how likely the first and the second follower of a token are
+# How far losses may be off: they are of the order 1, and rounding adds up over all steps.
+BANDS = {"cpu": 0.01, "cuda": 0.05}  # bfloat16 on a GPU
+NARROWEST_LEAD = 3e-4  # far above rounding, of scores of the order 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How fast one thing is. Where the submission isn't right, only the problem is there."""
+
+    what: str
+    problem: str = ""
+    ratio: Interval | None = None  # times the baseline's speed
+    tokens_per_second: Interval | None = None
+    baseline_tokens_per_second: Interval | None = None
+
+
+class Race:
+    """A baseline and a student's model with the same weights, side by side."""
+
+    def __init__(self, student: Handle, device: str, repeats: int, seed: int) -> None:
+        self.student = student
+        self.device = device
+        self.repeats = repeats
+        self.sizes = SIZES[device]
+        self.random = random.Random(seed)
+        torch.manual_seed(seed)
+        self.baseline = BaselineGPT(self.sizes).to(self.device)
+        self.trainer = Trainer(self.baseline, autocast=self.device == "cuda")
+        followers = range(self.sizes.vocabulary)
+        self.text = {token: self.random.sample(followers, len(SUCCESSORS)) for token in followers}
+        self.model: Handle | None = None
+
+    def attempt(self, what: str, task: Callable[[], Measured]) -> Measured:
+        """Measure; what is wrong with the submission is told in place of figures."""
+        try:
+            return task()
+        except Exception as error:
+            if not is_the_submissions(error):
+                raise
+            return Measured(what, explain(error).sentence)
+
+    def students_model(self) -> Handle:
+        """The student's model, with the baseline's weights as they are now."""
+        if self.model is None:
+            code, sizes = self.student.model, self.sizes
+            config = code.GPTConfig(
+                sizes.vocabulary,
+                context=sizes.context,
+                layers=sizes.layers,
+                heads=sizes.heads,
+                width=sizes.width,
+                dropout=0.0,
+            )
+            self.model = code.GPT(config)
+            self.model.to(self.device)
+        load_parameters(self.model, self.baseline.students_weights())
+        return self.model
+
+    def batch(self) -> tuple[Any, Any]:
+        """Sequences in which each token has two followers, a likely one and another."""
+        rows = []
+        for _ in range(self.sizes.batch):
+            row = [self.random.randrange(self.sizes.vocabulary)]
+            while len(row) <= self.sizes.context:
+                row += self.random.choices(self.text[row[-1]], SUCCESSORS)
+            rows.append(row)
+        whole = torch.tensor(rows)
+        return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()
+
+    def train(self) -> Measured:
+        """Both take the same steps, run after run, and lose the same at each of them."""
+        model = self.students_model()
+        training = self.student.training
+        optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
+        autocast = self.trainer.autocast
+        runs = [[[self.batch()] for _ in range(STEPS)] for _ in range(self.repeats + 1)]
+        ours = [[[(x.to(self.device), y.to(self.device)) for x, y in s] for s in r] for r in runs]
+        held = [[hold_on(self.student, step, self.device) for step in run] for run in runs]
+        right: dict[int, list[float]] = {}
+        left: dict[int, Sealed] = {}
+
+        def baseline(number: int) -> None:
+            right[number] = [self.trainer.step(step) for step in ours[number]]
+            cuda.synchronise()
+
+        def candidate(number: int) -> None:
+            calls = [(model, optimizer, step) for step in held[number]]
+            left[number] = call_each_held(training.train_step, calls, clip=CLIP, autocast=autocast)
+
+        times = alternate(candidate, baseline, self.repeats)
+        for number, losses in right.items():
+            self.check_losses(fetch(left[number]), losses, number * STEPS)
+        tokens = STEPS * self.sizes.batch * self.sizes.context
+        return measured("training step", tokens, times)
+
+    def check_losses(self, found: Any, right: list[float], before: int) -> None:
+        """Each loss is the baseline's, but for rounding."""
+        band = BANDS[self.device]
+        numbers = isinstance(found, list) and all(type(loss) is float for loss in found)
+        if not numbers or len(found) != len(right):
+            raise Failure("train_step didn't return a float for each step.")
+        for step, (loss, wanted) in enumerate(zip(found, right, strict=True), start=before + 1):
+            if not math.isfinite(loss) or abs(loss - wanted) > band * max(1.0, wanted):
+                raise Failure(
+                    f"At step {step} the loss is {loss:.4f}, where the baseline has {wanted:.4f}: "
+                    "with the same weights and batches, these are not the same steps."
+                )
+
+    def prompts(self) -> list[tuple[list[int], list[int]]]:
+        """For each run a prompt of its own, and what follows. No choice in it is a close call."""
+        self.baseline.scatter()
+        found: list[tuple[list[int], list[int]]] = []
+        for _ in range(10 * (self.repeats + 1)):
+            if len(found) > self.repeats:
+                return found
+            prompt = [self.random.randrange(self.sizes.vocabulary) for _ in range(4)]
+            tokens, lead = continue_greedily(self.baseline, prompt, self.sizes.new_tokens)
+            if lead > NARROWEST_LEAD:
+                found.append((prompt, tokens))
+        raise GraderFault("the baseline can't decide between tokens")
+
+    def generate(self) -> Measured:
+        """Both continue the same prompts with the likeliest tokens: the same ones."""
+        runs = self.prompts()
+        model = self.students_model()
+        held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]
+        left: dict[int, Sealed] = {}
+        count = self.sizes.new_tokens
+
+        def baseline(number: int) -> None:
+            continue_greedily(self.baseline, runs[number][0], count)
+
+        def candidate(number: int) -> None:
+            left[number] = call_each_held(
+                self.student.sampling.generate_cached,
+                [(model, held[number], count)],
+                temperature=0.0,
+            )
+
+        times = alternate(candidate, baseline, self.repeats)
+        for number, result in left.items():
+            (tokens,) = fetch(result)
+            wanted = torch.tensor(runs[number][1])
+            if not is_tensor(tokens) or not torch.equal(tokens, wanted):
+                raise Failure("generate_cached gives other tokens than the baseline.")
+        return measured("generation", count, times)
+
+    def memory(self) -> tuple[int | None, int]:
+        """Bytes of tensors at the peak of a training step: the student's, and the baseline's."""
+        batch = self.batch()
+        ours = [tuple(part.to(self.device) for part in batch)]
+        count = cpu_peak_memory if self.device == "cpu" else cuda.peak_memory
+        of_baseline = count(partial(self.trainer.step, ours))
+        try:
+            model, training = self.students_model(), self.student.training
+            optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
+            step = hold_on(self.student, [batch], self.device)
+            call = (model, optimizer, step)
+            settings: dict[str, Any] = {"clip": CLIP, "autocast": self.trainer.autocast}
+            # Once before, so that the optimiser's state is there.
+            call_each_held(training.train_step, [call], **settings)
+            taken = peak_memory_held(training.train_step, call, self.device, **settings)
+        except Exception as error:
+            if not is_the_submissions(error):
+                raise
+            return None, of_baseline
+        return taken if type(taken) is int else None, of_baseline
+
+
+def measured(what: str, tokens: int, times: Alternation) -> Measured:
+    """The figures of runs of that many tokens each."""
+    return Measured(
+        what,
+        ratio=interval(times.ratios),
+        tokens_per_second=interval([tokens / taken for taken in times.candidate_seconds]),
+        baseline_tokens_per_second=interval([tokens / taken for taken in times.baseline_seconds]),
+    )

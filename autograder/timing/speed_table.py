@@ -1,0 +1,55 @@
+"""What was measured of a submission's speed, as a table on the terminal."""
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from autograder.timing.alternating_runs import Measured
+from autograder.timing.submission_speed import Speed
+
+
+def print_speed(speed: Speed, console: Console) -> None:
+    """Ratios and rates, then what they were measured on."""
+    table = Table(title=f"{speed.assignment} on {escape(speed.device_name)}")
+    table.add_column("")
+    for column in ("times the baseline's speed", "tokens/s", "the baseline's tokens/s"):
+        table.add_column(column, justify="right")
+    for entry in (speed.training, speed.generation):
+        table.add_row(entry.what, *cells(entry))
+    console.print(table)
+    for entry in (speed.training, speed.generation):
+        if entry.problem:
+            console.print(f"[red]x[/] {entry.what}: {escape(entry.problem)}")
+    for line in facts(speed):
+        console.print(escape(line))
+
+
+def cells(entry: Measured) -> list[str]:
+    """The figures of one row."""
+    rates = (entry.tokens_per_second, entry.baseline_tokens_per_second)
+    return [
+        str(entry.ratio) if entry.ratio else "-",
+        *(f"{rate.median:,.0f}" if rate else "-" for rate in rates),
+    ]
+
+
+def facts(speed: Speed) -> list[str]:
+    """The lines below the table."""
+    sizes = speed.sizes
+    lines = [
+        f"{sizes.layers} layers, {sizes.heads} heads, {sizes.width} wide, context {sizes.context}, "
+        f"batches of {sizes.batch}, {sizes.new_tokens} new tokens; {speed.repeats} runs of each, "
+        "alternately; in brackets the 10th and the 90th percentile of pairwise ratios.",
+        f"Peak memory of a training step: {megabytes(speed.peak_bytes)}; "
+        f"the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
+    ]
+    if speed.mfu is not None:
+        lines.append(f"Model FLOPs utilisation of the training step: {speed.mfu:.1%}.")
+    if speed.clocks_before or speed.clocks_after:
+        lines.append(f"Clocks before: {speed.clocks_before}. After: {speed.clocks_after}.")
+    return [*lines, "Measured with: " + "; ".join(speed.defences) + "."]
+
+
+def megabytes(count: int | None) -> str:
+    """Bytes that can be read."""
+    return "not known" if count is None else f"{count / 1e6:.1f} MB"

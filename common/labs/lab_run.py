@@ -1,0 +1,175 @@
+"""Runs a submitted lab cell by cell, and keeps what it answers as data for the tests."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from common.assignment import LAB_FILE, Assignment, LabSettings
+from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
+from common.labs.notebook import read_notebook
+from common.labs.questions import ANSWER
+from common.student_code.values import is_numeric, is_plain, is_tensor
+from common.testing.feedback.failure import ChildFailure, Failure
+
+MANY_TROUBLES = 5
+TEXT_LIMIT = 500
+SHOWN = 40  # letters of a cell's first line
+
+RunCell = Callable[[int, str], Any]  # as Cells.run: the kind of error, its message, the answers
+
+
+@dataclass
+class Lab:
+    """What a lab answers, and what went wrong while it ran."""
+
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    cells: int = 0  # so many were run
+    failure: Failure | None = None  # why it can't be run at all
+
+    def answer(self, name: str) -> Any:
+        """The answer of that name; a Failure says why there is none."""
+        if self.failure:
+            raise self.failure
+        why = f"\n{self.troubles[0]}" if self.troubles else ""
+        kind, value = self.answers.get(name, ("", None))
+        if kind == DATA:
+            return value
+        if kind == UNANSWERED:
+            raise Failure(
+                f"{name} is not answered yet.",
+                help="Put your answer in place of the three dots, run the lab, and save it.",
+            )
+        if kind == OBJECT:
+            raise Failure(f"{name} must be numbers, text or arrays of numbers, not an object.")
+        if kind == LARGE:
+            raise Failure(f"{name} is larger than an answer may be.")
+        raise Failure(
+            f"{LAB_FILE} gives no {name}.{why}",
+            help="Keep the names of the answers, and the cells that came with the lab.",
+        )
+
+    def notes(self) -> list[str]:
+        """What there is to say of the whole."""
+        if self.failure:
+            return [self.failure.explanation.sentence]
+        open_ones = [name for name, (kind, _) in self.answers.items() if kind == UNANSWERED]
+        notes = self.troubles[:MANY_TROUBLES]
+        if len(self.troubles) > MANY_TROUBLES:
+            notes = [*notes, f"{len(self.troubles) - MANY_TROUBLES} more cells failed."]
+        if open_ones:
+            notes = [f"{LAB_FILE}: the first question without an answer is {open_ones[0]}.", *notes]
+        return notes
+
+
+class LabClock:
+    """How much time the cells of a lab have left."""
+
+    def __init__(self, limits: LabSettings) -> None:
+        self.limits = limits
+        self.used = 0.0
+
+    @contextmanager
+    def cell(self) -> Iterator[float]:
+        """The seconds that one cell may take; those that it takes count."""
+        left = max(self.limits.total_seconds - self.used, 0.001)
+        start = time.monotonic()
+        try:
+            yield min(self.limits.cell_seconds, left)
+        finally:
+            self.used += time.monotonic() - start
+
+    def too_long(self, seconds: float) -> ChildFailure:
+        """What is told of a cell that took longer than it may."""
+        if seconds < self.limits.cell_seconds:
+            whole = f"{self.limits.total_seconds:g} seconds"
+            return ChildFailure(f"All cells together took longer than {whole}.")
+        return ChildFailure(f"It took longer than {self.limits.cell_seconds:g} seconds.")
+
+
+def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
+    """Run a lab. A cell that fails costs what it would have answered; the others are run too.
+
+    A cell that hangs or ends its process ends the run: what was answered before it counts.
+    """
+    lab = Lab()
+    try:
+        notebook = read_notebook(content, assignment)
+    except Failure as failure:
+        lab.failure = failure
+        return lab
+    lab.texts = notebook.texts
+    for number, source in notebook.code:
+        try:
+            kind, message, answers = checked(run_cell(number, source))
+        except ChildFailure as failure:
+            # The first to be told: all later answers are missing because of it.
+            lab.troubles.insert(
+                0,
+                f"{LAB_FILE} stopped at {cell_name(number, source)}. {failure} "
+                "What was answered before counts.",
+            )
+            return lab
+        lab.cells += 1
+        lab.answers = answers
+        if kind and kind != "Unanswered":
+            place = f"{LAB_FILE}, {cell_name(number, source)}"
+            lab.troubles.append(f"{place}: {kind}: {message}".rstrip(": "))
+    return lab
+
+
+def cell_name(number: int, source: str) -> str:
+    """A cell as its student finds it: Jupyter shows no numbers of this kind."""
+    first = source.strip().splitlines()[0]
+    return f"cell {number} (`{first[:SHOWN]}{'...' if len(first) > SHOWN else ''}`)"
+
+
+def checked(told: Any) -> tuple[str, str, dict[str, list[Any]]]:
+    """What running a cell told, if it has the form that it must have."""
+    fail = ChildFailure("Its process answered with something that is not an answer.")
+    if not isinstance(told, list) or len(told) != 3:
+        raise fail
+    kind, message, answers = told
+    if not isinstance(kind, str) or kind not in {"", *KINDS} or not isinstance(message, str):
+        raise fail
+    if not isinstance(answers, dict) or len(answers) > MAX_ANSWERS:
+        raise fail
+    for name, entry in answers.items():
+        right = isinstance(name, str) and ANSWER.fullmatch(name)
+        if not right or not isinstance(entry, list) or len(entry) != 2:
+            raise fail
+    return kind, message[:TEXT_LIMIT], {name: received(*entry) for name, entry in answers.items()}
+
+
+def received(kind: Any, value: Any) -> list[Any]:
+    """One answer. What claims to be data, and isn't, is an object."""
+    if not isinstance(kind, str) or kind not in (DATA, UNANSWERED, LARGE):
+        return [OBJECT, None]
+    if kind != DATA:
+        return [kind, None]
+    return [DATA, copied(value)] if is_data(value) else [OBJECT, None]
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value holds nothing but data."""
+    if isinstance(value, dict):
+        return all(is_data(item) for item in [*value, *value.values()])
+    if isinstance(value, tuple | list):
+        return all(map(is_data, value))
+    return is_plain(value)
+
+
+def copied(value: Any) -> Any:
+    """A copy that later cells can't change, in plain containers."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return (tuple if isinstance(value, tuple) else list)(map(copied, value))
+    if is_tensor(value):
+        return value.detach().clone()
+    return np.array(value)[()] if is_numeric(value) else value

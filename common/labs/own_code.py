@@ -1,0 +1,49 @@
+"""Lets a lab run on the student's own code, or on a stand-in where that isn't finished."""
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from common.labs.time_limit import TookTooLong, at_most
+from common.testing.feedback.failure import kind_in_words
+
+STANDINS = "common.labs.standins"
+PATIENCE = 30  # seconds
+
+
+def own_or_standin(module: str, name: str, trial: Callable[[Any], Any]) -> Any:
+    """The student's function or class, if it does on a trial what the stand-in does.
+
+    module: such as "a1_convolution.convolution". trial: calls what it is given, on something small,
+    and returns numbers. Which one is used is printed.
+    """
+    standin = getattr(importlib.import_module(f"{STANDINS}.{module}"), name)
+    try:
+        code: ModuleType = importlib.import_module(f"assignments.{module}")
+        if code.__name__.startswith(STANDINS):  # as when the lab is graded
+            print(f"{name}: the stand-in.")
+            return standin
+        own = getattr(code, name)
+        with at_most(PATIENCE):
+            result = np.asarray(trial(own))
+        right = np.asarray(trial(standin))
+        reason = "" if agree(result, right) else "yours gives another result on a small example"
+    except TookTooLong:
+        reason = f"yours took longer than {PATIENCE} seconds on a small example"
+    except NotImplementedError:
+        reason = "yours is not written yet"
+    except Exception as error:  # whatever student code may raise
+        reason = f"yours raised {kind_in_words(error)} on a small example ({error})"
+    if reason:
+        print(f"{name}: the stand-in, since {reason}.")
+        return standin
+    print(f"{name}: your own.")
+    return own
+
+
+def agree(result: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two results are the same, but for float noise."""
+    return result.shape == right.shape and bool(np.allclose(result, right, rtol=1e-4, atol=1e-6))

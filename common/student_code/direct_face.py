@@ -1,0 +1,148 @@
+"""The direct face of `student`: the code under test runs in the test's own process.
+
+So tracebacks, `pdb` and coverage work as usual. Values cross by the same rules as in the isolated
+face: arrays are copied both ways, what is not plain data comes back as a Handle, and each test
+gets a module that is freshly imported.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.assignment import Assignment
+from common.determinism import seed_all
+from common.labs.lab_in_process import run_directly
+from common.labs.lab_run import Lab
+from common.student_code.forbidden_calls import Guard
+from common.student_code.loader import (
+    ended,
+    load_standins,
+    mount,
+    read,
+    read_top,
+    top_label,
+    unreadable,
+)
+from common.student_code.values import (
+    MAX_DEPTH,
+    Handle,
+    copy_array,
+    copy_tensor,
+    is_container,
+    is_generator,
+    is_kept,
+    is_plain,
+    is_tensor,
+    keep,
+    map_items,
+)
+from common.testing.feedback.failure import (
+    Failure,
+    ForbiddenCall,
+    StudentCall,
+    format_frames,
+    mark_as_students,
+)
+from common.testing.remote.operations import OPERATIONS
+from common.testing.remote.scratch_files import FOLDER
+
+
+class DirectFace:
+    """Student code in this process."""
+
+    def __init__(
+        self, assignment: Assignment, packages: Mapping[str, Path], standins: Iterable[str] = ()
+    ) -> None:
+        self.assignment = assignment
+        self.packages = dict(packages)
+        self.standins = tuple(standins)
+        self.guard = Guard(assignment.forbidden)
+        self.fault = ""
+        self.labs: dict[bytes, Lab] = {}
+
+    @contextmanager
+    def open(self, exercise: str) -> Iterator[Handle]:
+        """What a test of that exercise gets as `student`, for as long as the test runs."""
+        self.guard.forbid(self.assignment.forbidden_in(exercise))
+        mount(self.packages)
+        load_standins(self.standins, self.guard)
+        seed_all()
+        try:
+            yield Handle(self, None, self.assignment.files[0])
+        finally:
+            FOLDER.remove()
+
+    def lab(self, content: bytes) -> Lab:
+        """A submitted lab, run once for all its tests."""
+        if content not in self.labs:
+            self.labs[content] = run_directly(content, self.assignment)
+        return self.labs[content]
+
+    def get(self, target: Handle, name: str) -> Any:
+        top = target._reference is None
+
+        def find() -> object:
+            if top:
+                return read_top(self.assignment.name, self.assignment.modules, name)
+            return read(target._reference, name, target._label)
+
+        label = top_label(self.assignment.modules, name) if top else name
+        return self.outgoing(self.guarded(find, "The code"), label)
+
+    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.run(target._reference, label, args, kwargs)
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        return self.run(OPERATIONS[operation], label, args, kwargs)
+
+    def run(self, function: Callable, label: str, args: tuple, kwargs: dict) -> Any:
+        """Call something with values that come from a test."""
+        args = tuple(incoming(value) for value in args)
+        kwargs = {key: incoming(value) for key, value in kwargs.items()}
+        return self.outgoing(self.guarded(lambda: function(*args, **kwargs), label), label)
+
+    def guarded(self, action: Callable[[], Any], label: str) -> Any:
+        """Run student code, and note on what it raises where it came from."""
+        try:
+            with self.guard:
+                return action()
+        except (Failure, ForbiddenCall):
+            raise
+        except SystemExit as error:
+            raise ended(type(error).__name__) from error
+        except Exception as error:
+            frames = format_frames(error, self.packages.values())
+            mark_as_students(error, StudentCall(label, frames))
+            raise
+
+    def outgoing(self, value: Any, label: str, depth: int = 0) -> Any:
+        """A value of student code as a test gets it."""
+        if depth > MAX_DEPTH:
+            raise unreadable(f"a value is nested more than {MAX_DEPTH} deep")
+        if is_container(value):
+            items = map_items(value, lambda item: self.outgoing(item, label, depth + 1))
+            return keep(items, value)
+        if not is_plain(value):
+            return Handle(self, value, label)
+        if is_tensor(value):
+            return copy_tensor(value)
+        return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def incoming(value: Any) -> Any:
+    """A test's value as student code gets it."""
+    if isinstance(value, Handle):
+        return value._reference
+    if is_kept(value):
+        return value.reference
+    if is_container(value):
+        return map_items(value, incoming)
+    if is_generator(value):
+        return copy.deepcopy(value)
+    if is_tensor(value):
+        return copy_tensor(value)
+    return copy_array(value) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,212 @@
+"""Refuses, at run time, the calls that an exercise doesn't allow."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from common.assignment import Forbidden
+from common.student_code.function_removal import operators_of, refusing, remove
+from common.testing.feedback.failure import ForbiddenCall
+
+# What a function is written on, where that has a name of its own which does the same work.
+CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
+BENEATH = {
+    "numpy.correlate": CORRELATIONS,
+    "numpy.convolve": CORRELATIONS,
+    "torch.nn.attention.flex_attention.flex_attention": (
+        "torch._higher_order_ops.flex_attention.math_attention",
+    ),
+    "torch.onnx.ops.attention": ("torch.onnx.ops._impl.attention_23",),
+}
+
+
+class Guard:
+    """While it is held (`with guard:`), forbidden functions raise and modules don't import.
+
+    A function is refused wherever a loaded module names it, so an alias, `getattr` or `eval`
+    meets the refusal too. `known` is all that may ever be forbidden; looking for it takes time,
+    so it is done once.
+    """
+
+    def __init__(self, known: Iterable[Forbidden]) -> None:
+        self.entries: tuple[Forbidden, ...] = ()
+        self.held = 0
+        self.unseen: dict[str, ModuleType] = {}
+        self.families: dict[frozenset[str], tuple[set[str], set[str]]] = {}
+        entries = list(known)
+        calls = [entry.call for entry in entries]
+        calls += [inner for call in calls for inner in BENEATH.get(call, ())]
+        resolved = {call: resolve(call) for call in calls}
+        self.functions: dict[str, Any] = {
+            call: found for call, found in resolved.items() if callable(found)
+        }
+        self.places = places_of(self.functions)
+        self.operators = {call: operators_of(call) for call in calls}
+        for entry in entries:
+            refusing(refusal_text(entry))
+
+    def forbid(self, entries: Iterable[Forbidden]) -> None:
+        """Refuse these from now on, and only these."""
+        self.entries = tuple(entries)
+        # All of them, whatever is forbidden now: a name that a module takes today may be
+        # forbidden tomorrow.
+        while self.places:
+            call, places = self.places.popitem()
+            refusal = self.refusal(call)  # one for all places, so that a later guard finds them
+            for module, name in places:
+                setattr(module, name, refusal)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Let nobody in this process ever call what is forbidden now."""
+        for call in list(self.functions):
+            entry = self.entry_for(call)
+            if entry is not None:
+                remove(self.functions.pop(call), self.operators[call], refusal_text(entry))
+
+    def entry_for(self, call: str) -> Forbidden | None:
+        """What forbids that call now, if anything does."""
+        for entry in self.entries:
+            names = (entry.call, *BENEATH.get(entry.call, ()))
+            if call in names or call.startswith(entry.call + "."):
+                return entry
+        return None
+
+    def refuse(self, call: str) -> None:
+        """Raise ForbiddenCall if that call is forbidden now."""
+        entry = self.entry_for(call) if self.held else None
+        if entry is not None:
+            raise ForbiddenCall(refusal_text(entry))
+
+    def refusal(self, call: str) -> Callable:
+        """What stands in the place of a forbidden function or class."""
+        original = self.functions[call]
+        if isinstance(original, type):
+            return stand_before(original, lambda: self.refuse(call))
+
+        def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
+            self.refuse(call)
+            return self.functions[call](*args, **kwargs)
+
+        return refuse_or_call
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Asked by Python for every module that isn't loaded yet."""
+        self.refuse(name)
+        return None
+
+    def __enter__(self) -> None:
+        if not self.held:
+            self.hide()
+        self.held += 1
+
+    def hide(self) -> None:
+        """Let no one find a forbidden module that is loaded already: it must be asked for again."""
+        self.unseen = {name: sys.modules.pop(name) for name in self.family(self.entries)}
+
+    def show(self) -> None:
+        """Put back what was hidden."""
+        sys.modules.update(self.unseen)
+
+    def family(self, entries: Iterable[Forbidden]) -> list[str]:
+        """Forbidden modules that are loaded, and all that lies in them.
+
+        Each name is looked at once, since there are many.
+        """
+        loaded = frozenset({entry.call for entry in entries} & sys.modules.keys())
+        if not loaded:
+            return []
+        inside, outside = self.families.setdefault(loaded, (set(), set()))
+        for name in sys.modules.keys() - inside - outside:
+            (outside if loaded.isdisjoint(parents(name)) else inside).add(name)
+        return [name for name in inside if name in sys.modules]
+
+    def __exit__(self, *exception: object) -> None:
+        self.held -= 1
+        if not self.held:
+            self.show()
+
+    def exempt(self, function: Callable) -> Callable:
+        """A function that may use what is forbidden, whoever calls it."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            held, self.held = self.held, 0
+            if held:
+                self.show()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.held = held
+                if held:
+                    self.hide()
+
+        call.__name__ = call.__qualname__ = function.__name__
+        return call
+
+
+def stand_before(original: type, refuse: Callable[[], None]) -> type:
+    """A class that refuses, or else is as good as the original: called, extended or looked into."""
+
+    class Refusal(type):
+        def __new__(mcs, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> type:
+            if not bases:
+                return super().__new__(mcs, name, bases, content)
+            refuse()
+            real = tuple(original if isinstance(base, Refusal) else base for base in bases)
+            return type(original)(name, real, content)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            refuse()
+            return original(*args, **kwargs)
+
+        def __getattr__(cls, name: str) -> Any:
+            refuse()
+            return getattr(original, name)
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, original)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, original)
+
+    return Refusal(original.__name__, (), {"__doc__": original.__doc__})
+
+
+def parents(name: str) -> Iterator[str]:
+    """a.b.c, a.b and a, for a.b.c."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def refusal_text(entry: Forbidden) -> str:
+    """What a student reads who used something forbidden."""
+    *others, last = entry.exercises
+    if not others:
+        return f"Exercise {last} doesn't allow {entry.call}: {entry.instead}."
+    return f"Exercises {', '.join(others)} and {last} don't allow {entry.call}: {entry.instead}."
+
+
+def resolve(call: str) -> object:
+    """What a dotted name means in the modules that are loaded; None for anything else."""
+    module, _, name = call.rpartition(".")
+    if module.partition(".")[0] not in sys.modules:
+        return None
+    return getattr(importlib.import_module(module), name, None)
+
+
+def places_of(functions: dict[str, Any]) -> dict[str, list[tuple[ModuleType, str]]]:
+    """Every loaded module that names one of the functions, and by which name."""
+    places: dict[str, list[tuple[ModuleType, str]]] = {call: [] for call in functions}
+    calls = {id(function): call for call, function in functions.items()}
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in calls:
+                places[calls[id(value)]].append((module, name))
+    return places

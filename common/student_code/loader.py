@@ -1,0 +1,190 @@
+"""Where `import assignments.aN_name` finds its modules, and how a submitted one is loaded."""
+
+import builtins
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from common.assignment import ROOT, STANDINS
+from common.errors import CourseError
+from common.student_code.forbidden_calls import Guard
+from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name
+
+# Assignments that later ones build on.
+PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))
+
+
+def mount(packages: Mapping[str, Path] | Mapping[str, str]) -> None:
+    """Let `assignments.<name>` mean the given folder, for each name."""
+    unmount()
+    top = ModuleType("assignments")
+    top.__path__ = []
+    sys.modules["assignments"] = top
+    for name, folder in packages.items():
+        package = ModuleType(f"assignments.{name}")
+        package.__path__ = [str(folder)]
+        sys.modules[package.__name__] = package
+        setattr(top, name, package)
+
+
+def unmount() -> None:
+    """Forget every module of `assignments`.
+
+    Only if there are any: to look at the names of all modules, a fork must copy much memory.
+    """
+    if "assignments" not in sys.modules:
+        return
+    for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
+        del sys.modules[name]
+
+
+def load_references(names: Iterable[str], *modules: str) -> list[ModuleType]:
+    """Modules such as "a2_lenet.lenet", where the named assignments are their references."""
+    mount({name: ROOT / "solutions" / name for name in names})
+    try:
+        return [importlib.import_module(f"assignments.{module}") for module in modules]
+    finally:
+        unmount()
+
+
+def load_standins(modules: Iterable[str], guard: Guard) -> None:
+    """Let stand-ins take the places of earlier assignments' modules.
+
+    They are ours and written on PyTorch, which the student's own code may not use: their functions
+    are exempt, and nothing else of their modules is to be seen.
+
+    This is a fence and no wall. PyTorch is in the memory of the process that runs the student's
+    code, and Python shows a process all of its own memory: through a function's closure, but also
+    through `gc.get_objects`, `object.__subclasses__` or `ctypes`, so that hiding the closure alone
+    would close nothing. What would is to run stand-ins in a process of their own, at the price of
+    a second fork server and of sending every array twice. Where no stand-in is needed, PyTorch is
+    not in that process, and its files can't be read there.
+    """
+    for standin in modules:
+        *_, name, module = standin.split(".")
+        try:
+            front = front_of(importlib.import_module(standin), guard)
+        except ModuleNotFoundError as error:
+            raise CourseError(
+                f"The stand-in for {name} needs {error.name}: `pip install -r requirements.txt`."
+            ) from None
+        package = ModuleType(f"assignments.{name}")
+        package.__path__ = []
+        package = sys.modules.setdefault(package.__name__, package)
+        setattr(sys.modules["assignments"], name, package)
+        sys.modules[f"{package.__name__}.{module}"] = front
+        setattr(package, module, front)
+
+
+def front_of(module: ModuleType, guard: Guard) -> ModuleType:
+    """A module with the functions and classes that another one defines."""
+    front = ModuleType(module.__name__, module.__doc__)
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", "") == module.__name__:
+            function = isinstance(value, FunctionType)
+            setattr(front, name, guard.exempt(value) if function else value)
+    return front
+
+
+def load(package: str, module: str) -> ModuleType:
+    """Import a submitted module; a Failure says in words why it can't be."""
+    name = f"assignments.{package}.{module}"
+    folder = sys.modules[f"assignments.{package}"].__path__[0]
+    file = f"{module}.py"
+    if not os.path.isfile(os.path.join(folder, file)):
+        raise missing(file)
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        raise invalid(file, error) from None
+    except ForbiddenCall:
+        raise
+    except ModuleNotFoundError as error:
+        needed = str(error.name).split(".")
+        if needed[0] != "assignments" or needed[-1] not in PREREQUISITES:
+            raise unimportable(file, builtin_name(error), str(error)) from error
+        raise without_prerequisite(file, needed[-1]) from None
+    except Exception as error:
+        if b"\0" in Path(folder, file).read_bytes():  # of which Python before 3.11.4 says otherwise
+            raise invalid(file) from None
+        details = f"{type(error).__name__}: {error}"
+        raise unimportable(file, builtin_name(error), details) from error
+
+
+def read(owner: object, name: str, file: str) -> object:
+    """An attribute of student code; a Failure says that it isn't there."""
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        near = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
+        raise absent(file, name, f"The nearest name there is {near[0]}." if near else "") from None
+
+
+def read_top(package: str, modules: Sequence[str], name: str) -> object:
+    """What a test gets by `student.name`: of one file what is in it, of several the file itself."""
+    if len(modules) == 1:
+        return read(load(package, modules[0]), name, f"{modules[0]}.py")
+    if name not in modules:
+        raise AttributeError(f"{package} has the modules {', '.join(modules)}, and no {name}")
+    return load(package, name)
+
+
+def top_label(modules: Sequence[str], name: str) -> str:
+    """What messages call that: a function by its name, a module by its file's."""
+    return name if len(modules) == 1 else f"{name}.py"
+
+
+# What can be wrong with student code before it returns anything. The judge says these sentences
+# of a child, and no others: a child that has seen a hidden input could say anything.
+
+
+def missing(file: str) -> Failure:
+    return Failure(f"{file} is missing.", help="Submit it under exactly this name.")
+
+
+def invalid(file: str, error: SyntaxError | None = None) -> Failure:
+    line = f"Line {error.lineno}: " if error and error.lineno else ""
+    text = f"\n{error.text.rstrip()}" if error and error.text else ""
+    return Failure(f"{file} is not valid Python.", f"{line}{error.msg}{text}" if error else "")
+
+
+def unimportable(file: str, kind: str, details: str = "") -> Failure:
+    return Failure(f"{file} can't be imported: it raises {kind}.", details)
+
+
+def without_prerequisite(file: str, package: str) -> Failure:
+    return Failure(
+        f"{file} needs your assignments/{package}, which isn't here.",
+        help="Put that folder beside this one, or use --prerequisites=standin.",
+    )
+
+
+def absent(file: str, name: str, details: str = "") -> Failure:
+    return Failure(f"{file} has no {name}.", details, "Keep the names that the handout gives.")
+
+
+def ended(kind: str) -> Failure:
+    return Failure(f"The code ended the program ({kind}) instead of returning.")
+
+
+def unreadable(details: str = "") -> Failure:
+    return Failure("The result can't be read.", details)
+
+
+def possible_failures(file: str, name: str) -> list[Failure]:
+    """All that can be said when `name` is asked of `file`."""
+    kinds = [
+        kind
+        for kind, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    ]
+    return [
+        *(missing(file), invalid(file), absent(file, name), unreadable()),
+        *(without_prerequisite(file, package) for package in PREREQUISITES),
+        *(unimportable(file, kind) for kind in kinds),
+        *(ended(kind) for kind in kinds),
+    ]

@@ -1,0 +1,169 @@
+"""How values cross between a test and student code, whichever face of `student` is in use.
+
+Arrays, tensors, numbers, strings, random generators and containers of them cross by value. Every
+other object stays with the student's code, and the test holds a Handle to it. A container that came
+from student code remembers which one it was: handed back in, it is the very same object again, so
+that a cache which two calls share by mistake is shared in both faces.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+MAX_DEPTH = 32  # of containers within containers
+
+
+class Face(Protocol):
+    """One way to reach student code."""
+
+    def get(self, target: Any, name: str) -> Any:
+        """Read an attribute of an object that stays with the student's code."""
+
+    def call(self, target: Any, label: str, args: tuple, kwargs: dict) -> Any:
+        """Call such an object."""
+
+    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+        """Run a named operation of common/testing/remote/operations.py beside the student's code."""
+
+
+class Handle:
+    """An object that stays with the student's code: call it, read its attributes, hand it back."""
+
+    def __init__(self, face: Face, reference: Any, label: str) -> None:
+        self.__dict__["_face"] = face
+        self.__dict__["_reference"] = reference
+        self.__dict__["_label"] = label
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # copy, inspect and the like ask for these
+            raise AttributeError(name)
+        return self._face.get(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError("a test can't change an object that stays with the student's code")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._face.call(self, self._label, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self._label} of the student's code>"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A value that stays beside the student's code, even if it could cross."""
+
+    value: Any
+
+
+class KeptTuple(tuple):
+    """A tuple that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+class KeptList(list):
+    """A list that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+class KeptDict(dict):
+    """A dict that came from student code; `reference` tells which."""
+
+    reference: Any
+
+
+KEPT: dict[type, Any] = {tuple: KeptTuple, list: KeptList, dict: KeptDict}
+
+
+def keep(container: Any, reference: Any) -> Any:
+    """The container as the test gets it, remembering which one it was."""
+    kept = KEPT[type(container)](container)
+    kept.reference = reference
+    return kept
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value crosses as it is. Exact types only: a subclass may lie about itself."""
+    return type(value) in PLAIN or is_numeric(value) or is_tensor(value)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a value is a NumPy array or scalar of numbers or bools, and no subclass of one."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind in "biufc"
+    if not isinstance(value, np.generic) or value.dtype.kind not in "biufc":
+        return False
+    return type(value) is value.dtype.type
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor or a parameter of PyTorch, and no other subclass of one."""
+    kind = type(value)
+    # The name first: PyTorch may not be loaded, or just being loaded by another thread.
+    if kind.__module__ not in ("torch", "torch.nn.parameter") or "torch" not in sys.modules:
+        return False
+    torch = sys.modules["torch"]
+    return kind is getattr(torch, "Tensor", None) or kind is torch.nn.Parameter
+
+
+def as_numpy(tensor: Any) -> np.ndarray:
+    """The values of a tensor, without its history. TypeError where NumPy has no such type."""
+    return tensor.detach().cpu().numpy()
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is one of NumPy's random generators, of the usual kind and no subclass."""
+    return type(value) is np.random.Generator and type(value.bit_generator) is np.random.PCG64
+
+
+def copy_array(array: np.ndarray) -> np.ndarray:
+    """A copy with the same memory layout, gaps and negative steps included."""
+    if array.flags.c_contiguous:
+        return array.copy()
+    return lay_out(array, array.strides)
+
+
+def copy_tensor(tensor: Any) -> Any:
+    """A copy with the same memory layout and without history."""
+    torch = sys.modules["torch"]
+    try:
+        return torch.from_numpy(copy_array(as_numpy(tensor)))
+    except TypeError:  # a type that NumPy doesn't have
+        return tensor.detach().clone()
+
+
+def lay_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The same values in new memory, at the given distances from each other."""
+    low = sum(
+        min(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
+    )
+    high = sum(
+        max(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
+    )
+    memory = np.zeros(high - low + array.itemsize, dtype=np.uint8)
+    view = np.ndarray(array.shape, array.dtype, memory, offset=-low, strides=strides)
+    view[...] = array
+    return view
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value is a tuple, a list or a dict, and no subclass of one."""
+    return type(value) in KEPT
+
+
+def is_kept(value: Any) -> bool:
+    """Whether a value is a container that came from student code."""
+    return isinstance(value, tuple(KEPT.values()))
+
+
+def map_items(container: Any, change: Callable[[Any], Any]) -> Any:
+    """A container of the same kind, with `change` applied to each of its items."""
+    if isinstance(container, dict):
+        return {key: change(item) for key, item in container.items()}
+    return type(container)(change(item) for item in container)

@@ -1,0 +1,103 @@
+"""Zips what a student hands in: `python -m common.submission_zip a1`."""
+
+import ast
+import sys
+import zipfile
+from pathlib import Path
+
+from common.assignment import (
+    CLEAR_OUTPUTS,
+    LAB_FILE,
+    ROOT,
+    Assignment,
+    assignment_files,
+    load_assignment,
+)
+from common.errors import CourseError
+from common.labs.notebook import read_notebook
+from common.testing.feedback.failure import Failure
+
+
+def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
+    """Write aN-submission.zip; a file that is missing or doesn't parse is said at once."""
+    target = root / f"{assignment.short}-submission.zip"
+    folder = root / "assignments" / assignment.name
+    for name in assignment.files:
+        if not (folder / name).is_file():
+            raise CourseError(f"{folder / name} is missing.")
+        try:
+            ast.parse((folder / name).read_bytes(), name)
+        except (SyntaxError, ValueError) as error:
+            raise CourseError(
+                f"{name} is not valid Python, so it can't be graded: {error}"
+            ) from None
+    taken, _ = found_artifacts(assignment, folder)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in (*assignment.files, *taken):
+            archive.write(folder / name, name)
+    return target
+
+
+def found_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], list[str]]:
+    """The artifacts that are there, and those that aren't; one that is too large is said at once.
+
+    They are optional: without them, only the tests that read them fail.
+    """
+    there = [entry for entry in assignment.artifacts if (folder / entry.file).is_file()]
+    for entry in there:
+        if (folder / entry.file).stat().st_size > entry.limit:
+            raise CourseError(
+                f"{entry.file} is larger than the {entry.megabytes:g} MB that are taken."
+                + (f" {CLEAR_OUTPUTS}" if entry.file == LAB_FILE else "")
+            )
+    missing = [entry.file for entry in assignment.artifacts if entry not in there]
+    return [entry.file for entry in there], missing
+
+
+def without(assignment: Assignment, missing: list[str]) -> str:
+    """What to say of artifacts that aren't there."""
+    commands = {f"`{assignment.artifact(name).command}`" for name in missing} - {"``"}
+    made = f"{' and '.join(sorted(commands))} makes" if commands else "The handout says how to make"
+    them = "it" if len(missing) == 1 else "them"
+    return (
+        f"Without {' and '.join(missing)}: to submit {them} is optional, but some points need "
+        f"{them}. {made} {them}."
+    )
+
+
+def about_lab(assignment: Assignment, folder: Path) -> str:
+    """What to say of a lab that can't be graded, or not in full; nothing, if all is well."""
+    try:
+        notebook = read_notebook((folder / LAB_FILE).read_bytes(), assignment)
+    except Failure as failure:
+        return " ".join(filter(None, [failure.explanation.sentence, failure.explanation.help]))
+    open_ones = notebook.open_questions()
+    if not open_ones:
+        return ""
+    return f"{LAB_FILE} has no answer yet to {', '.join(open_ones)}. Only what is saved counts."
+
+
+def main() -> None:
+    """Zip the assignment that is named, or the only one there is."""
+    names = sys.argv[1:] or [file.parent.name for file in assignment_files()]
+    try:
+        if len(names) != 1:
+            short = ", ".join(name.partition("_")[0] for name in names)
+            raise CourseError(f"Say which assignment: make submission A=... (one of: {short})")
+        assignment = load_assignment(names[0])
+        file = write_submission(assignment)
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    folder = ROOT / "assignments" / assignment.name
+    taken, missing = found_artifacts(assignment, folder)
+    content = ", ".join([*assignment.files, *taken])
+    print(f"Written: {file.name} ({content}). Upload it to Gradescope.")
+    if missing:
+        print(without(assignment, missing))
+    if LAB_FILE in taken and (said := about_lab(assignment, folder)):
+        print(said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What graded tests import: fixtures, comparisons, checks, timing, feedback."""

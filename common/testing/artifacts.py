@@ -1,0 +1,43 @@
+"""Artifacts: submitted files that are not Python. Where they lie, and how they are read."""
+
+from pathlib import Path
+
+from common.assignment import LAB_FILE, ROOT, Artifact, Assignment
+from common.testing.feedback.failure import Failure
+
+
+def own_artifacts(assignment: Assignment) -> Path:
+    """Where a student's own lie: beside the code."""
+    return ROOT / "assignments" / assignment.name
+
+
+def reference_artifact(assignment: Assignment, file: str) -> Path:
+    """Where one of the reference's lies: trained ones are committed, the lab is generated."""
+    if file == LAB_FILE:
+        return ROOT / "dist" / f"{assignment.short}-solved" / file
+    return ROOT / "solutions" / assignment.name / "artifacts" / file
+
+
+def read_artifact(file: Path, limit: int) -> bytes | None:
+    """The content of a file; None if there is none, or more than is taken."""
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(limit + 1)
+    except OSError:
+        return None
+    return content if len(content) <= limit else None
+
+
+def not_there(artifact: Artifact, reference: bool = False) -> Failure:
+    """What a test says that needs an artifact which isn't there."""
+    if reference:
+        command = "make" if artifact.file == LAB_FILE else "make artifacts"
+        return Failure(f"{artifact.file} of the reference isn't there: `{command}` makes it.")
+    made = (
+        f"`{artifact.command}` makes it; `make submission` takes it along."
+        if artifact.command
+        else "It came with the handout. If it is too large, clear its outputs, and save it."
+    )
+    return Failure(
+        f"{artifact.file} isn't there, or is larger than {artifact.megabytes:g} MB.", help=made
+    )

@@ -1,0 +1,94 @@
+"""Checks that tests of every assignment need, and views of arrays to call code with."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from common.student_code.values import Handle
+from common.testing.compare import check, kind_of
+from common.testing.feedback.failure import Failure, explain, is_students, kind_in_words
+from common.testing.remote.operations import changed_inputs
+
+STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison
+
+
+def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """The call raises ValueError; what it says comes back."""
+    try:
+        function(*args, **kwargs)
+    except ValueError as error:
+        return str(error)
+    except Exception as error:
+        if not is_students(error):
+            raise
+        raise Failure(
+            f"There should be a ValueError for {situation}, but {kind_in_words(error)} was raised.",
+            explain(error).details,
+        ) from error
+    check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
+    return ""
+
+
+def check_unchanged(name: str, function: Handle, *args: Any) -> None:
+    """The call leaves its array arguments as they were."""
+    check_all_unchanged(name, changed_inputs(function, *args))
+
+
+def check_all_unchanged(name: str, changed: list[str]) -> None:
+    """No input of the function was changed. changed: the names of those that were."""
+    check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
+
+
+def check_float(value: Any, what: str) -> None:
+    """A loss or a norm is a Python float. NumPy's float64 is one too."""
+    check(
+        isinstance(value, float),
+        f"{what} must be a Python float, but it is {kind_of(value)}.",
+        help="float(...) makes one of a number, and of an array or a tensor with one entry.",
+    )
+
+
+def sliced(array: np.ndarray) -> np.ndarray:
+    """The same numbers as a view into a larger array, with gaps between them."""
+    large = np.full((*array.shape[:-1], 2 * array.shape[-1]), 99, dtype=array.dtype)
+    large[..., ::2] = array
+    return large[..., ::2]
+
+
+def transposed(array: np.ndarray) -> np.ndarray:
+    """The same numbers, laid out in memory from the last axis to the first."""
+    return np.ascontiguousarray(array.T).T
+
+
+def check_names_step(message: str, *steps: int) -> None:
+    """An error's message says "step N". steps: the numbers that N may be."""
+    numbers = "|".join(map(str, steps))
+    check(
+        re.search(rf"step\D*(?<!-)(?:{numbers})\b", message, re.IGNORECASE) is not None,
+        'The ValueError for a loss that is not finite must name the step, as "step N".',
+        f"It is step {' or '.join(map(str, steps))}, and the message is: {message}",
+        "The docstring says how steps are counted.",
+    )
+
+
+def check_normal(values: Any, deviation: float, name: str) -> None:
+    """The values of a tensor come from a normal distribution around 0. 3,000 or more are enough.
+
+    Mean, standard deviation and the share of values beyond two of them are each off by this much
+    with a chance below 1e-8.
+    """
+    count, scaled = values.numel(), values.double() / deviation
+    share, right_share = float((scaled.abs() > 2).double().mean()), 0.0455
+    for what, found, right, error in (
+        ("mean", float(scaled.mean()), 0.0, 1.0),
+        ("standard deviation", float(scaled.std()), 1.0, math.sqrt(0.5)),
+        ("share of large numbers", share, right_share, math.sqrt(right_share)),
+    ):
+        check(
+            abs(found - right) <= STANDARD_ERRORS * error / math.sqrt(count),
+            f"The first values of {name} have a wrong {what}.",
+            f"In units of {deviation:.3g}, it is {found:.3f}, and {right:.3g} is right.",
+        )

@@ -1,0 +1,265 @@
+"""Comparisons that tests grade with: each failure says in words what is wrong."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from common.student_code.values import as_numpy, is_tensor
+from common.testing.feedback.evidence import LOG, Compared, Evidence
+from common.testing.feedback.failure import Failure
+from common.testing.feedback.relations import relation
+
+# The largest error allowed, as a part of the largest expected entry.
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
+
+
+def check(
+    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
+) -> None:
+    """Fail with that sentence unless the condition holds.
+
+    The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
+    details are shown for public tests only. `value` is the student's array, where there is one.
+    """
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    LOG.checks += 1
+    if not condition:
+        evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
+        raise Failure(sentence, details, help, evidence=evidence)
+
+
+def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
+    """The items of a result that must be a tuple of so many."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    check(result is not None, f"{what} returned None.", help="Is the return statement missing?")
+    check(
+        isinstance(result, tuple | list),
+        f"{what} must return a tuple of {count} values, but it returned {kind_of(result)}.",
+    )
+    check(
+        len(result) == count,
+        f"{what} must return {count} values, but it returned "
+        f"{'more' if len(result) > count else 'fewer'}.",
+        f"It returned {len(result)}.",
+    )
+    return result
+
+
+def assert_equal(actual: Any, expected: Any, what: str) -> None:
+    """For numbers, strings and tuples of them: the same kind of thing, and equal."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
+    actual = plain(actual)
+    if isinstance(expected, tuple) and isinstance(actual, list):
+        actual = tuple(actual)
+    check(
+        type(actual) is type(expected),  # so a bool is not an int here
+        f"{what} must be {kind_of(expected)}, but it is {kind_of(actual)}.",
+    )
+    check(same(actual, expected), f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
+
+
+def plain(value: Any) -> Any:
+    """Python's own numbers and containers, for NumPy's and for those of student code."""
+    if isinstance(value, np.integer):
+        return int(value)
+    for kind in (tuple, list):
+        if isinstance(value, kind):
+            return kind(plain(item) for item in value)
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def same(actual: Any, expected: Any) -> bool:
+    """Whether two things are equal. An array where a number should be is not."""
+    try:
+        return bool(actual == expected)
+    except ValueError:
+        return False
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    what: str = "out",
+    axes: Sequence[str] | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Compare an array or a number with what is expected.
+
+    In the order in which a student would ask: is it there, is it the right kind of thing, has it
+    the right shape, the right dtype, is it finite, and are its values right? Nothing broadcasts.
+    The error is the largest difference divided by the largest expected entry.
+    """
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
+    if not isinstance(expected, np.ndarray) and not is_tensor(expected):
+        actual, expected = as_array(actual, expected, what)
+    if is_tensor(expected):
+        check(
+            is_tensor(actual),
+            f"{what} must be a PyTorch tensor, but it is {kind_of(actual)}.",
+        )
+        actual, expected = as_numpy(actual), as_numpy(expected)
+    check(
+        type(actual) is np.ndarray,
+        f"{what} must be a NumPy array, but it is {kind_of(actual)}.",
+    )
+    check_shape(actual, expected, what, axes)
+    check(
+        actual.dtype == expected.dtype,
+        f"{what} must have dtype {expected.dtype}, but it has {actual.dtype}.",
+        help="The docstring and the conventions at the top of the file say which dtype is due.",
+        value=actual,
+    )
+    check_finite(actual, expected, what)
+    check_values(actual, expected, what, axes, tolerance)
+
+
+def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two plain numbers as arrays, so that one comparison serves both."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    check(
+        isinstance(actual, int | float | np.number) and not isinstance(actual, bool),
+        f"{what} must be a number, but it is {kind_of(actual)}.",
+    )
+    return np.asarray(float(actual)), np.asarray(float(expected))
+
+
+def check_shape(
+    actual: np.ndarray, expected: np.ndarray, what: str, axes: Sequence[str] | None
+) -> None:
+    """Fail when the shapes differ, and name the axes that do."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    shapes = f"got shape {actual.shape}, expected {expected.shape}"
+    check(
+        actual.ndim == expected.ndim,
+        f"{what} has too {'many' if actual.ndim > expected.ndim else 'few'} axes: "
+        f"it must have {expected.ndim}" + (f" ({', '.join(axes)})." if axes else "."),
+        shapes,
+        value=actual,
+    )
+    wrong = [
+        axes[axis] if axes else f"axis {axis}"
+        for axis in range(expected.ndim)
+        if actual.shape[axis] != expected.shape[axis]
+    ]
+    sentence = f"{what} has the wrong size along {' and '.join(wrong)}."
+    if wrong:
+        sentence += f" {relation(actual, expected, axes)}".rstrip()
+    check(not wrong, sentence, shapes, value=actual)
+
+
+def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
+    """Fail when there is a NaN or an infinity where a number is expected."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    if actual.dtype.kind not in "fc":
+        return
+    bad = ~np.isfinite(actual) & np.isfinite(expected)
+    nans = int((np.isnan(actual) & bad).sum())
+    infinities = int(bad.sum()) - nans
+    found = {"NaN": nans, "infinite values": infinities}
+    kinds = [kind for kind, count in found.items() if count]
+    counts = " and ".join(f"{found[kind]} {kind}" for kind in kinds)
+    check(
+        not kinds,
+        f"{what} holds {' and '.join(kinds)} where numbers are expected.",
+        f"{counts} among {actual.size}." if actual.size > 1 else "",
+        value=actual,
+    )
+
+
+def check_values(
+    actual: np.ndarray,
+    expected: np.ndarray,
+    what: str,
+    axes: Sequence[str] | None,
+    tolerance: float | None,
+) -> None:
+    """Fail when the largest error is above the tolerance, and say where it is."""
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    if tolerance is None:
+        tolerance = TOLERANCES.get(str(expected.dtype), 0.0)
+    if expected.size == 0:
+        return
+    exact = expected.dtype.kind not in "fc"
+    # Wide enough that a difference of unsigned or small integers can't wrap around.
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(invalid="ignore"):
+        difference = np.asarray(np.abs(actual.astype(wide) - expected.astype(wide)))
+    difference[actual == expected] = 0  # infinities that agree
+    if exact:  # integers beyond 2**53 may differ by less than a float can tell
+        difference[(actual != expected) & (difference == 0)] = 1
+    scale = 1.0 if exact else float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
+    worst = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    error = float(difference[worst]) / (scale or 1.0)
+    LOG.checks += 1
+    LOG.compared.append(Compared(error, tolerance))
+    if error <= tolerance:
+        return
+    wrong = int((difference > tolerance * (scale or 1.0)).sum())
+    sentence, where = f"{what} is wrong.", "It is off"
+    if expected.ndim:
+        sentence = f"{what} has the right shape, but {share(wrong, expected.size)} are wrong."
+        where = (
+            f"{wrong} of {expected.size} values are off. "
+            f"The largest error is at {place(worst, axes)}"
+        )
+    got, due = told_apart(actual[worst], expected[worst])
+    failure = Failure(
+        sentence,
+        f"{where}: got {got}, expected {due} "
+        f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
+        relation=relation(actual, expected, axes),
+        evidence=Evidence(LOG.checks, actual, ""),
+    )
+    if not LOG.patient:
+        raise failure
+    LOG.wrong.append(failure)
+
+
+def told_apart(first: Any, second: Any) -> tuple[str, str]:
+    """Two numbers in six digits each, or in as many as it takes to tell them apart."""
+    for digits in (6, 9, 12, 17):
+        pair = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if pair[0] != pair[1]:
+            return pair
+    return str(first), str(second)  # integers that no float can tell apart
+
+
+def share(part: int, whole: int) -> str:
+    """How many of the values, in words that don't tell how many there are."""
+    if part == whole:
+        return "all of its values"
+    percent = 100 * part / whole
+    return f"{'most' if percent > 60 else 'about half' if percent > 40 else 'some'} of its values"
+
+
+def place(index: Sequence[Any], axes: Sequence[str] | None) -> str:
+    """An index in words: "image 0, channel 2, row 1, column 1"; [0, 2, 1, 1] without names."""
+    if axes is None:
+        return str([int(at) for at in index])
+    return ", ".join(f"{name} {int(at)}" for name, at in zip(axes, index, strict=True))
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    kinds = {
+        type(None): "None",
+        bool: "a bool",
+        int: "an int",
+        float: "a float",
+        str: "a string",
+        tuple: "a tuple",
+        list: "a list",
+        dict: "a dict",
+        np.ndarray: "a NumPy array",
+    }
+    if is_tensor(value):
+        return "a PyTorch tensor"
+    for kind, words in kinds.items():
+        if isinstance(value, kind):
+            return words
+    if isinstance(value, np.generic):
+        return f"a NumPy number ({value.dtype})"
+    return "some other object"

@@ -1,0 +1,51 @@
+"""Tells from numbers which dropouts they went through, whatever random numbers were drawn.
+
+A part that gives the same number everywhere shows it: each dropout drops a number by itself, and
+divides what it keeps by 1 - p.
+"""
+
+import math
+from typing import Any
+
+from common.student_code.values import is_tensor
+from common.testing.checks import STANDARD_ERRORS
+from common.testing.compare import check, kind_of
+
+
+def is_close(values: Any, level: Any) -> Any:
+    """Which of the values are the level's, but for rounding."""
+    return (values - level).abs() < 1e-9 * (1 + float(level.abs().max()))
+
+
+def check_tensor(values: Any, shape: tuple[int, ...]) -> None:
+    """What came out in training mode is a tensor of that shape."""
+    check(
+        is_tensor(values) and values.shape == shape,
+        "In training mode, out is no tensor of the right shape.",
+        f"It is {kind_of(values)}.",
+    )
+
+
+def check_levels(values: Any, levels: list[tuple[Any, float]], what: str) -> None:
+    """Every number is at one of the levels, and each level has its share of them.
+
+    levels: pairs of a vector, with a number for each feature, and a chance.
+    """
+    import torch
+
+    hits = [(is_close(values, level), chance) for level, chance in levels]
+    everywhere = torch.stack([hit for hit, _ in hits]).any(dim=0)
+    check(
+        bool(everywhere.all()),
+        f"In training mode, dropout must act on {what}, and on nothing else.",
+        f"{int((~everywhere).sum())} of {everywhere.numel()} numbers can't have come from it.",
+        "Each kept number is divided by 1 - dropout. nn.Dropout does that.",
+    )
+    for hit, chance in hits:
+        share = float(hit.double().mean())
+        allowed = STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / hit.numel())
+        check(
+            abs(share - chance) <= allowed,
+            f"In training mode, the wrong share of {what} is dropped.",
+            f"A share of {share:.3f} went one way; {chance:.3f} is right.",
+        )

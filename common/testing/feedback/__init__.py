@@ -1,0 +1,1 @@
+"""Why a test failed, in words, and which known mistake explains it."""

@@ -1,0 +1,327 @@
+"""The pytest plugin of the course: the fixtures of graded tests, readable failures, the points."""
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder.semester import PRACTICE_SALT
+from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
+from common.labs.lab_run import Lab
+from common.student_code.direct_face import DirectFace
+from common.student_code.values import Handle
+from common.testing import cuda
+from common.testing.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
+from common.testing.feedback.evidence import LOG
+from common.testing.feedback.failure import Failure, explain
+from common.testing.feedback.hints import add_hint, hints_beside
+from common.testing.graded_tests import (
+    GPU,
+    HIDDEN_FILE,
+    PUBLIC_FILE,
+    Pace,
+    format_points,
+    pace_of,
+    sentence,
+)
+from common.testing.leaderboard import Leaderboard
+from common.testing.points_summary import Tally, write_points
+from common.testing.stored_answers import RecordingOracle, StoredOracle
+from common.testing.waiting_line import end_waiting, waiting_for
+
+ANSWERS_FILE = "answers.npz"
+PUBLIC_SALT = "public"
+NO_GPU = "not run here: no GPU"
+
+# How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
+FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
+SALT: pytest.StashKey[str] = pytest.StashKey()
+RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
+ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()
+LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
+ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
+POINTS: pytest.StashKey[dict[str, Tally]] = pytest.StashKey()
+WORDED: pytest.StashKey[bool] = pytest.StashKey()  # whether the grader finds words for failures
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conv2gpt")
+    group.addoption(
+        "--impl",
+        default="assignments",
+        choices=("assignments", "solutions"),
+        help="which code to test: yours (assignments, the default) or the reference (solutions)",
+    )
+    group.addoption(
+        "--prerequisites",
+        default="own",
+        choices=("own", "standin"),
+        help="which earlier assignments to build on: your own (the default), or stand-ins that "
+        "are known to be right, as when you are graded",
+    )
+    group.addoption(
+        "--salt", default=PRACTICE_SALT, help="what hidden tests draw their inputs from"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash.setdefault(SALT, config.getoption("--salt"))
+    config.stash.setdefault(POINTS, {})
+    config.stash.setdefault(LEADERBOARD, Leaderboard())
+    faces: dict[str, DirectFace] = {}
+
+    def direct_face(assignment: Assignment) -> DirectFace:
+        if assignment.name not in faces:
+            source = ROOT / config.getoption("--impl")
+            with_standins = config.getoption("--prerequisites") == "standin"
+            own = () if with_standins else assignment.prerequisites
+            packages = {
+                name: source / name for name in (assignment.name, *own) if (source / name).is_dir()
+            }
+            standins = assignment.standins if with_standins else ()
+            faces[assignment.name] = DirectFace(assignment, packages, standins)
+        return faces[assignment.name]
+
+    def artifact_on_disk(assignment: Assignment, file: str) -> bytes | None:
+        artifact = assignment.artifact(file)
+        reference = config.getoption("--impl") == "solutions"
+        own = own_artifacts(assignment) / file
+        place = reference_artifact(assignment, file) if reference else own
+        content = read_artifact(place, artifact.limit)
+        if content is None and reference:
+            raise not_there(artifact, reference=True)
+        return content
+
+    config.stash.setdefault(FACE, direct_face)
+    config.stash.setdefault(ARTIFACTS, artifact_on_disk)
+
+
+def run_graded_tests(files: Iterable[Path], plugin: object, *options: str) -> pytest.ExitCode:
+    """Run graded tests in this process and in silence; the given plugin hears how each ended."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    # Nothing of this machine's pytest settings may change what is graded.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+    fixed = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "common.testing.fixtures"]
+    # Without these two, nothing of pytest stands between a test's end and the end of its child.
+    fixed += ["-p", "no:logging", "--capture=no"]
+    fixed += ["--noconftest", "--import-mode=importlib", "-c", os.devnull, f"--rootdir={ROOT}"]
+    return pytest.ExitCode(pytest.main([*fixed, *options, *map(str, files)], plugins=[plugin]))
+
+
+def is_graded(item: pytest.Item) -> bool:
+    """Whether a test counts for points."""
+    return item.path.name in (PUBLIC_FILE, HIDDEN_FILE)
+
+
+def decorated(item: pytest.Item, attribute: str, default: Any) -> Any:
+    """What a gradescope-utils decorator set on a test's function."""
+    return getattr(getattr(item, "function", None), attribute, default)
+
+
+@pytest.fixture
+def assignment(request: pytest.FixtureRequest) -> Assignment:
+    """The assignment that a test belongs to: its folder says which."""
+    known = request.config.stash.setdefault(ASSIGNMENTS, {})
+    name = request.path.parent.name
+    if name not in known:
+        known[name] = load_assignment(name)
+    return known[name]
+
+
+@pytest.fixture
+def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[Handle]:
+    """The code under test."""
+    face = request.config.stash[FACE](assignment)
+    with face.open(decorated(request.node, "__number__", "")) as code:
+        yield code
+
+
+@pytest.fixture
+def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable[[str], bytes]:
+    """The content of a submitted file that is not Python, by its name."""
+
+    def read(file: str) -> bytes:
+        content = request.config.stash[ARTIFACTS](assignment, file)
+        if content is None:
+            raise not_there(assignment.artifact(file))
+        return content
+
+    return read
+
+
+@pytest.fixture
+def lab(
+    request: pytest.FixtureRequest, assignment: Assignment, artifact: Callable[[str], bytes]
+) -> Lab:
+    """The submitted lab, run: lab.answer("q1_kernel") is what it answers."""
+    face = request.config.stash[FACE](assignment)
+    try:
+        content = artifact(LAB_FILE)
+        if content in face.labs:
+            return face.labs[content]
+        with waiting_for(request.config, f"lab: the cells of {LAB_FILE}", assignment.short):
+            return face.lab(content)
+    except Failure as failure:
+        return Lab(failure=failure)  # so that the test fails in its own time
+
+
+@pytest.fixture
+def leaderboard(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Puts a figure on the leaderboard: leaderboard("validation loss", 1.52, order="asc")."""
+    return request.config.stash[LEADERBOARD].add
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers: fixed for a public test, drawn from the secret salt for a hidden one."""
+    salt = request.config.stash[SALT] if request.path.name == HIDDEN_FILE else PUBLIC_SALT
+    name = f"{salt}/{request.path.parent.name}/{request.node.name}"
+    return np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
+
+
+@pytest.fixture
+def oracle(request: pytest.FixtureRequest, assignment: Assignment) -> Any:
+    """Where expected values come from: PyTorch, or for public tests what PyTorch answered once.
+
+    Answers are stored for assignments in NumPy, so that `pytest` needn't wait for PyTorch there.
+    """
+    folder = request.path.parent
+    recording = request.config.stash.get(RECORDING, None)
+    public = request.path.name == PUBLIC_FILE
+    if public and recording is None and assignment.stores_answers:
+        return stored_oracle(folder)
+    module = importlib.import_module(f"tests.{folder.name}.oracle")
+    if recording is None:
+        return module
+    return recording.setdefault(folder.name, RecordingOracle(module))
+
+
+STORED: dict[Path, StoredOracle] = {}
+
+
+def stored_oracle(folder: Path) -> StoredOracle:
+    """The stored answers of an assignment, read once."""
+    if folder not in STORED:
+        STORED[folder] = StoredOracle(folder / ANSWERS_FILE)
+    return STORED[folder]
+
+
+def pace(item: pytest.Item) -> Pace:
+    """How long a test may take, by its tags and fixtures."""
+    if not is_graded(item):
+        return Pace.QUICK
+    return pace_of(decorated(item, "__tags__", ()), getattr(item, "fixturenames", ()))
+
+
+@pytest.hookimpl(tryfirst=True)  # a judge puts its tests into an order of its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is quick first, then the labs, and what trains last."""
+    items.sort(key=pace)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Count checks from the start of each test; leave out what this machine can't run."""
+    LOG.clear()
+    if is_graded(item) and GPU in decorated(item, "__tags__", ()) and not cuda.available():
+        pytest.skip(NO_GPU)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Say what there is to wait for while a test trains."""
+    if pace(item) is not Pace.TRAINING:
+        return (yield)
+    exercise = decorated(item, "__number__", "")
+    with waiting_for(item.config, f"training: {sentence(item.name)}", f"exercise {exercise}"):
+        return (yield)
+
+
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Leave the terminal to the debugger."""
+    end_waiting(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Let a patient test fail at its end, by the first wrong value that it has met."""
+    try:
+        return (yield)
+    finally:
+        if LOG.wrong:
+            raise LOG.wrong[0]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep pytest from formatting a traceback that `words` replaces: it takes half of a run."""
+    if is_graded(item) and item.config.getoption("tbstyle", "auto") == "auto":
+        vars(item)["repr_failure"] = lambda excinfo, style=None: words(item, excinfo.value)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in words why a graded test failed, and count its points."""
+    report = yield
+    if not is_graded(item):
+        return report
+    tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
+    points, hidden = decorated(item, "__weight__", 0), item.path.name == HIDDEN_FILE
+    if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
+        tally.leave_out(points, hidden)
+        return report
+    if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
+        report.longrepr = words(item, call.excinfo.value)
+    if call.when == "call" or (call.when == "setup" and not report.passed):
+        passed = report.passed and call.when == "call"
+        tally.add(decorated(item, "__number__", ""), points, passed, hidden)
+    return report
+
+
+def words(item: pytest.Item, error: BaseException) -> str:
+    """The text of a failure in a student's own run; none where a grader finds its own."""
+    if item.config.stash.get(WORDED, False):
+        return ""
+    title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
+    points = format_points(decorated(item, "__weight__", 0))
+    unit = "point" if points == "1" else "points"
+    head = f"Exercise {decorated(item, '__number__', '')}, {points} {unit}. {title}"
+    told = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
+    return f"{head}\n\n{told.text(hidden=False)}\n"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Points by exercise, and how many are decided by hidden tests."""
+    for name, tally in config.stash[POINTS].items():
+        assignment = load_assignment(name)
+        write_points(terminalreporter, assignment, tally)
+        for lab in config.stash[FACE](assignment).labs.values():
+            for note in lab.notes():
+                terminalreporter.write_line(f"  {note}")
+        own = config.getoption("prerequisites") == "own" and config.getoption("impl") != "solutions"
+        there = [name for name in assignment.prerequisites if is_there(name)]
+        if own and there and tally.earned != tally.shown:
+            terminalreporter.write_line(
+                f"  They ran on your own {' and '.join(there)}; with "
+                "--prerequisites=standin they run on code that is known to be right."
+            )
+    lines = config.stash[LEADERBOARD].lines
+    if lines:
+        terminalreporter.section("for the leaderboard")
+        for line in lines:
+            terminalreporter.write_line(f"  {line}")
+
+
+def is_there(name: str) -> bool:
+    """Whether a student has the folder of an assignment."""
+    return (ROOT / "assignments" / name).is_dir()

@@ -1,0 +1,1 @@
+"""Operations that tests ask for by name, and that run beside student code."""

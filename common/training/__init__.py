@@ -1,0 +1,1 @@
+"""For students' own programs: progress, plots, experiments, numeric gradients, memory."""

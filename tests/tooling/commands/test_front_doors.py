@@ -1,0 +1,374 @@
+"""Tests of the front doors: the command line, the Makefile, CI's script and the README."""
+
+import functools
+import io
+import re
+import shutil
+import sys
+
+import click
+import pytest
+from rich.console import Console
+
+from autograder.__main__ import COMMANDS, is_there, main
+from autograder.__main__ import run as run_command
+from autograder.commands.progress import progress_bar
+from autograder.grading.sandbox.defences import FILES, Defence, check_floor
+from autograder.packaging.zip_build import find_autograder
+from autograder.semester import new_semester
+from common.assignment import ROOT, load_all
+from tests.tooling.scratch import copy_repo, give_python, python, run, script
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)
+
+
+@pytest.fixture
+def autograder(monkeypatch, capsys):
+    """The command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["autograder", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            run_command()
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def front_door(tmp_path):
+    """A folder with the Makefile and nothing to make."""
+    (tmp_path / "common" / "data").mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "common/data/requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    give_python(tmp_path)
+    (tmp_path / ".venv" / ".installed").touch()
+    return tmp_path
+
+
+REFUSED = {
+    "unknown assignment to build": (["build", "a9"], "There is no assignment 'a9'. There are: a1"),
+    "unknown assignment for stubs": (["stubs", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment for answers": (["answers", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment for figures": (["figures", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment to release": (["release", "a9"], "There is no assignment 'a9'"),
+    "unknown assignment to grade": (["grade", "a9", "."], "There is no assignment 'a9'"),
+    "unknown assignment to rehearse": (["rehearse", "a9", "."], "There is no assignment 'a9'"),
+    "unknown path to grade": (["grade", "a1", "nowhere"], "There is nothing at nowhere"),
+    "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
+    "missing path to rehearse": (["rehearse", "a1"], "Missing argument 'SUBMISSION'. `"),
+    "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
+    "unknown command": (["polish"], "No such command 'polish'. `"),
+    "out without a folder": (
+        ["grade", "a1", ".", "--out", "nowhere/results.json"],
+        "nowhere/results.json can't be written: there is no folder nowhere.",
+    ),
+    "out that is a device": (
+        ["grade", "a1", ".", "--out", "/dev/full"],
+        "/dev/full can't be written: it is no ordinary file.",
+    ),
+    "out below a file": (
+        ["grade", "a1", ".", "--out", "/dev/null/results.json"],
+        "/dev/null/results.json can't be written: /dev/null is not a folder.",
+    ),
+    "no faults": (
+        ["chaos", "--faults", "0"],
+        "Invalid value for '--faults': 0 is not in the range",
+    ),
+    "otter that is nowhere": (
+        ["hostile", "--otter", "nowhere"],
+        "There is no environment with otter-grader at nowhere.",
+    ),
+    "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
+    "out that is a folder": (
+        ["rehearse", "a1", ".", "--out", "."],
+        ". can't be written: it is a folder.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_a_person_can_put_right_is_one_sentence_and_exit_code_2(
+    arguments, sentence, autograder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = autograder(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(sentence)
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
+    command = ("-m", "autograder", "grade", "a9", ".")
+    result = python(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+    there = ", ".join(entry.short for entry in load_all())
+    sentence = f"There is no assignment 'a9'. There are: {there}.\n"
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
+
+
+def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
+    autograder, tmp_path, monkeypatch
+):
+    find = functools.partial(find_autograder, dist=tmp_path)
+    monkeypatch.setattr("autograder.commands.packaging_commands.find_autograder", find)
+    code, _, err = autograder("rehearse", "a1", str(tmp_path))
+    missing = f"{tmp_path}/a1-autograder-practice.zip"
+    assert (code, err) == (2, f"{missing} is missing: `make` builds it.\n")
+    (tmp_path / "a1-autograder-practice.zip").touch()
+    code, _, err = autograder("rehearse", "a1", "nowhere")
+    assert (code, err) == (2, "There is nothing at nowhere.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "work"),
+    [
+        (("grade", "a1"), "autograder.commands.grading_commands.grade_submission"),
+        (("time", "a7"), "autograder.commands.timing_command.measure"),
+    ],
+)
+def test_a_refusal_names_the_option_where_there_is_one(
+    autograder, tmp_path, monkeypatch, command, work
+):
+    def refuse(*arguments):
+        check_floor((Defence(FILES, False, "uid 1"),), unsafe=False)
+
+    monkeypatch.setattr(work, refuse)
+    code, _, err = autograder(*command, str(tmp_path))
+    assert code == 2 and len(err.splitlines()) == 1
+    assert err.startswith("This machine can't protect the grader")
+    assert err.endswith("other users can't read them. --unsafe goes on all the same.\n")
+
+
+def test_help_lists_every_command_and_each_says_what_it_does(autograder):
+    assert all(is_there(place) for place in COMMANDS.values())
+    for flag in ("--help", "-h"):
+        code, out, _ = autograder(flag)
+        assert code == 0
+        for name in COMMANDS:
+            assert re.search(rf"^  {name} +[A-Z].+", out, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_explains_what_it_takes(autograder, name):
+    code, out, _ = autograder(name, "--help")
+    assert code == 0
+    said = "ASSIGNMENTS: a1 to a7; none: all" in " ".join(out.split())
+    assert ("[ASSIGNMENTS]..." in out) == said
+    command = main.get_command(click.Context(main), name)
+    options = [entry for entry in command.params if isinstance(entry, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_no_command_at_all_shows_the_help_and_fails(autograder):
+    code, _, err = autograder()
+    assert code == 2
+    assert "release" in err
+
+
+def test_stubs_writes_what_is_stale_and_then_nothing(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    (root / "assignments" / "a1_convolution" / "convolution.py").unlink()
+    for expected in ("written: assignments/a1_convolution/convolution.py\n", ""):
+        result = python("-m", "autograder", "stubs", cwd=root)
+        assert (result.returncode, result.stdout) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("named", "recorded", "said"),
+    [
+        ([], ["a1", "a2", "a3"], []),
+        (["a3"], ["a3"], []),
+        (["a4", "a1"], ["a1"], ["a4 stores no answers: its public tests ask PyTorch"]),
+    ],
+)
+def test_answers_are_recorded_only_where_public_tests_read_them(
+    autograder, monkeypatch, named, recorded, said
+):
+    done = []
+
+    def record(assignment):
+        done.append(assignment.short)
+        return ROOT / "tests" / assignment.name / "answers.npz"
+
+    monkeypatch.setattr("autograder.commands.authoring_commands.record_to_file", record)
+    code, out, err = autograder("answers", *named)
+    assert (code, done, err) == (0, recorded, "")
+    lines = [line for line in out.splitlines() if not line.startswith("written: tests/")]
+    assert lines == said
+    stored = {file.parent.name.partition("_")[0] for file in ROOT.glob("tests/*/answers.npz")}
+    assert set(recorded) <= stored == {"a1", "a2", "a3"}
+
+
+def test_a_broken_marker_is_one_sentence_with_file_and_line(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    file = root / "solutions" / "a1_convolution" / "convolution.py"
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("    # END SOLUTION\n", "", 1), "utf-8")
+    line = text[: text.index("# BEGIN SOLUTION", text.index("# END SOLUTION"))].count("\n")
+    result = python("-m", "autograder", "stubs", "a1", cwd=root)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert re.fullmatch(rf".*/convolution\.py, line {line}: .*\n", result.stderr)
+
+
+def test_a_new_term_has_a_secret_that_only_its_owner_reads(tmp_path):
+    term = new_semester("spring", tmp_path / ".semester")
+    assert (tmp_path / ".semester").stat().st_mode & 0o777 == 0o600
+    assert re.fullmatch("[0-9a-f]{32}", term.salt) and term.salt not in term.label
+
+
+def test_a_damaged_semester_is_one_sentence(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    (root / ".semester").write_text("{")
+    result = python("-m", "autograder", "build", cwd=root)
+    assert result.returncode == 2
+    assert re.fullmatch(r"\.semester is damaged .*`make semester NEW=1`.*\n", result.stderr)
+
+
+def test_make_help_lists_every_target_with_a_line_of_help():
+    result = run(["make", "help"], ROOT)
+    assert result.returncode == 0, result.stderr
+    listed = re.findall(r"^  make ([a-z]+) +\w.{8,}$", result.stdout, re.MULTILINE)
+    assert listed == TARGETS
+    assert len(listed) == len(result.stdout.splitlines())
+
+
+def test_make_help_needs_no_tool_that_a_bare_machine_lacks(tmp_path):
+    tools = {name: shutil.which(name) for name in ("make", "sh", "sed", "expand", "awk", "grep")}
+    for name, tool in tools.items():
+        (tmp_path / name).symlink_to(tool)
+    result = run([tools["make"], "help"], ROOT, {"PATH": str(tmp_path)})
+    assert result.returncode == 0, result.stderr
+    assert "make gradescope" in result.stdout
+
+
+def test_every_target_is_phony_and_none_is_phony_that_is_not_there():
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+    assert sorted(phony) == sorted(TARGETS)
+
+
+def test_every_command_that_the_makefile_calls_exists():
+    called = re.findall(r"-m autograder ([a-z]+)", MAKEFILE)
+    assert called
+    assert set(called) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("target", ["grade", "gradescope"])
+@pytest.mark.parametrize("given", [[], ["A=a1"], ["SUBMISSION=x"]])
+def test_make_says_which_argument_is_missing(front_door, target, given):
+    result = run(["make", target, *given], front_door)
+    assert result.returncode == 2
+    assert f"Say which: make {target} A=a1 SUBMISSION=path" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_make_grade_takes_a_path_with_spaces(front_door):
+    script(front_door / ".venv" / "bin" / "python", 'printf "<%s>" "$@"')
+    result = run(["make", "grade", "A=a1", "SUBMISSION=my work", "OUT=my results"], front_door)
+    assert result.stdout == "<-m><autograder><grade><a1><my work><--out><my results>"
+
+
+def test_make_clean_keeps_the_grades_of_a_class(front_door):
+    kept = front_door / "dist" / "batch-a1" / "grades.csv"
+    gone = front_door / "dist" / "a1 build" / "x.zip", front_door / "dist" / ".hidden"
+    for file in (kept, *gone):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert run(["make", "clean"], front_door).returncode == 0
+    assert [file.name for file in (front_door / "dist").iterdir()] == ["batch-a1"]
+    assert kept.is_file()
+    assert (front_door / ".venv").is_dir()
+
+
+def test_make_clean_leaves_no_empty_folder_and_can_be_repeated(front_door):
+    (front_door / "dist").mkdir()
+    for _ in range(2):
+        result = run(["make", "clean"], front_door)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        assert not (front_door / "dist").exists()
+
+
+def test_make_refuses_a_python_that_is_too_old(front_door):
+    (front_door / ".venv" / ".installed").unlink()
+    result = run(["make", "PYTHON=false"], front_door)
+    assert result.returncode == 2
+    assert "Python 3.11 or later is needed" in result.stderr
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_make_says_how_long_the_installation_took(front_door, code):
+    """With a Python whose environments have a pip that only waits."""
+    installed = front_door / ".venv" / ".installed"
+    installed.unlink()
+    pip = f"printf '#!/bin/sh\\nsleep 0.6; exit {code}\\n' > .venv/bin/pip; chmod +x .venv/bin/pip"
+    script(front_door / "python", f'test "$1" = -c || {{ {pip}; }}')
+    result = run(["make", ".venv/.installed", "PYTHON=./python"], front_door)
+    said = re.fullmatch(r"installing [^\n]+\n(?:installed in ([1-9]) s\n)?", result.stdout)
+    assert (result.returncode == 0) == bool(said[1]) == installed.exists() == (code == 0)
+
+
+def test_ci_runs_make_test(tmp_path):
+    file = ROOT / ".ci" / "run"
+    assert file.stat().st_mode & 0o111
+    script(tmp_path / "make", 'echo "make $@ in $(pwd)"\nexit 7')
+    script(tmp_path / "chromium", "exit 1")
+    result = run([file], tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert result.stdout == f"make test in {ROOT}\n"
+    assert result.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("uid", "apt", "said"),
+    [
+        (0, 0, "installing Debian's chromium\n"),
+        (0, 1, "installing Debian's chromium\nchromium could not be installed\n"),
+        (1, 0, "installing Debian's chromium\nchromium can't be installed here: that takes root"),
+    ],
+)
+def test_ci_tries_to_install_a_browser_and_goes_on_without_one(tmp_path, uid, apt, said):
+    for tool in ("bash", "dirname"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    script(tmp_path / "make", 'echo "make $@"\nexit 7')
+    script(tmp_path / "id", f"echo {uid}")
+    script(tmp_path / "apt-get", f'echo "$@" >> {tmp_path}/asked\nexit {apt}')
+    result = run([ROOT / ".ci" / "run"], tmp_path, {"PATH": str(tmp_path)})
+    assert result.stdout.startswith(said)
+    assert result.stdout.endswith("make test\n")
+    assert result.returncode == 7
+    asked = tmp_path / "asked"
+    assert asked.exists() == (uid == 0)
+    if not uid and not apt:
+        assert asked.read_text().splitlines()[-1].endswith(" chromium")
+
+
+def test_make_test_runs_the_linters_the_types_and_these_tests():
+    result = run(["make", "--dry-run", "test"], ROOT)
+    for part in ("ruff check", "ruff format --quiet --check", "mypy", "tests/tooling"):
+        assert part in result.stdout
+
+
+def test_the_readme_begins_with_the_commands_from_the_quickest_to_the_longest():
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()[:12]
+    commands = [line.split("#")[0].strip() for line in lines if line.startswith("    ")]
+    assert commands == ["make", "make test", "make verify", "make semester"]
+
+
+def test_the_readme_names_only_targets_that_exist():
+    text = (ROOT / "README.md").read_text("utf-8")
+    named = set(re.findall(r"(?:`|^    )make ([a-z]+)", text, re.MULTILINE))
+    assert {"test", "grade"} <= named
+    assert named <= {*TARGETS, "submission"}
+
+
+@pytest.mark.parametrize(("every", "lines"), [(0.0, 3), (60.0, 0)])
+def test_a_log_gets_a_line_now_and_then(every, lines, monkeypatch):
+    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", every)
+    console = Console(file=io.StringIO(), width=80)
+    with progress_bar(console, "proving a1") as show:
+        for done in (1, 2, 3):
+            show(done, 3)
+    said = console.file.getvalue().splitlines()
+    assert len(said) == lines
+    assert all(re.fullmatch(r"proving a1: \d of 3 \(0 s\)", line) for line in said)

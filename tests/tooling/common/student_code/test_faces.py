@@ -1,0 +1,470 @@
+"""The two faces of `student`, direct and isolated, behave the same."""
+
+import numpy as np
+import pytest
+
+from autograder.grading.results import to_gradescope
+from common.assignment import load_assignment
+from common.student_code.values import Handle
+from common.testing.checks import check_refused
+from common.testing.feedback.failure import Failure, explain
+from common.testing.remote.operations import (
+    call_each,
+    call_each_held,
+    changed_inputs,
+    fetch,
+    hold,
+    warnings_of,
+    write_into,
+)
+from tests.tooling.grading_fixtures import FACES, REFERENCE, STUB, both_faces, grade, with_lab
+
+CODE = """
+import warnings
+from collections import namedtuple
+import numpy as np
+
+Cache = namedtuple("Cache", "x factor")
+CONSTANT = (1, [2.5, "three"])
+
+
+class Layer:
+    def __init__(self, factor):
+        self.factor = factor
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return self.factor * x
+
+    @property
+    def broken(self):
+        raise KeyError("broken")
+
+
+class Network:
+    def __init__(self, rng):
+        self.parameters = {"w": rng.normal(size=3), "b": np.zeros(1)}
+
+    def forward(self, x):
+        return x @ self.parameters["w"] + self.parameters["b"]
+
+
+class TooBig(ValueError):
+    pass
+
+
+class Vector(np.ndarray):
+    pass
+
+
+shared = {}
+buffer = np.zeros(3)
+calls = 0
+
+
+def same(x):
+    return x
+
+
+def layout(x):
+    return x.strides, x.flags.c_contiguous, x.flags.writeable, x.dtype.str
+
+
+def late(x):
+    shared.setdefault("outs", []).append(np.full(3, x))
+    shared["cache"] = np.zeros(1)
+    return shared["outs"][-1], shared["cache"]
+
+
+def finish():
+    shared["cache"][:] = 1
+    for out in shared.pop("outs")[1:]:
+        out[:] = 7
+
+
+def with_object(x):
+    return 2 * x, Layer(x)
+
+
+def with_namedtuple(x):
+    return 2 * x, Cache(x, 3)
+
+
+def with_dict(x):
+    shared["x"] = x
+    return 2 * x, shared
+
+
+def of_namedtuple(cache):
+    return cache.factor * cache.x, type(cache).__name__
+
+
+def of_dict(cache):
+    return cache["x"], cache is shared
+
+
+def with_list(x):
+    kept = [x, (x,)]
+    shared["kept"] = kept
+    return kept
+
+
+def is_same_list(cache):
+    return cache is shared["kept"], cache[1] is shared["kept"][1], cache[0] is shared["kept"][0]
+
+
+def into_buffer(x):
+    buffer[:] = x
+    return buffer
+
+
+def count():
+    global calls
+    calls += 1
+    return calls
+
+
+def spoil(x, y, z=None):
+    x += 1
+    if z is not None:
+        z[0] = 5
+    return x
+
+
+def subclass(x):
+    return x.view(Vector)
+
+
+def nothing_plain():
+    return [np.str_("a"), np.datetime64("2024-01-01"), {1}, 3 + 4j, np.float32(0.5), 2**100]
+
+
+def big_endian():
+    return np.arange(3, dtype=">i4")
+
+
+def deep():
+    value = []
+    value.append(value)
+    return value
+
+
+def fail(kind):
+    if kind == "own":
+        raise TooBig("too big")
+    if kind == "exit":
+        raise SystemExit(3)
+    if kind == "unicode":
+        b"\\xff".decode()
+    if kind == "division":
+        return 1 / 0
+    if kind == "attribute":
+        return [].shape
+    raise {"value": ValueError, "key": KeyError, "none": NotImplementedError}[kind]("so")
+
+
+def divide(x, y):
+    warnings.warn("divided")
+    return x / y
+"""
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory):
+    with both_faces(tmp_path_factory.mktemp("faces"), CODE) as made:
+        yield made
+
+
+@pytest.fixture(params=FACES)
+def student(request, faces):
+    with faces[request.param].open("1.1") as code:
+        yield code
+
+
+def test_values_cross_and_constants_are_read(student):
+    assert student.CONSTANT == (1, [2.5, "three"])
+    for value in (None, True, 3, 2**100, "text", b"bytes", [1, (2.5, {"a": None})], {(1, 2): "k"}):
+        assert student.same(value) == value and isinstance(student.same(value), type(value))
+    nan = student.same(np.array([np.nan, -0.0, np.inf]))
+    assert np.array_equal(nan, [np.nan, 0, np.inf], equal_nan=True) and np.signbit(nan[1])
+    result = student.nothing_plain()
+    assert [isinstance(item, Handle) for item in result] == [True] * 3 + [False] * 3
+    assert result[3:] == [3 + 4j, np.float32(0.5), 2**100]
+    assert student.big_endian().dtype.str == ">i4"
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(12.0).reshape(3, 4),
+        np.arange(12.0).reshape(3, 4).T,
+        np.arange(24.0).reshape(4, 6)[::2, ::-2],
+        np.arange(6, dtype=np.int16)[::-1],
+        np.broadcast_to(np.float32(2), (2, 3)),
+        np.array(3.0),
+        np.zeros((0, 3)),
+    ],
+    ids=["plain", "transposed", "gaps", "backwards", "broadcast", "0-d", "empty"],
+)
+def test_an_input_has_the_layout_that_the_test_gave_it(student, x):
+    strides, contiguous, writeable, dtype = student.layout(x)
+    assert (contiguous, writeable, dtype) == (x.flags.c_contiguous, True, x.dtype.str)
+    if not x.flags.c_contiguous:
+        assert strides == x.strides
+    assert np.array_equal(student.same(x), x) and student.same(x).dtype == x.dtype
+
+
+def test_objects_stay_and_can_be_used(student):
+    x = np.arange(3.0)
+    out, layer = student.with_object(x)
+    assert isinstance(layer, Handle) and np.array_equal(out, 2 * x)
+    assert np.array_equal(layer(x), x * x) and layer.calls == 1
+    assert np.array_equal(layer.factor, x)
+    assert student.same(layer).calls == 1  # handed back, it is the same object
+    assert student.Layer(4)(2) == 8
+    with pytest.raises(TypeError):
+        layer.calls = 7
+    with pytest.raises(KeyError):
+        layer.broken  # noqa: B018
+    with pytest.raises(Failure, match="has no nothing"):
+        layer.nothing  # noqa: B018
+
+
+def test_a_namedtuple_is_an_object_and_works_as_a_cache(student):
+    _, cache = student.with_namedtuple(np.arange(3.0))
+    assert isinstance(cache, Handle) and cache.factor == 3
+    out, name = student.of_namedtuple(cache)
+    assert np.array_equal(out, [0, 3, 6]) and name == "Cache"
+
+
+def test_a_dict_that_two_calls_share_is_shared(student):
+    _, first = student.with_dict(np.zeros(2))
+    _, second = student.with_dict(np.ones(2))
+    assert np.array_equal(first["x"], [0, 0]) and np.array_equal(second["x"], [1, 1])
+    x, same = student.of_dict(first)
+    assert same and np.array_equal(x, [1, 1])
+
+
+def test_a_container_that_is_handed_back_is_the_very_same(student):
+    kept = student.with_list(np.zeros(2))
+    assert student.is_same_list(kept) == (True, True, True)
+    kept.append(3)  # of the copy that the test holds
+    assert student.is_same_list(kept) == (True, True, True)
+    copied = student.is_same_list([np.zeros(2), kept[1]])
+    assert copied == (False, True, False)
+    (inner,) = student.same([kept])
+    assert student.is_same_list(inner)[0] is True
+
+
+def test_results_and_inputs_are_copies(student):
+    first = student.into_buffer(np.arange(3.0))
+    second = student.into_buffer(np.zeros(3))
+    assert np.array_equal(first, [0, 1, 2]) and np.array_equal(second, [0, 0, 0])
+    first[:] = 9
+    assert np.array_equal(student.buffer, [0, 0, 0])
+    x = np.arange(3.0)
+    assert np.array_equal(student.spoil(x, 1), [1, 2, 3]) and np.array_equal(x, [0, 1, 2])
+
+
+def test_each_test_starts_with_a_fresh_module(faces):
+    for face in faces.values():
+        for _ in range(2):
+            with face.open("1.1") as student:
+                assert [student.count(), student.count()] == [1, 2]
+
+
+def test_a_subclass_of_an_array_is_an_object(student):
+    assert isinstance(student.subclass(np.arange(3.0)), Handle)
+
+
+def test_changed_inputs_names_what_was_changed(student):
+    x, z = np.arange(3.0), np.array([np.nan, 1.0])
+    assert changed_inputs(student.spoil, x, x) == ["x"]
+    assert changed_inputs(student.spoil, x, x, z) == ["x", "z"]
+    assert changed_inputs(student.spoil, x=x, y=3, z=z) == ["x", "z"]
+    assert changed_inputs(student.same, z) == []
+    assert np.array_equal(x, [0, 1, 2])
+
+
+def test_a_generator_is_copied_and_draws_the_same(student):
+    generator = np.random.default_rng(3)
+    drawn = student.Network(generator).parameters["w"]
+    assert np.array_equal(drawn, student.Network(generator).parameters["w"])
+    assert np.array_equal(drawn, generator.normal(size=3))
+
+
+def test_weights_can_be_written_into_a_network(student):
+    model = student.Network(np.random.default_rng(3))
+    write_into(model, "parameters", {"w": np.arange(3.0), "b": np.ones(1)})
+    assert model.forward(np.ones(3)) == 4.0
+    with pytest.raises(KeyError) as raised:
+        write_into(model, "parameters", {"v": np.ones(1)})
+    assert "Network.parameters" in explain(raised.value).sentence
+
+
+def test_call_each_reads_results_after_the_last_call(student):
+    calls = [(np.full(3, float(n)),) for n in range(3)]
+    assert [result[0] for result in call_each(student.same, calls)] == [0, 1, 2]
+    assert [result[0] for result in call_each(student.into_buffer, calls)] == [2, 2, 2]
+
+
+def test_held_values_stay_until_they_are_fetched(student):
+    held = hold(student, np.arange(3.0))
+    assert isinstance(held, Handle) and np.array_equal(fetch(held), [0, 1, 2])
+    left = call_each_held(student.spoil, [(held, 1), (held, 2)], z=[0])
+    assert isinstance(left.results, Handle)
+    assert [result.tolist() for result in fetch(left)] == [[2, 3, 4], [2, 3, 4]]
+
+
+def test_results_that_change_after_the_calls_do_not_fit_their_seal(student):
+    """What is timed must be finished when the clock stops; a cache may still change."""
+    for calls, fits in (([(1.0,)], True), ([(1.0,), (2.0,)], False)):
+        left = call_each_held(student.late, calls, 1)
+        student.finish()
+        if fits:
+            assert fetch(left)[0][0].tolist() == [1, 1, 1]
+        else:
+            with pytest.raises(Failure, match="not there yet, or not final"):
+                fetch(left)
+
+
+def test_warnings_are_heard_beside_the_code(student):
+    ones, zeros = np.ones(2), np.zeros(2)
+    for _ in range(2):  # a warning that was given before is given again
+        heard = warnings_of(student.divide, ones, zeros)
+        assert heard == ["divided", "divide by zero encountered in divide"]
+    assert warnings_of(student.divide, ones, ones) == ["divided"]
+    assert warnings_of(student.same, zeros) == []
+
+
+def test_a_refusal_comes_back_with_what_it_says(student):
+    assert check_refused("a bad number", student.fail, "value") == "so"
+    assert check_refused("a bad number", student.fail, "own") == "too big"
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.same, 1)
+    assert raised.value.explanation.sentence == (
+        "There should be a ValueError for a bad number, but nothing was raised."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "message", "line"),
+    [
+        ("key", "a KeyError", "so", "raise {"),
+        ("division", "a ZeroDivisionError", "division by zero", "return 1 / 0"),
+        ("attribute", "an AttributeError", "no attribute 'shape'", "return [].shape"),
+    ],
+)
+def test_another_error_than_a_refusal_is_told_with_the_situation(
+    student, kind, what, message, line
+):
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.fail, kind)
+    told = raised.value.explanation
+    assert told.sentence == f"There should be a ValueError for a bad number, but {what} was raised."
+    assert message in told.details and line in told.details
+    assert raised.value.evidence is None  # the same error has many causes
+
+
+@pytest.mark.parametrize(("kind", "error"), [("none", NotImplementedError), ("exit", Failure)])
+def test_what_is_no_answer_to_bad_input_stays_what_it_is(student, kind, error):
+    with pytest.raises(error) as raised:
+        check_refused("a bad number", student.fail, kind)
+    assert "bad number" not in explain(raised.value).sentence
+
+
+def test_an_error_of_the_test_itself_is_not_the_students(student):
+    with pytest.raises(TypeError, match="a test"):
+        check_refused("a bad number", broken_test)
+
+
+def broken_test():
+    raise TypeError("a test")
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "sentence"),
+    [
+        ("value", ValueError, "fail raised a ValueError."),
+        ("key", KeyError, "fail raised a KeyError."),
+        ("none", NotImplementedError, "fail is not written yet."),
+        ("exit", Failure, "The code ended the program (SystemExit) instead of returning."),
+    ],
+)
+def test_exceptions_arrive_as_what_they_are(student, kind, error, sentence):
+    with pytest.raises(error) as raised:
+        student.fail(kind)
+    assert explain(raised.value).sentence == sentence
+    assert student.count() == 1  # the code lives on
+
+
+def test_an_exception_of_ones_own_is_caught_as_what_it_is_derived_from(student):
+    with pytest.raises(ValueError, match="too big"):
+        student.fail("own")
+    with pytest.raises(ValueError if "Direct" in type(student._face).__name__ else RuntimeError):
+        student.fail("unicode")  # this one can't be made from a message alone
+
+
+def test_a_result_that_holds_itself_cannot_be_read(student):
+    with pytest.raises(Failure) as raised:
+        student.deep()
+    assert raised.value.explanation.sentence == "The result can't be read."
+    assert "nested more than 32 deep" in raised.value.explanation.details
+
+
+def test_a_name_that_is_not_there(student):
+    with pytest.raises(Failure) as raised:
+        student.constant  # noqa: B018
+    assert raised.value.explanation.sentence == "convolution.py has no constant."
+    assert "count" in raised.value.explanation.details
+
+
+# One wrong version for each way to be wrong, in as many functions.
+MISTAKES = {
+    "np.sum(patch * w[k]) + b[k]": "np.sum(patch * w[k, ::-1]) + b[k]",
+    "    return dx, dw, db\n": "    return dx, dw\n",
+    "out[:, :, r, s] = flat.max(axis=2)": "x[0, 0, 0, 0] = 0; out[:, :, r, s] = flat.max(2)",
+    "winners[:, :, r, s]] += dout": "winners[:, :, r, s]] = dout",
+    "share = dout / (kh * kw)": "share = dout / undefined",
+    "    cols = np.empty(": "    sum(range(1_000_000))\n    cols = np.empty(",
+    "return c_out * (c_in * kh * kw + int(bias))": "print(c_in)",
+    "return n_out * (n_in + int(bias))": "return np.float64(n_out * (n_in + int(bias)))",
+}
+
+
+def broken():
+    source = REFERENCE.read_text()
+    for right, wrong in MISTAKES.items():
+        assert source.count(right) == 1, right
+        source = source.replace(right, wrong)
+    return source
+
+
+SUBMISSIONS = {"reference": REFERENCE.read_text, "stub": STUB.read_text, "broken": broken}
+LOST = {
+    "reference": set(),
+    "stub": {"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
+    "broken": {"1.2", "1.3", "1.4", "1.5", "1.6", "1.7"},
+}
+
+
+@pytest.mark.parametrize("name", SUBMISSIONS)
+def test_all_graded_tests_end_the_same_in_both_faces(name):
+    source = SUBMISSIONS[name]()
+    source = source if name == "stub" else with_lab(source)
+    results = [grade(source, load_assignment("a1"), direct=direct) for direct in (True, False)]
+    direct, isolated = (
+        {item.test.name: item.explanation and item.explanation.sentence for item in r.all_outcomes}
+        for r in results
+    )
+    assert direct == isolated
+    assert len(isolated) == len(results[0].tests) > 60
+    for result in results:
+        assert result.finished and not result.notes and result.maximum == 100
+        failed = {item.test.exercise for item in result.all_outcomes if not item.passed}
+        assert failed == LOST[name]
+        assert not any("fault of the course" in str(item) for item in isolated.values())
+    assert results[1].score == {"reference": 100, "stub": 0}.get(name, results[0].score)
+    outputs = [to_gradescope(result)["output"] for result in results]
+    assert "WITHOUT PROTECTION" in outputs[0] and "WITHOUT PROTECTION" not in outputs[1]

@@ -1,0 +1,274 @@
+"""Tests of hints and relations: words for a known mistake, and none for an unknown one."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from autograder.proving.hints.hint_files import outdated, without_doubles
+from common.testing.compare import assert_close, check
+from common.testing.feedback.evidence import LOG, Evidence
+from common.testing.feedback.failure import Explanation, Failure, StudentCall, mark_as_students
+from common.testing.feedback.hints import (
+    HintFile,
+    Hints,
+    Sighting,
+    evidence_of,
+    fingerprint,
+    hint_bytes,
+    read_hints,
+    same,
+)
+from common.testing.feedback.relations import relation
+
+AXES = ("image", "channel", "row", "column")
+
+
+def seen(value, text=""):
+    return fingerprint(Evidence(3, value, text))
+
+
+@pytest.fixture
+def array():
+    return np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+
+
+def test_the_same_output_is_recognised_and_float_noise_does_not_matter(array):
+    noisy = array * (1 + 1e-12)
+    assert same(seen(array), seen(noisy))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_what_rounding_leaves_over_is_the_same_however_much_it_is(kind):
+    left_over = np.finfo(kind).eps * np.array([2.0, 0.0, -4.0], kind)
+    assert same(seen(left_over), seen(left_over[::-1]))
+    assert same(seen(np.zeros(3, kind)), seen(left_over))
+    assert not same(seen(np.zeros(3, kind)), seen(1e6 * left_over))
+
+
+def test_numbers_far_below_all_rounding_are_meant():
+    assert same(seen(np.array([2.5e-300])), seen(np.array([2.5e-300])))
+    assert not same(seen(np.array([2.5e-300])), seen(np.array([2.75e-300])))
+    assert not same(seen(None, "a rate of 2.5e-300"), seen(None, "a rate of 2.75e-300"))
+
+
+@pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
+def test_another_output_is_not_recognised(array, change):
+    other = array.copy()
+    if change == "one value":
+        other[1, 2, 3, 4] += 1e-3
+    elif change == "last value of many":  # beyond the values that are kept
+        array = np.arange(5000.0)
+        other = array.copy()
+        other[-1] += 500
+    elif change == "shape":
+        other = other.reshape(3, 2, 4, 5)
+    elif change == "dtype":
+        other = other.astype(np.float32)
+    else:
+        other[0, 0, 0, 0] = np.nan
+    assert not same(seen(array), seen(other))
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_for_float32_give_no_warning(array):
+    assert same(seen(1e300 * array), seen(1e300 * array))
+
+
+def test_integers_must_be_equal():
+    assert same(seen(np.array([1, 2])), seen(np.array([1, 2])))
+    assert not same(seen(np.array([1, 2])), seen(np.array([1, 3])))
+
+
+def test_what_was_said_is_compared_where_there_was_no_array():
+    assert same(seen(None, "x changes"), seen(None, "x changes"))
+    assert not same(seen(None, "x changes"), seen(None, "w changes"))
+    assert not same(seen(None, "x"), seen(np.zeros(1)))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "alike"),
+    [
+        ("In one go: [1.9315085232668312, 7]", "In one go: [1.9315085232668399, 7]", True),
+        ("a score of -18.4207, not -1", "a score of -18.4206, not -1", True),
+        ("off by 4.4e-16", "off by -8.9e-16", True),
+        ("off by 1e-16", "off by 0.0", True),
+        ("off by 1.5e-3", "off by 1.5e-4", False),
+        ("a score of 1.93", "a score of -1.93", False),
+        ("a score of 1.93", "a score of 1.92", False),
+        ("step 1000 of 1000", "step 1001 of 1000", False),
+    ],
+)
+def test_numbers_that_were_said_count_as_far_as_machines_agree(here, there, alike):
+    assert same(seen(None, here), seen(None, there)) == alike
+
+
+def test_millions_of_digits_do_not_hold_up_the_judge():
+    digits = 1_000_000 * "9"  # with a pattern that tries each of them anew, this takes hours
+    assert not same(seen(None, digits), seen(None, f"{digits}.5"))
+
+
+@pytest.fixture
+def hints(array, tmp_path):
+    """Two mistakes that look the same at one check, and one that looks different."""
+    content = HintFile(
+        {"specific": "the narrow hint", "broad": "the wide hint"},
+        [
+            Sighting("test_a", 3, "broad", seen(array)),
+            Sighting("test_a", 3, "specific", seen(array)),
+            Sighting("test_a", 3, "broad", seen(2 * array)),
+        ],
+    )
+    (tmp_path / "public.hints").write_bytes(hint_bytes(content))
+    assert read_hints(tmp_path / "public.hints") == content
+    return Hints([tmp_path / "public.hints"])
+
+
+def test_the_most_specific_of_several_mistakes_is_named(hints, array):
+    assert hints.find("test_a", Evidence(3, array, "")) == "the narrow hint"
+    assert hints.find("test_a", Evidence(3, 2 * array, "")) == "the wide hint"
+
+
+def test_an_output_that_equals_none_gets_no_hint(hints, array):
+    assert hints.find("test_a", Evidence(3, 3 * array, "")) == ""
+    assert hints.find("test_a", Evidence(2, array, "")) == ""
+    assert hints.find("test_b", Evidence(3, array, "")) == ""
+    assert hints.find("test_a", None) == ""
+
+
+def test_the_same_hints_always_give_the_same_bytes(array):
+    content = HintFile({"a": "b"}, [Sighting("test_a", 3, "a", seen(array))])
+    assert hint_bytes(content) == hint_bytes(content)
+
+
+def test_the_size_of_a_fingerprint_is_bounded():
+    assert len(seen(np.zeros(10**6)).values) <= 4 * 1024
+
+
+def test_a_failed_comparison_carries_its_output_and_its_place():
+    LOG.clear()
+    check(True, "fine")
+    assert_close(np.ones(3), np.ones(3))
+    before = LOG.checks
+    with pytest.raises(Failure) as error:
+        assert_close(np.array([1.0, 2.0, 3.0]), np.ones(3))
+    evidence = evidence_of(error.value)
+    assert evidence.check > before > 1
+    assert evidence.value.tolist() == [1, 2, 3]
+    assert [entry.tolerance for entry in LOG.compared] == [1e-9, 1e-9]
+
+
+def test_an_exception_is_no_evidence_for_the_same_one_has_many_causes():
+    error = IndexError("too far")
+    mark_as_students(error, StudentCall("im2col", ""))
+    assert evidence_of(error) is None
+
+
+@pytest.mark.parametrize("left, right", [(np.nan, np.inf), (np.inf, -np.inf)])
+def test_what_is_not_finite_must_be_the_same_too(left, right):
+    assert same(seen(np.array([1.0, left])), seen(np.array([1.0, left])))
+    assert not same(seen(np.array([1.0, left])), seen(np.array([1.0, right])))
+
+
+def test_the_order_of_values_that_are_not_kept_counts():
+    array = np.arange(5000.0)
+    assert not same(seen(array), seen(np.concatenate([array[:1024], array[:1023:-1]])))
+
+
+def test_a_sighting_that_two_mistakes_share_is_left_out_unless_it_is_all_there_is(array):
+    shared = [Sighting("test_a", 3, name, seen(array)) for name in ("one", "two")]
+    own = Sighting("test_b", 1, "one", seen(2 * array))
+    assert without_doubles([*shared, own]) == [shared[1], own]
+
+
+@pytest.fixture
+def stored(array):
+    """Two mistakes, each seen in two tests."""
+    return HintFile(
+        {"one": "hint", "two": "other hint"},
+        [
+            Sighting(test, 3, mistake, seen(factor * array))
+            for test in ("test_a", "test_b")
+            for factor, mistake in enumerate(("one", "two"), start=1)
+        ],
+    )
+
+
+def test_hints_are_current_where_noise_decides_one_of_the_sightings(stored):
+    first, *others = stored.sightings
+    elsewhere = Sighting(first.test, first.check, first.mistake, seen(np.zeros(2)))
+    assert outdated(stored, HintFile(stored.hints, [elsewhere, *others])) == []
+    assert outdated(stored, HintFile(stored.hints, others)) == []
+
+
+def test_hints_are_out_of_date_without_a_sighting_of_a_test_or_a_mistake(stored):
+    hints, sightings = stored.hints, stored.sightings
+    moved = [replace(entry, check=4) if entry.test == "test_a" else entry for entry in sightings]
+    assert outdated(stored, HintFile(hints, moved)) == ["test_a"]
+    changed = [
+        replace(entry, seen=seen(np.zeros(2))) if entry.mistake == "two" else entry
+        for entry in sightings
+    ]
+    assert outdated(stored, HintFile(hints, changed)) == ["two"]
+    more = Sighting("test_c", 1, "one", seen(np.zeros(2)))
+    assert outdated(stored, HintFile(hints, [*sightings, more])) == ["test_c"]
+    assert outdated(stored, HintFile(hints | {"one": "changed"}, sightings)) == [
+        "the hints themselves"
+    ]
+
+
+def test_right_for_one_only_means_wrong_for_all_others(array):
+    wrong = array.copy()
+    wrong[:, 2] = 0
+    assert "first" not in relation(wrong, array, AXES)
+
+
+def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
+    told = Explanation("wrong", "got 3.14159", "backwards", "try this", "the hint")
+    assert told.text(hidden=True) == "wrong\nbackwards\ntry this\nthe hint"
+    assert "3.14159" in told.text(hidden=False)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda e: e.swapaxes(2, 3), "up to the order of its axes"),
+        (lambda e: -e, "opposite sign"),
+        (lambda e: 0.5 * e, "constant factor of 0.5"),
+        (lambda e: e + 2, "the same amount everywhere"),
+        (lambda e: e[..., ::-1], "backwards along the column axis"),
+        (lambda e: e[..., ::-1, ::-1], "backwards along the row and column axes"),
+        (lambda e: np.concatenate([e[:1], 0 * e[1:]]), "right for the first image only"),
+        (lambda e: np.pad(e[..., 1:-1, 1:-1], [(0, 0)] * 2 + [(1, 1)] * 2), "except on the border"),
+        (lambda e: 0 * e, "all zeros"),
+        (lambda e: np.roll(e, 1, 2), "moved by one along the row axis"),
+    ],
+)
+def test_simple_relations_are_told(array, make, sentence):
+    assert sentence in relation(make(array), array, AXES)
+
+
+def test_no_relation_is_told_where_none_holds(array):
+    other = np.random.default_rng(1).normal(size=array.shape)
+    assert relation(other, array, AXES) == ""
+    assert relation(np.zeros(4), np.zeros(4), None) == ""
+    assert relation(np.ones(1), np.full(1, 2.0), None) == ""
+    assert relation(array[:1], array, AXES) == ""
+
+
+def test_nothing_is_said_of_relations_that_mislead():
+    array = np.random.default_rng(3).normal(size=(4, 5))
+    assert relation(array * (1 + 1e-8), array, AXES[-2:]) == ""  # "a constant factor of 1"
+    border = array.copy()
+    border[0] += 1
+    assert relation(border, array, ("image", "class")) == ""
+    assert "border" in relation(border, array, ("row", "column"))
+    last = array + 1.5 * np.arange(4)[::-1, None] ** 2
+    assert relation(last, array, None) == ""
+    assert relation(last, array, ("image", "class")) == "It is right for the last image only."
+    some = np.random.default_rng(4).normal(size=(2, 3, 4))
+    other = some.copy()
+    other[0, 1] += 1  # in each sequence another query is wrong
+    other[1, 2] *= 2
+    assert relation(other, some, ("sequence", "query", "feature")) == ""
+    other[:, 1:] += some[:, 1:] ** 2 + 1
+    assert "first query only" in relation(other, some, ("sequence", "query", "feature"))

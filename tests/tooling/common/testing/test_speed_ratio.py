@@ -1,0 +1,156 @@
+"""Speed is checked fairly: alternately, after a warm-up, and within the test's time."""
+
+import pytest
+
+from common.testing import speed_ratio
+from common.testing.feedback.failure import Failure
+from common.testing.speed_ratio import Alternation, alternate, check_speed, interval
+
+RULES = {"bar": 2, "tries": 3, "patience": 60, "sentence": "It is slow.", "help": "Loop less."}
+
+
+class Clock:
+    """A clock that goes on only when code runs."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    monotonic = perf_counter
+
+
+class Runner:
+    """Candidates and baselines that take so long, try after try."""
+
+    def __init__(self, clock, candidate, baseline=()):
+        self.clock = clock
+        self.seconds = {"candidate": list(candidate), "baseline": list(baseline)}
+        self.order = []
+
+    def prepare(self):
+        number = self.order.count("prepare")
+        self.order.append("prepare")
+        self.clock.now += 0.5  # which counts for neither
+        return lambda: self.run("candidate", number), lambda: self.run("baseline", number)
+
+    def run(self, name, number):
+        self.order.append(name)
+        taken = self.seconds[name]
+        self.clock.now += taken[number] if number < len(taken) else 1.0
+        return f"{name} {number}"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(speed_ratio, "time", clock)
+    return clock
+
+
+def told(runner, **rules):
+    with pytest.raises(Failure) as raised:
+        check_speed(runner.prepare, **RULES | rules)
+    return raised.value
+
+
+def test_one_good_try_is_enough_and_gives_what_was_computed_in_it(clock):
+    runner = Runner(clock, candidate=[9, 9, 2, 9])
+    assert check_speed(runner.prepare, **RULES) == ("candidate 2", "baseline 2")
+    assert runner.order == ["prepare", "baseline", "candidate"] * 3
+
+
+def test_the_first_try_only_warms_up(clock):
+    slow_start = Runner(clock, candidate=[3, 3, 3, 3], baseline=[9])
+    error = told(slow_start)
+    assert slow_start.order.count("candidate") == 4
+    assert error.explanation.sentence == "It is slow." and error.explanation.help == "Loop less."
+    assert "took 3 times as long" in error.explanation.details
+    assert error.evidence.text == "It is slow."  # the same on every machine
+
+
+def test_code_near_the_bar_is_tried_until_patience_ends(clock):
+    near = Runner(clock, candidate=[9, 2.9, 9, 9, 9, 9, 2])
+    assert check_speed(near.prepare, **RULES) == ("candidate 6", "baseline 6")
+    never = Runner(clock, candidate=[9] + 30 * [2.9])
+    assert "took 2.9 times as long" in told(never).explanation.details
+    assert 10 < never.order.count("candidate") < 20  # 4.4 seconds each, of 60
+
+
+def test_slow_code_hears_so_before_its_time_is_up(clock):
+    hopeless = Runner(clock, candidate=[70])
+    assert "took 70 times as long" in told(hopeless).explanation.details
+    assert hopeless.order.count("candidate") == 1
+    slow = Runner(clock, candidate=[40, 30, 20])
+    assert "took 30 times as long" in told(slow).explanation.details
+    assert slow.order.count("candidate") == 2
+
+
+def test_a_warm_up_that_takes_all_the_time_is_not_held_against_fast_code(clock):
+    runner = Runner(clock, candidate=[50, 1], baseline=[50, 1])
+    assert check_speed(runner.prepare, **RULES) == ("candidate 1", "baseline 1")
+
+
+def test_a_baseline_that_is_never_cold_is_not_warmed_up(clock):
+    runner = Runner(clock, candidate=[9, 2])
+    assert check_speed(runner.prepare, **RULES, cold=False) == ("candidate 1", "baseline 1")
+    assert runner.order == ["prepare", "candidate", "prepare", "baseline", "candidate"]
+    hopeless = Runner(clock, candidate=[70])
+    assert "took 70 times as long" in told(hopeless, cold=False).explanation.details
+    assert hopeless.order == ["prepare", "candidate", "baseline"]
+
+
+def part_of_ten(clock, seconds):
+    """A tenth of a baseline, which takes so long at its first run, its second, and so on."""
+    left = iter(seconds)
+
+    def run():
+        clock.now += next(left)
+
+    return run, 10
+
+
+def test_a_part_of_the_baseline_is_enough_for_what_keeps_up_with_its_best_pace(clock):
+    runner, part = Runner(clock, candidate=[9, 2]), part_of_ten(clock, [0.3, 0.125, 0.4])
+    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", None)
+    assert runner.order == ["prepare", "candidate"] * 2
+
+
+def test_where_a_part_of_the_baseline_is_not_enough_the_whole_decides(clock):
+    paces = [0.3, 0.075, 0.4] * 3  # the best is what counts
+    runner = Runner(clock, candidate=[9, 2])
+    part = part_of_ten(clock, paces)
+    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", "baseline 1")
+    slow = Runner(clock, candidate=[9, 2, 2, 2], baseline=[0.5] * 4)
+    error = told(slow, part=part_of_ten(clock, paces))
+    assert "took 4 times as long" in error.explanation.details
+    assert slow.order == ["prepare", "candidate", *["prepare", "candidate", "baseline"] * 3]
+
+
+def test_a_candidate_may_be_worth_several_runs_of_the_baseline(clock):
+    assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
+    error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
+    assert "took 0.75 times as long as the baseline; 0.1 is allowed" in error.explanation.details
+
+
+def test_both_run_in_turns_and_warming_up_does_not_count(monkeypatch):
+    runs, clock = [], iter(range(1000))
+    monkeypatch.setattr(speed_ratio.time, "perf_counter", lambda: next(clock))
+    found = alternate(lambda n: runs.append(("c", n)), lambda n: runs.append(("y", n)), 3, 2)
+    assert sorted(runs) == [(who, n) for who in "cy" for n in range(5)]
+    assert [n for _, n in runs] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    firsts = [runs[place][0] for place in range(0, 10, 2)]
+    assert firsts == ["y", "c", "y", "c", "y"]
+    assert len(found.candidate_seconds) == len(found.baseline_seconds) == 3
+
+
+def test_ratios_are_of_neighbours():
+    found = Alternation((1.0, 4.0, 2.0), (2.0, 2.0, 8.0))
+    assert found.ratios == [2.0, 0.5, 4.0]
+
+
+def test_an_interval_is_the_median_and_the_outer_tenths():
+    found = interval([float(n) for n in reversed(range(11))])
+    assert (found.median, found.low, found.high, found.n) == (5.0, 1.0, 9.0, 11)
+    assert str(interval([1.0, 2.0])) == "1.50 (1.10 to 1.90)"

@@ -1,0 +1,268 @@
+"""Every kind of bad submission gets a complete result, a clear sentence, and bounded time."""
+
+import json
+import time
+from textwrap import dedent
+
+import msgspec
+import pytest
+
+from autograder.grading.results import to_gradescope
+from autograder.grading.submission import Submission
+from common.errors import GraderFault
+from tests.tooling.grading_fixtures import assignment, grade, outcome, submission, write_tests
+
+# One function for each way to go wrong: what it does, and a piece of the sentence about it.
+BEYOND = ("ended its process", "raised a MemoryError", "took longer than")
+DEEDS = {
+    "nothing": ("return", "nothing is None."),
+    "text": ("return 'text'", "must be a NumPy array, but it is a string"),
+    "nan": ("return x * np.nan", "holds NaN where numbers are expected"),
+    "infinity": ("return x / np.zeros_like(x)", "holds infinite values"),
+    "shape": ("return 2 * x[:-1]", "has the wrong size along axis 0"),
+    "dtype": ("return np.float32(2) * x.astype('f4')", "must have dtype float64"),
+    "subclass": ("return np.asmatrix(2 * x)", "but it is some other object"),
+    "hang": ("while True: pass", "took longer than the 1 seconds"),
+    "sleep": ("import time; time.sleep(60)", "took longer than the 1 seconds"),
+    "abort": ("os.abort()", "ended its process"),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "ended its process"),
+    "leave": ("os._exit(0)", "ended its process"),
+    "exits": ("sys.exit(0)", "ended the program (SystemExit)"),
+    "interrupt": ("raise KeyboardInterrupt", "ended the program (KeyboardInterrupt)"),
+    "recursion": ("return recursion(x)", "raised a RecursionError"),
+    "deep_recursion": ("sys.setrecursionlimit(10**9); return deep_recursion(x)", BEYOND),
+    "memory": ("return np.ones(10**9)", "raised a MemoryError"),
+    "memory_bit_by_bit": ("kept = []\n    while True: kept.append(bytes(10**7))", "MemoryError"),
+    "flood": ("print('x' * 10**8)", "printed more than 1 MB"),
+    "flood_of_errors": ("sys.stderr.write('x' * 10**8)", "printed more than 1 MB"),
+    "large": ("return np.zeros(24 * 2**20)", "raised a MemoryError"),
+    "deep": ("for _ in range(50): x = [x]\n    return x", "The result can't be read"),
+    "closing": ("os.closerange(0, 256); return x", "ended its process"),
+    "garbage": ("spoil(b'\\x01' + bytes(7) + b'\\x05')", "something that is not an answer"),
+    "giant": ("spoil(b'\\xff' * 16)", "more data than can be read"),
+    "noise": ("spoil(os.urandom(64))", ("not an answer", "more data than can be read")),
+    "twice": ("spoil(b'\\x01' + bytes(7) + b'\\x05'); return 2 * x", "not an answer"),
+    "mute_error": ("raise Mute", "mute_error raised a ValueError"),
+    "long_error": ("raise ValueError('x' * 10**6)", "long_error raised a ValueError"),
+}
+# Odd, but right all the same.
+FINE = {
+    "forks": "if os.fork() == 0: time.sleep(60); os._exit(0)",
+    "detaches": "if os.fork() == 0: os.setsid(); os.fork() == 0 and os._exit(0); time.sleep(60)",
+    "threads": "threading.Thread(target=time.sleep, args=(60,)).start()",
+    "silences": "os.close(1); os.close(2)",
+    "prints": "print('a line')",
+    "catches": "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+}
+HEAD = """
+import os, signal, sys, threading, time
+import numpy as np
+
+class Mute(ValueError):
+    def __str__(self):
+        raise RuntimeError
+
+def spoil(data):
+    for descriptor in range(3, 128):
+        try:
+            os.write(descriptor, data)
+        except OSError:
+            pass
+
+def healthy(n):
+    return n + 1
+"""
+TEST = """
+@weight(2)
+@number("{number}")
+def test_{name}_{kind}(student, rng):
+    \"\"\"{name} doubles.\"\"\"
+    x = rng.uniform(1, 2, size=(4, 3))
+    assert_close(student.{name}(x), 2 * x, what="{name}")
+"""
+HEALTHY = """
+@weight(1)
+@number("1.7")
+def test_healthy_{after}_{kind}(student):
+    \"\"\"healthy adds one.\"\"\"
+    assert_equal(student.healthy(3), 4, what="the sum")
+"""
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """One submission that does all of it, and the seconds that grading it took."""
+    source, public, hidden = HEAD, "", ""
+    for name, deed in [*((name, deed) for name, (deed, _) in DEEDS.items()), *FINE.items()]:
+        ending = "" if name in DEEDS else "\n    return 2 * x"
+        source += f"\ndef {name}(x):\n    {deed}{ending}\n"
+        public += TEST.format(name=name, kind="shown", number="1.2")
+        public += HEALTHY.format(after=name, kind="shown")
+    for name in ("nan", "abort", "flood", "mute_error", "prints"):
+        hidden += TEST.format(name=name, kind="unshown", number="1.2")
+    hidden += HEALTHY.format(after="all", kind="unshown")
+    tests = write_tests(tmp_path_factory.mktemp("deeds"), public, hidden)
+    start = time.monotonic()
+    result = grade(source.encode(), assignment(test_seconds=1, memory_mb=256), tests=tests)
+    return result, time.monotonic() - start
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_each_bad_deed_fails_its_test_with_a_sentence(graded, name):
+    ended = outcome(graded[0], f"test_{name}_shown")
+    pieces = DEEDS[name][1]
+    sentence = ended.explanation.sentence
+    assert any(piece in sentence for piece in ([pieces] if isinstance(pieces, str) else pieces))
+    assert "\n" not in sentence and sentence.endswith(".") and len(sentence) < 160
+    assert "fault of the course" not in sentence
+    assert not ended.passed and ended.score == 0
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_is_odd_but_right_passes(graded, name):
+    assert outcome(graded[0], f"test_{name}_shown").passed
+
+
+def test_the_test_after_each_deed_is_graded_as_if_nothing_had_happened(graded):
+    healthy = [item for item in graded[0].all_outcomes if "healthy" in item.test.name]
+    assert len(healthy) == len(DEEDS) + len(FINE) + 1
+    assert all(item.passed for item in healthy)
+
+
+def test_the_result_of_all_deeds_is_complete_and_in_time(graded):
+    result, seconds = graded
+    assert len(result.outcomes) == 2 * (len(DEEDS) + len(FINE)) + 6
+    assert result.finished and not result.notes
+    assert result.maximum == 3 * (len(DEEDS) + len(FINE)) + 11
+    assert result.score == len(DEEDS) + 3 * len(FINE) + 1 + 2  # one of the five hidden is right
+    assert seconds < 40  # 7 of them take their second, and everything has to be started
+
+
+FIRST_AND_SECOND = """
+    @weight(3)
+    @number("1.1")
+    def test_first{kind}(student):
+        \"\"\"first adds one.\"\"\"
+        assert_equal(student.first(3), 4, what="the sum")
+
+
+    @weight(2)
+    @number("1.7")
+    def test_second{kind}(student):
+        \"\"\"second adds two.\"\"\"
+        assert_equal(student.second(3), 5, what="the sum")
+    """
+
+
+@pytest.fixture(scope="module")
+def tests(tmp_path_factory):
+    """Two exercises, each with a public and a hidden test."""
+    folder = tmp_path_factory.mktemp("two")
+    public, hidden = (FIRST_AND_SECOND.format(kind=kind) for kind in ("", "_hidden"))
+    return write_tests(folder, public, hidden)
+
+
+GOOD = "def first(n):\n    return n + 1\n\n\ndef second(n):\n    return n + 2\n"
+WHOLE_FILE = {
+    "missing": (Submission(), "convolution.py is missing."),
+    "empty": (b"", "convolution.py has no first."),
+    "syntax error": (b"x = 1\n\ndef first(:\n", "convolution.py is not valid Python."),
+    "syntax error in a long line": (
+        b"x = '" + b"a" * 20_000 + b"' 3\n",
+        "convolution.py is not valid Python.",
+    ),
+    "NUL bytes": (GOOD.encode() + b"\0", "convolution.py is not valid Python."),
+    "latin-1": (b"word = 'caf\xe9'\n" + GOOD.encode(), "convolution.py is not valid Python."),
+    "import of nothing": (
+        b"import nothing_at_all",
+        "convolution.py can't be imported: it raises ModuleNotFoundError.",
+    ),
+    "error at import": (
+        b"raise ValueError('x' * 10**5)",
+        "convolution.py can't be imported: it raises ValueError.",
+    ),
+    "exit at import": (
+        b"import sys; sys.exit(0)",
+        "The code ended the program (SystemExit) instead of returning.",
+    ),
+    "crash at import": (
+        b"import os; os._exit(0)",
+        "The code ended its process, by a crash, too much memory or an exit.",
+    ),
+    "hang at import": (
+        b"while True: pass",
+        "The code took longer than the 0.3 seconds that a test may take.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE_FILE)
+def test_a_file_that_cannot_be_used_fails_all_tests_with_a_sentence(case, tests, tmp_path):
+    source, sentence = WHOLE_FILE[case]
+    out = tmp_path / "results.json"
+    limits = assignment(test_seconds=0.3) if "hang" in case else assignment()
+    result = grade(source, limits, out=out, tests=tests)
+    second = sentence.replace("no first", "no second")
+    assert [item.explanation.sentence for item in result.all_outcomes] == [sentence, second] * 2
+    assert (result.score, result.maximum, result.finished) == (0, 10, True)
+    assert json.loads(out.read_text()) == to_gradescope(result)
+    if case == "syntax error":
+        assert "Line 3: " in outcome(result, "test_first").text()
+        assert "Line 3" not in outcome(result, "test_first_hidden").text()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.replace("\n", "\r\n").encode(),
+        b"# -*- coding: latin-1 -*-\nword = 'caf\xe9'\n" + GOOD.encode(),
+    ],
+    ids=["BOM", "CRLF", "latin-1 that says so"],
+)
+def test_ways_to_write_a_file_that_python_takes_get_full_marks(source, tests):
+    assert grade(source, tests=tests).score == 10
+
+
+def test_a_renamed_function_costs_its_own_exercise_only(tests):
+    taken = submission(GOOD.replace("first", "frist"))
+    taken.notes.append("A note.")
+    result = grade(taken, tests=tests)
+    assert "A note." in to_gradescope(result)["output"]
+    first = outcome(result, "test_first")
+    assert first.explanation.sentence == "convolution.py has no first."
+    assert "The nearest name there is frist." in first.text()
+    assert "frist" not in outcome(result, "test_first_hidden").text()
+    assert result.score == 4
+
+
+def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
+    source = GOOD.replace("return n + 1", "print('early'); import time; time.sleep(0.6)")
+    limits = assignment(test_seconds=5, total_seconds=0.5)
+    result = grade(source, limits, tests=tests)
+    late = outcome(result, "test_second")
+    assert late.explanation.sentence.startswith("Not run: the tests before this one took longer")
+    assert "early" in outcome(result, "test_first").text()
+    assert "early" not in late.text()
+    assert (result.score, len(result.outcomes), result.maximum) == (0, 4, 10)
+
+
+def test_a_test_file_that_cannot_be_read_is_a_fault_and_no_verdict(tmp_path):
+    public = dedent(FIRST_AND_SECOND.format(kind="")) + "\nimport nothing_at_all\n"
+    with pytest.raises(GraderFault, match="The tests could not be run: pytest says interrupted"):
+        grade(GOOD, tests=write_tests(tmp_path, public))
+
+
+def test_processor_time_can_be_bounded_apart_from_the_clock(tmp_path):
+    """So that a proof on a busy machine stops endless loops, and nothing that merely waits."""
+    source, public = HEAD, ""
+    for name, deed in (("loops", "while True: pass"), ("waits", "__import__('time').sleep(3)")):
+        source += f"\ndef {name}(x):\n    {deed}\n    return 2 * x\n"
+        public += TEST.format(name=name, kind="shown", number="1.2")
+    chosen = assignment(test_seconds=50)
+    limits = msgspec.structs.replace(chosen.limits, cpu_seconds=1.0)
+    chosen = msgspec.structs.replace(chosen, limits=limits)
+    result = grade(source.encode(), chosen, tests=write_tests(tmp_path, public, ""))
+    assert outcome(result, "test_waits_shown").passed
+    loops = outcome(result, "test_loops_shown").explanation.sentence
+    assert loops.startswith("The code ended its process")

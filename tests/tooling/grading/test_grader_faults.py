@@ -1,0 +1,235 @@
+"""Tests of faults of the machinery: retried, then told as faults; never taken for a verdict."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+from autograder.grading import grade as grading
+from autograder.grading import gradescope
+from autograder.grading.judge import Settings
+from autograder.grading.results import clean
+from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.sandbox.wire.frames import readable
+from autograder.semester import PRACTICE, PRACTICE_NOTE
+from common.assignment import ROOT
+from common.errors import CourseError, GraderFault
+from common.testing.feedback.hints import Hints
+from common.testing.feedback.relations import relation
+from common.testing.graded_tests import read_roster
+from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
+
+CODE = with_lab(REFERENCE.read_bytes())
+NAMES = tuple(
+    f"test_{name}"
+    for name in (
+        "conv_output_size_counts_the_places_of_the_kernel",
+        "conv_parameters_counts_weights_and_biases",
+        "linear_parameters_counts_weights_and_biases",
+    )
+)
+
+
+def grade(sandbox, on_test=lambda outcome: None):
+    settings = Settings(semester=SEMESTER, only=NAMES, on_test=on_test)
+    result = grading.new_result(assignment(), CODE, settings)
+    return grading.grade_in(sandbox, result, CODE, settings)
+
+
+@pytest.fixture
+def sandbox():
+    with Sandbox(assignment()) as made:
+        yield made
+
+
+def test_a_fork_server_that_dies_is_replaced_and_no_point_is_lost(sandbox):
+    killed = []
+
+    def kill_once(outcome):
+        if not killed:
+            killed.append(sandbox.server.process.pid)
+            os.kill(sandbox.server.process.pid, signal.SIGKILL)
+
+    result = grade(sandbox, kill_once)
+    assert killed and sandbox.server.process.pid != killed[0]
+    assert result.score == result.maximum > 0
+    assert all(outcome.passed for outcome in result.all_outcomes)
+
+
+def test_a_fork_server_that_always_dies_is_a_fault_and_no_verdict(sandbox):
+    def kill(outcome):
+        os.kill(sandbox.server.process.pid, signal.SIGKILL)
+
+    with pytest.raises(GraderFault, match=r"The grader itself failed in test_.*fork server"):
+        grade(sandbox, kill)
+
+
+def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
+    end, failed = ForkServer.end, []
+
+    def fail_once(server, pid):
+        end(server, pid)
+        if not failed and "probed" in seen:
+            failed.append(pid)
+            raise OSError("interrupted")
+
+    seen = set()
+    monkeypatch.setattr(ForkServer, "end", fail_once)
+    admit = sandbox.admit
+    monkeypatch.setattr(sandbox, "admit", lambda *args: [admit(*args), seen.add("probed")][0])
+    result = grade(sandbox)
+    assert failed
+    assert result.score == result.maximum
+
+
+@pytest.mark.parametrize("restarting", [False, True])
+def test_a_judge_without_memory_leaves_no_folder(restarting, monkeypatch):
+    """Neither at its end nor where it can't start a new fork server."""
+    sandbox = Sandbox(assignment())
+    assert sandbox.server.mechanisms  # it is ready
+    if restarting:
+        monkeypatch.setattr(subprocess, "Popen", lack_of_memory)
+        with pytest.raises(MemoryError):
+            sandbox.restart()
+    monkeypatch.setattr("autograder.grading.sandbox.sandbox.remove_tree", lack_of_memory)
+    with pytest.raises(MemoryError):
+        sandbox.close()
+    assert not sandbox.folder.exists()
+
+
+def test_a_fork_server_that_is_replaced_before_it_is_ready_leaves_the_folder(sandbox):
+    sandbox.restart()
+    assert grade(sandbox).score > 0
+
+
+def lack_of_memory(*arguments, **options):
+    raise MemoryError
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_umask_of_whoever_grades_does_not_matter(umask):
+    before = os.umask(umask)
+    try:
+        with Sandbox(assignment()) as sandbox:
+            result = grade(sandbox)
+    finally:
+        os.umask(before)
+    assert result.score == result.maximum
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives student code another uid")
+def test_a_scratch_folder_that_others_cannot_enter_is_refused(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setattr("tempfile.tempdir", str(closed))
+    with pytest.raises(CourseError, match="set TMPDIR to a folder that all may enter"):
+        Sandbox(assignment())
+
+
+def test_descriptors_above_1023_can_be_waited_for():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    reading, writing = os.pipe()
+    high = os.dup2(reading, 2000)
+    try:
+        assert readable([high], 0) == set()
+        os.write(writing, b"x")
+        assert readable([high], 1) == {high}
+    finally:
+        for descriptor in (reading, writing, high):
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_factor_that_could_carry_an_input_is_not_told():
+    right = np.random.default_rng(0).normal(size=(3, 4))
+    assert relation(0.5 * right, right, None) == "It is off by a constant factor of 0.5."
+    assert relation(0.651585 * right, right, None) == "It is off by a constant factor."
+
+
+def test_text_for_results_has_no_control_characters_or_half_characters():
+    assert clean("a\0b\x1b[31m\ud800\n\tc") == "a?b?[31m?\n\tc"
+
+
+def test_a_damaged_hint_file_costs_no_grade(tmp_path):
+    (tmp_path / "public.hints").write_bytes(b"damaged")
+    assert Hints([tmp_path / "public.hints"]).hints == {}
+
+
+def test_children_must_not_read_tests_solutions_and_the_salt(sandbox, tmp_path, monkeypatch):
+    (tmp_path / "semester").touch()
+    monkeypatch.setattr(grading, "FILES", (tmp_path / "semester", tmp_path / "absent"))
+    admit, asked = sandbox.admit, []
+
+    def listen(packages, private):
+        asked.extend(private)
+        return admit(packages, private)
+
+    monkeypatch.setattr(sandbox, "admit", listen)
+    grade(sandbox)
+    assert asked == [ROOT / "tests", ROOT / "solutions", tmp_path / "semester"]
+
+
+def test_on_gradescope_children_must_not_reach_results_and_metadata(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(gradescope, "load_all", lambda: [assignment()])
+    monkeypatch.setattr(gradescope, "hide", lambda paths: None)
+    monkeypatch.setattr(gradescope, "read_semester", lambda: SEMESTER)
+    monkeypatch.setattr(gradescope, "grade", lambda *given: asked.append(given[-1].private))
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission_metadata.json").touch()
+    gradescope.grade_tree(tmp_path)
+    names = ("submission", "results", "submission_metadata.json")
+    assert {tmp_path / name for name in names} == set(*asked)
+
+
+@pytest.mark.parametrize("term", [PRACTICE, SEMESTER, CourseError("semester is damaged")])
+def test_a_fault_on_gradescope_names_its_term_where_it_can_be_read(tmp_path, monkeypatch, term):
+    def read():
+        if isinstance(term, CourseError):
+            raise term
+        return term
+
+    def grade(*given):
+        raise GraderFault("the machine is gone")
+
+    monkeypatch.setattr(gradescope, "load_all", lambda: [assignment()])
+    monkeypatch.setattr(gradescope, "hide", lambda paths: None)
+    monkeypatch.setattr(gradescope, "read_semester", read)
+    monkeypatch.setattr(gradescope, "grade", grade)
+    (tmp_path / "submission").mkdir()
+    gradescope.grade_tree(tmp_path)
+    written = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    assert "The grader could not grade this submission: " in written["output"]
+    assert (PRACTICE_NOTE.capitalize() in written["output"]) == (term is PRACTICE)
+    salt = "" if isinstance(term, CourseError) else term.fingerprint
+    assert written["extra_data"]["salt"] == salt
+
+
+def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):
+    monkeypatch.setattr("autograder.grading.sandbox.isolated_face.TIMEOUTS", 1)
+    monkeypatch.setattr("autograder.grading.sandbox.isolated_face.HURRY_SECONDS", 1.0)
+    hang = submission(
+        "import time\n"
+        "def conv_parameters(*a, **k):\n    time.sleep(60)\n"
+        "def linear_parameters(n_in, n_out, bias=True):\n    return (n_in + bias) * n_out\n"
+    )
+    wanted = read_roster(ROOT / "tests" / "a1_convolution")
+    names = tuple(test.name for test in wanted if test.exercise in ("1.1", "1.7"))
+    slow = assignment(test_seconds=2)
+    sandbox.assignment = slow
+    settings = Settings(semester=SEMESTER, only=names)
+    result = grading.grade_in(sandbox, grading.new_result(slow, hang, settings), hang, settings)
+    own = {o.test.name: o for o in result.all_outcomes if o.test.exercise == "1.7"}
+    assert own.pop("test_linear_parameters_counts_weights_and_biases").passed
+    said = sorted(outcome.explanation.sentence for outcome in own.values())
+    assert said == [
+        f"The code took longer than the {n} seconds that a test may take." for n in (1, 2)
+    ]
+    others = [o.explanation.sentence for o in result.all_outcomes if o.test.exercise == "1.1"]
+    assert all("convolution.py has no" in sentence for sentence in others)

@@ -1,0 +1,167 @@
+"""Faults at random moments leave a whole and honest result; `make chaos` lets 200 strike."""
+
+import json
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from autograder.grading import results
+from autograder.grading.grade import grade
+from autograder.grading.gradescope import told_if_it_fails
+from autograder.grading.judge import Settings
+from autograder.grading.sandbox import conversation
+from autograder.proving.faults.grading_faults import FAULTS, JumpingClock
+from autograder.proving.faults.result_checks import UNFINISHED, complaints, read_whole
+from common.assignment import ROOT
+from common.errors import GraderFault
+from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
+from tests.tooling.sampling import sample
+from tests.tooling.scratch import python
+
+STRIKES = sample("faults", range(200), len(FAULTS))  # each kind once
+NAMES = (
+    "test_conv_output_size_counts_the_places_of_the_kernel",
+    "test_conv_parameters_counts_weights_and_biases",
+    "test_linear_parameters_counts_weights_and_biases",
+)
+CODE = with_lab(REFERENCE.read_bytes())
+
+
+def test_faults_leave_whole_and_honest_results():
+    """At other moments for each commit."""
+    options = ("--faults", str(len(STRIKES)), "--seed", str(STRIKES[-1]))
+    finished = python("-m", "autograder", "chaos", *options, cwd=ROOT)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert f"{len(STRIKES)} faults in" in finished.stdout
+    assert "every result held" in finished.stdout
+
+
+def entry(name, score, output="Title.\n\nA sentence."):
+    return {
+        "name": name,
+        "score": score,
+        "max_score": 2.0,
+        "status": "passed" if score else "failed",
+        "output": output,
+        "visibility": "visible",
+        "extra_data": {"test": name},
+    }
+
+
+def result(*tests, finished=True, output="Graded with: nothing."):
+    return {"tests": list(tests), "output": output, "extra_data": {"finished": finished}}
+
+
+EARNED = {"a": 2.0, "b": 0.0}
+
+
+def test_a_good_result_has_no_complaints():
+    assert complaints(result(entry("a", 2.0), entry("b", 0.0)), EARNED, True) == []
+    lost = result(entry("a", 0.0), entry("b", 0.0), finished=False, output=UNFINISHED)
+    assert complaints(lost, EARNED, False) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "ended_well", "complaint"),
+    [
+        (result(entry("a", 2.0)), True, "1 tests are missing"),
+        (result(entry("a", 2.0), entry("b", 1.0)), True, "points that were not earned"),
+        (result(entry("a", 2.0), entry("b", 0.0), entry("c", 1.0)), True, "did not run"),
+        (result(entry("a", 0.0, "Title."), entry("b", 0.0)), True, "without a sentence"),
+        (result(entry("a", 2.0), entry("b", 0.0), finished=False), False, "did not finish"),
+        (
+            result(entry("a", 2.0), entry("b", 0.0), finished=False, output=UNFINISHED),
+            True,
+            "nothing says why",
+        ),
+    ],
+    ids=range(6),
+)
+def test_a_bad_result_is_noticed(bad, ended_well, complaint):
+    (told,) = complaints(bad, EARNED, ended_well)
+    assert complaint in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"tests": []}', json.dumps(result(entry("a", 3.0)))],
+    ids=range(6),
+)
+def test_a_result_that_is_not_whole_is_noticed(tmp_path, text):
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(ValueError):
+        read_whole(tmp_path / "results.json")
+
+
+def test_a_clock_that_jumps_never_goes_back():
+    clock = JumpingClock(random.Random(0))
+    times = [clock() for _ in range(5000)]
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    assert min(steps) >= 0 and max(steps) > 100
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) == 10
+
+
+def grade_here(out, on_test=lambda outcome: None):
+    settings = Settings(SEMESTER, out=out, only=NAMES, on_test=on_test)
+    return grade(assignment(), CODE, settings)
+
+
+def failing_writes(monkeypatch, which):
+    """Make those writes of the result fail, counted from 0."""
+    replace, count = results.os.replace, Counter()
+
+    def fail(source, target):
+        count["writes"] += 1
+        if count["writes"] - 1 in which:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(results.os, "replace", fail)
+
+
+def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path, monkeypatch, capfd):
+    failing_writes(monkeypatch, {1, 2})
+    graded = grade_here(tmp_path / "results.json")
+    assert graded.score == graded.maximum > 0
+    assert read_whole(tmp_path / "results.json")["extra_data"]["finished"]
+    assert "can't be written: No space left on device." in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_path, monkeypatch):
+    failing_writes(monkeypatch, range(2, 99))
+    with pytest.raises(GraderFault, match="can't be written: No space left on device"):
+        grade_here(tmp_path / "results.json")
+    left = read_whole(tmp_path / "results.json")
+    assert "Grading did not finish." in left["output"] and not left["extra_data"]["finished"]
+
+
+def test_a_fault_that_cannot_be_written_is_told_with_its_reason(tmp_path):
+    told = "Grading failed: MemoryError. Nor could that be put into the result: .*: Not a directory"
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(GraderFault, match=told),
+        told_if_it_fails(assignment(), tmp_path / "file" / "results.json"),
+    ):
+        raise MemoryError
+
+
+def test_a_lack_of_memory_in_the_judge_is_no_verdict(tmp_path, monkeypatch):
+    """The test is run again; the student's own lack of memory is a failure as ever."""
+    ask, lacked = conversation.Conversation.ask, []
+
+    def lack_once(self, question, *details, label=""):
+        if question in ("call", "operate") and not lacked:
+            lacked.append(label)
+            raise MemoryError
+        return ask(self, question, *details, label=label)
+
+    monkeypatch.setattr(conversation.Conversation, "ask", lack_once)
+    graded = grade_here(tmp_path / "results.json")
+    assert lacked and graded.score == graded.maximum > 0
+    greedy = REFERENCE.read_text("utf-8") + "\n\ndef conv_output_size(*a):\n    raise MemoryError\n"
+    settings = Settings(SEMESTER, only=NAMES)
+    failed = grade(assignment(), submission(greedy), settings).outcomes[NAMES[0]]
+    assert not failed.passed and "MemoryError" in failed.text()

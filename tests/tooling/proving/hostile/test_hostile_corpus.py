@@ -1,0 +1,134 @@
+"""No hostile submission gets points, secrets or time that it has not earned, or leaves anything."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from autograder.proving.hostile.corpus_gradings import Gradings
+from autograder.proving.hostile.gradescope_tree import HONEST
+from autograder.proving.hostile.hostile_corpus import BOAST, read_corpus
+from autograder.proving.hostile.leftover_traces import survivors
+from tests.tooling.grading.test_results import check_content
+from tests.tooling.sampling import sample
+
+# Attacks and what looks for their traces all over the machine: never side by side.
+pytestmark = pytest.mark.xdist_group("hostile")
+CORPUS = {entry.name: entry for entry in read_corpus()}
+CHOSEN = sample("attacks", list(CORPUS), 30, kind=lambda name: CORPUS[name].row)
+# What each kind of attack must have at least one entry for; the names are those of the files.
+ITEMS = {
+    "results": "at_import in_a_call at_exit later",
+    "run_autograder": "append",
+    "reading": "source hidden_tests metadata",
+    "inspection": "frames garbage modules",
+    "patching": "numpy_testing torch_allclose pytest_module unittest_module clock",
+    "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
+    "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
+    "waiting": "endless_loop sleep deadlock recursion slow_import",
+    "bombs": "fork threads memory disk output million_tests",
+    "survivors": "new_session double_fork",
+    "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
+    "torch_module common_package pth_file",
+    "names": "symbolic_link_to_tests hard_link names_that_lead_out absolute_names zip_bomb "
+    "hundred_thousand_files odd_encodings nul_bytes huge_source syntax_error byte_order_mark "
+    "carriage_returns",
+    "checkpoints": "pickle torch_load",
+    "network": "connect names unix_sockets abstract_sockets",
+    "environment": "ld_preload pythonpath secrets proc ptrace shared_memory descriptors",
+    "showing": "printed raised returned",
+    "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
+    "extra_replies later_replies",
+    "fingerprints": "stored_answers seed",
+    "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
+    "attention_alias attention_importlib attention_eval",
+}
+
+
+@pytest.fixture(scope="module")
+def gradings(request):
+    """The entries that this run of pytest has chosen."""
+    names = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = {spec.params["name"] for spec in names if spec and "name" in spec.params}
+    parse, parsing = ast.parse, set()
+
+    def noted(*arguments, **options):
+        parsing.add(threading.current_thread())
+        return parse(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ast, "parse", noted)
+        with Gradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
+            made.parsing = parsing
+            yield made
+
+
+def test_every_kind_of_attack_has_its_entries():
+    wanted = {f"{row}/{item}" for row, items in ITEMS.items() for item in items.split()}
+    assert wanted <= CORPUS.keys()
+    assert {entry.row for entry in CORPUS.values()} == ITEMS.keys()
+    assert len(CORPUS) >= 60
+    assert len({entry.tries for entry in CORPUS.values()}) == len(CORPUS)
+
+
+def test_a_sample_has_an_attack_of_every_kind():
+    assert {CORPUS[name].row for name in CHOSEN} == ITEMS.keys()
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
+    outcome = gradings.outcomes[name].result(timeout=900)
+    graded, after, lane = outcome.graded, outcome.after, outcome.lane
+    record_property("seconds", round(graded.seconds, 2))
+    entry = CORPUS[name]
+    text = graded.results.decode()
+    assert BOAST not in json.dumps(graded.content), f"{entry.tries} It succeeded: {boast(text)}"
+    assert graded.passed == entry.earned_tests & {test.name for test in lane.roster}
+
+    content = check_content(graded.content)
+    assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
+        (test.name, test.points) for test in lane.roster
+    ]
+    assert content["extra_data"]["finished"]
+
+    assert (graded.changes, graded.strays, graded.survivors) == ([], [], [])
+    assert outcome.secrets_shown == []
+
+    assert after.uid == graded.uid or entry.cold
+    assert after.timeless == lane.honest.timeless
+    assert (after.changes, after.strays, after.survivors) == ([], [], [])
+    assert after.passed == {
+        test.name for test in lane.roster if test.exercise in HONEST[entry.assignment.short]
+    }
+    assert graded.seconds < 60
+
+
+def test_syntax_trees_are_made_in_one_thread_only(gradings):
+    """Python before 3.11.8 fails where two threads make them at the same moment."""
+    for outcome in gradings.outcomes.values():
+        outcome.exception(timeout=900)
+    assert gradings.parsing == {threading.main_thread()}
+
+
+def boast(text):
+    """What an attack says about its success."""
+    place = text.find(BOAST)
+    return text[place : place + 300]
+
+
+def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():
+    """One lane looks around while another grades."""
+    call = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'hostile-sleep'); print(flush=True); "
+    with subprocess.Popen(
+        [sys.executable, "-c", call + "time.sleep(60)"], stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        found = f"{process.pid} hostile-sleep"
+        assert found in survivors(None, -1, set(), set())
+        assert found not in survivors(None, -1, set(), {os.getpid()})
+        assert found in survivors(None, -1, set(), {2})
+        process.kill()

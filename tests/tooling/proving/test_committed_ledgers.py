@@ -1,0 +1,158 @@
+"""The committed ledgers: each is current, and a sample of it, graded afresh, agrees with it.
+
+Each commit grades other mistakes; `make verify` grades all of them, and the mutants.
+"""
+
+import json
+import math
+import os
+
+import pytest
+from msgspec.structs import replace
+
+from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_sample, shuffled
+from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.proving.mistakes import load_mistakes
+from common.assignment import load_all, load_assignment
+from common.testing.feedback.evidence import Evidence
+from common.testing.feedback.hints import HintFile, Hints, hint_bytes
+from tests.tooling.sampling import TAKEN, commit, is_complete
+from tests.tooling.scratch import copy_repo, python
+
+A1 = load_assignment("a1")
+SEED = "a seed"
+SECONDS = 20.0  # for the sample of one assignment
+EACH = pytest.mark.parametrize(
+    "assignment",
+    [
+        pytest.param(entry, marks=pytest.mark.xdist_group(f"proof {entry.short}"), id=entry.short)
+        for entry in load_all()
+    ],
+)
+
+
+@EACH
+def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp_path):
+    ledger = current_ledger(assignment)
+    seconds = math.inf if is_complete() else SECONDS
+    sample = grade_sample(assignment, ledger, commit(), seconds, tmp_path)
+    count = len(load_mistakes(assignment))
+    if len(sample.mistakes) < count:
+        TAKEN[f"mistakes of {assignment.short}"] = len(sample.mistakes), count
+    assert sample.differences == ()
+    assert {"reference: public", "reference: hidden 0", "stub"} <= {*sample.versions}
+    assert min(FEWEST, count) <= len(sample.mistakes) <= count
+    assert any(version.startswith("alternative") for version in sample.versions)
+
+
+def edited(**changes):
+    """The ledger of assignment 1, with something else in its proof."""
+    ledger = current_ledger(A1)
+    return replace(ledger, proof=replace(ledger.proof, **changes))
+
+
+def rows_in_order():
+    """The rows of mistakes, in the order in which SEED has them graded."""
+    rows = {row.name: row for row in current_ledger(A1).proof.mistakes}
+    return [rows[name] for name in shuffled(rows, f"{SEED}/{A1.name}")]
+
+
+@pytest.mark.parametrize("part", ["what it costs", "its hint"])
+def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_path):
+    first, *others = rows_in_order()
+    if part == "what it costs":  # what another mistake costs, so that the row fits the roster
+        other = next(row for row in others if row.named == first.named and row.lost != first.lost)
+        parts = ("lost", "public", "hidden", "hinted")
+        changed = replace(first, **{name: getattr(other, name) for name in parts})
+        sentence = "by the ledger it "
+    else:
+        changed, sentence = replace(first, hint="Something else."), "gets its hint at none of"
+    sample = grade_sample(A1, edited(mistakes=[changed, *others]), SEED, 0.0, tmp_path)
+    assert len(sample.mistakes) == FEWEST and first.name in sample.mistakes
+    assert any(sentence in line for line in sample.differences)
+    assert all(line.startswith(first.name) for line in sample.differences)
+
+
+def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
+    noticed = current_ledger(A1).proof.noticed
+    last = sorted({*noticed.values()})[-1]
+    wrong = {name: last for name in noticed if noticed[name] != last}
+    sample = grade_sample(A1, edited(noticed=noticed | wrong), SEED, 0.0, tmp_path)
+    assert any(f"passes {last}; by the ledger" in line for line in sample.differences)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "sentence"),
+    [
+        ("mistakes", lambda rows: rows[1:], " is not in both"),
+        ("scored", lambda rows: rows[:1], " is not in both"),
+        ("noticed", lambda found: {}, " is not in both"),
+        ("noticed", lambda found: {**found, "nothing": "test_x"}, "functions that have none"),
+        ("noticed", lambda found: dict.fromkeys(found, "test_x"), "which is no test"),
+        ("margins", lambda found: [], "there are no margins"),
+        ("margins", lambda found: [replace(found[0], test="test_x")], "a margin of test_x"),
+        ("points", lambda points: 7.0, "7 points; there are"),
+        ("scored", lambda rows: [replace(row, lowest=3.0) for row in rows], "has 3 points, not"),
+        ("scored", lambda rows: [replace(row, salts=1) for row in rows], "under 20 salts"),
+        ("mistakes", lambda rows: [replace(row, lost={"9.9": 50.0}) for row in rows], "loses {'9"),
+        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "has no hint at"),
+    ],
+)
+def test_a_ledger_that_contradicts_the_assignment_is_caught_without_grading(part, change, sentence):
+    now = getattr(current_ledger(A1).proof, part)
+    found = Sampler(A1, edited(**{part: change(now)}), SEED).contradictions()
+    assert any(sentence in line for line in found), found
+
+
+def test_the_committed_ledger_contradicts_nothing():
+    assert Sampler(A1, current_ledger(A1), SEED).contradictions() == []
+
+
+def test_every_mistake_is_sampled_by_some_commit_and_the_same_by_the_same():
+    names = [row.name for row in current_ledger(A1).proof.mistakes]
+    assert shuffled(names, "one") == shuffled(reversed(names), "one") != shuffled(names, "two")
+    seen = {name for seed in range(1000) for name in shuffled(names, str(seed))[:FEWEST]}
+    assert seen == {*names}
+    # Those that only a clock or training shows are left to `make verify`.
+    sampler = Sampler(A1, current_ledger(A1), "one")
+    graded = {name for name, _ in sampler.mistake_jobs()}
+    assert len(graded) >= 0.9 * len(names)
+
+
+SAMPLE = """
+import json, sys
+from pathlib import Path
+from autograder.proving.ledgers.proof_ledger import current_ledger, read_ledger
+from autograder.proving.ledgers.ledger_sample import grade_sample
+from common.assignment import load_assignment
+from common.errors import CourseError
+
+a1 = load_assignment("a1")
+try:
+    current_ledger(a1)
+    said = ""
+except CourseError as error:
+    said = str(error)
+sample = grade_sample(a1, read_ledger(a1), "a seed", 0.0, Path(sys.argv[1]))
+print(json.dumps([said, sample.differences]))
+"""
+
+
+def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path):
+    root = copy_repo(tmp_path / "repo")
+    file, rule = root / "common" / "comparison.py", "    if error <= tolerance:\n"
+    source = file.read_text("utf-8")
+    assert source.count(rule) == 1
+    file.write_text(source.replace(rule, "    if error < 1e300:\n"), "utf-8")
+    (tmp_path / "dist").mkdir()
+    result = python("-c", SAMPLE, tmp_path / "dist", cwd=root, env={"PATH": os.environ["PATH"]})
+    assert result.returncode == 0, result.stderr
+    said, differences = json.loads(result.stdout)
+    assert "recorded before a change of: shared code: run `make verify A=a1`" in said
+    assert any("by the ledger it fails it" in line for line in differences)
+
+
+def test_an_empty_hint_file_has_no_hint(tmp_path):
+    (tmp_path / "public.hints").write_bytes(hint_bytes(HintFile({}, [])))
+    hints = Hints([tmp_path / "public.hints", tmp_path / "missing.hints"])
+    assert hints.find("test_a", Evidence(1, None, "said")) == ""

@@ -1,0 +1,521 @@
+"""Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
+
+import tomllib
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from autograder.authoring.lab_master import MASTER
+from autograder.grading.worker import Job, Reply, Verdict
+from autograder.proving import equivalents, mistakes
+from autograder.proving import mutants as mutating
+from autograder.proving.hints.hint_files import hint_file
+from autograder.proving.judge_pool import Pool
+from autograder.proving.margins import Margin, margins
+from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
+from autograder.proving.mutants import mutants
+from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.proof_jobs import Case, Scope
+from autograder.proving.proof_page import proof_page
+from autograder.proving.verification import (
+    FEWEST_ALTERNATIVES,
+    FEWEST_MISTAKES,
+    judge_mistake,
+    judge_right,
+    judge_stub,
+)
+from common.assignment import ROOT, load_all, load_assignment
+from common.errors import CourseError
+from common.testing.feedback.evidence import Evidence
+from common.testing.feedback.failure import BROKEN_TEST
+from common.testing.feedback.hints import HintFile, Hints, Sighting, fingerprint
+from tests.tooling.grading_fixtures import grade, outcome, write_tests
+
+A1 = load_assignment("a1")
+EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
+
+
+def mistake(**changes):
+    """A mistake of assignment 1, with some of its fields changed."""
+    fields = {
+        "name": "flipped",
+        "function": "conv2d_forward",
+        "find": "patch * w[k]",
+        "replace": "patch * w[k, :, ::-1]",
+        "exercises": ["1.2"],
+        "hint": "This is what you get when ...",
+    }
+    return Mistake(**{**fields, **changes})
+
+
+@EACH
+def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
+    listed = tomllib.loads((ROOT / "solutions" / assignment.name / "mistakes.toml").read_text())
+    assert len(listed["mistakes"]) >= FEWEST_MISTAKES == 15
+    assert len(mistakes.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
+
+
+def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
+    catalogue = load_mistakes(A1)
+    assert len(catalogue) >= 25
+    named = {number for entry in catalogue for number in entry.exercises}
+    assert named == {exercise.number for exercise in A1.exercises}
+
+
+def test_a_mistake_changes_its_function_and_nothing_else():
+    source = (ROOT / "solutions" / A1.name / "convolution.py").read_text("utf-8")
+    patched = apply(mistake(), A1)["convolution.py"].decode()
+    first, last = extent(source, "conv2d_forward", "here")
+    assert patched[:first] == source[:first]
+    assert patched.endswith(source[last:])
+    assert "patch * w[k, :, ::-1]" in patched
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"find": "no such code"}, "must occur once in conv2d_forward, but occurs 0 times"),
+        ({"find": "range("}, "must occur once in conv2d_forward, but occurs 4 times"),
+        ({"replace": "patch*w[k]"}, "the patch changes nothing"),
+        ({"replace": "patch *"}, "is not valid Python"),
+        ({"function": "conv3d"}, "there is no function conv3d"),
+        ({"file": "other.py"}, "`file` must name one of convolution.py"),
+    ],
+)
+def test_a_patch_that_does_not_fit_is_an_error_that_names_the_mistake(changes, sentence):
+    with pytest.raises(CourseError, match=r"mistakes\.toml, flipped: ") as error:
+        apply(mistake(**changes), A1)
+    assert sentence in str(error.value)
+
+
+@pytest.fixture
+def catalogue(tmp_path, monkeypatch):
+    """A scratch solutions/ folder; writes its mistakes.toml and loads it."""
+    folder = tmp_path / "solutions" / A1.name
+    folder.mkdir(parents=True)
+    source = ROOT / "solutions" / A1.name / "convolution.py"
+    (folder / "convolution.py").write_bytes(source.read_bytes())
+    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+
+    def load(text):
+        (folder / "mistakes.toml").write_text(text)
+        return load_mistakes(A1)
+
+    return load
+
+
+ENTRY = """
+[[mistakes]]
+name = "flipped"
+function = "conv2d_forward"
+find = "patch * w[k]"
+replace = "patch * w[k, :, ::-1]"
+exercises = ["1.2"]
+hint = "This is what you get when ..."
+"""
+
+
+def test_a_good_catalogue_is_read(catalogue):
+    assert catalogue(ENTRY) == [mistake()]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (ENTRY + ENTRY, "flipped: the name is there more than once"),
+        (ENTRY.replace('"1.2"', '"1.99"'), "flipped: there is no exercise 1.99"),
+        (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
+        (ENTRY + "colour = 1", "unknown field `colour`"),
+        (ENTRY.replace("hint =", "hints ="), "hint"),
+        ("mistakes = 3", "Expected `array`"),
+        ("[[mistakes", "mistakes.toml"),
+    ],
+)
+def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, sentence):
+    with pytest.raises(CourseError, match=r"mistakes\.toml") as error:
+        catalogue(text)
+    assert sentence in str(error.value)
+
+
+def test_an_alternative_that_misses_a_function_is_an_error(tmp_path, monkeypatch):
+    folder = tmp_path / "solutions" / A1.name / "alternatives" / "short"
+    folder.mkdir(parents=True)
+    (folder / "convolution.py").write_text("def conv_output_size(): ...\n")
+    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+    with pytest.raises(CourseError, match=r"alternatives/short has no conv2d_forward"):
+        mistakes.alternatives(A1)
+
+
+SEEN = fingerprint(Evidence(1, None, "said"))
+HINTS = Hints(
+    [HintFile({"flipped": mistake().hint}, [Sighting("test_a", 1, "flipped", SEEN)])],
+)
+
+
+def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):
+    """How a test ended. What is wrong looks as `flipped` was seen to look."""
+    seen = (0, None) if passed else (1, SEEN)
+    return Verdict(test, exercise, hidden, 2.0, False, passed, text, "", 0.1, *seen, compared)
+
+
+def test_a_mistake_must_cost_what_it_names_and_nothing_else():
+    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")], HINTS)
+    assert (good.problems, good.lost, good.public) == ([], {"1.2": 2.0}, ["test_a"])
+    assert (good.hidden, good.hinted, good.failed) == ([], ["test_a"], {"test_a"})
+    assert judge_mistake(mistake(), [verdict()], HINTS).problems == [
+        "costs nothing in 1.2",
+        "no public test catches it, and it isn't marked as hidden",
+    ]
+    both = [verdict(passed=False), verdict("test_b", "1.3", passed=False)]
+    assert judge_mistake(mistake(), both, HINTS).problems == ["costs points in 1.3"]
+
+
+def test_a_mistake_whose_hint_is_never_shown_is_a_problem():
+    caught = [verdict(passed=False)]
+    for other in (Hints([]), Hints([HintFile({}, [])])):
+        assert judge_mistake(mistake(), caught, other).problems == ["its hint is never shown"]
+    # One test that shows it is enough.
+    caught.append(verdict("test_b", passed=False))
+    row = judge_mistake(mistake(), caught, HINTS)
+    assert (row.problems, row.hinted, row.public) == ([], ["test_a"], ["test_a", "test_b"])
+
+
+def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
+    caught = [verdict(passed=False, hidden=True)]
+    assert judge_mistake(mistake(), caught, HINTS).problems == [
+        "no public test catches it, and it isn't marked as hidden"
+    ]
+    marked = mistake(hidden=True, reason="needs a secret seed")
+    row = judge_mistake(marked, caught, HINTS)
+    assert (row.problems, row.public, row.hidden) == ([], [], ["test_a"])
+    assert judge_mistake(marked, [verdict(passed=False)], HINTS).problems == [
+        "it is marked as hidden, but a public test catches it"
+    ]
+
+
+@pytest.fixture(scope="module")
+def case():
+    return Case(A1, Scope(seeds=3, mutants=False))
+
+
+def replace_fields(entry, test, passed):
+    return msgspec.structs.replace(entry, hidden=test.hidden, points=test.points, passed=passed)
+
+
+def replies_of(case, name, passed=lambda test, number: True):
+    """What a version gets that passes the tests that `passed` says."""
+    replies = {}
+    for number, side in enumerate(["public", "hidden 0", "hidden 1", "hidden 2"]):
+        own = [test for test in case.tests if not test.reads_lab]
+        tests = [test for test in own if test.hidden == (side != "public")]
+        verdicts = [
+            replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
+            for test in tests
+        ]
+        replies[f"{name}: {side}"] = Reply(verdicts, [], 0.0)
+    for number in range(3):
+        verdicts = [
+            replace_fields(verdict(test.name, test.exercise), test, passed(test, number + 1))
+            for test in case.tests
+            if test.reads_lab
+        ]
+        replies[f"reference: lab {number}"] = Reply(verdicts, [], 0.0)
+    return replies
+
+
+@pytest.mark.parametrize("name", ["reference", "alternative loops"])
+@pytest.mark.parametrize("in_lab", [False, True])
+def test_right_code_must_pass_every_test_under_every_salt(case, name, in_lab):
+    row = judge_right(case, name, replies_of(case, name))
+    assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, 3)
+    last = [test for test in case.tests if test.hidden and test.reads_lab == in_lab][-1]
+    flaky = last.name
+    replies = replies_of(case, name, lambda test, n: n != 3 or test.name != flaky)
+    row = judge_right(case, name, replies)
+    assert row.lowest == 100 - last.points
+    assert [f"fails {flaky} under salt 2" in problem for problem in row.problems] == [True]
+
+
+def test_a_test_that_did_not_run_is_a_problem(case):
+    replies = replies_of(case, "reference")
+    replies["reference: hidden 1"].verdicts.pop()
+    row = judge_right(case, "reference", replies)
+    assert "75 of 76 tests ran under salt 1" in row.problems
+
+
+def test_the_stub_must_fail_every_test(case):
+    verdicts = [verdict(test.name, passed=False) for test in case.tests]
+    assert judge_stub(case, verdicts, HINTS).problems == []
+    verdicts[3] = verdict(case.tests[3].name)
+    assert judge_stub(case, verdicts, HINTS).problems == [f"passes {case.tests[3].name}"]
+    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1], HINTS).problems[-1]
+
+
+def test_the_stub_must_get_no_hint(case):
+    verdicts = [verdict(test.name, passed=False) for test in case.tests[1:]]
+    verdicts.append(verdict("test_a", passed=False))
+    assert judge_stub(case, verdicts, HINTS).problems == ["gets a hint at test_a"]
+
+
+def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
+    jobs = case.jobs()
+    right = 1 + len(case.alternatives)
+    in_labs = [mistake for mistake in case.mistakes if mistake.file == MASTER]
+    # Public tests once, hidden ones under three salts, and two more looks at the clock. The solved
+    # lab, mistakes of the lab and the stub meet both at once.
+    assert len(jobs) == right * (1 + 3 + 2) + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
+    assert len(in_labs) == 20
+    assert jobs["reference: timing 2"].only == (
+        "test_fast_convolution_is_ten_times_as_fast_as_a_loop",
+    )
+    public, hidden = jobs["reference: public"], jobs["reference: hidden 2"]
+    lab = jobs["reference: lab 2"]
+    names = {test.name for test in case.tests}
+    assert len(public.only) + len(hidden.only) + len(lab.only) == len(names)
+    assert {*public.only, *hidden.only, *lab.only} == names == {*jobs["stub"].only}
+    assert all(name.startswith("test_q") for name in lab.only)
+    assert lab.salt == hidden.salt
+    for side in ("hidden", "lab"):
+        assert len({jobs[f"reference: {side} {n}"].salt for n in range(3)}) == 3
+
+
+@pytest.mark.parametrize("tag", ["training", "timing"])
+def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(case, tag):
+    fresh = Case(A1, Scope(seeds=1, mutants=False))
+    fresh.tests = [replace(fresh.tests[0], tags=(tag,), exercise="1.1"), *fresh.tests[1:]]
+    name = fresh.tests[0].name
+    assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)
+    assert name in fresh.tests_for(mistake(exercises=["1.1"]), hidden=False)
+
+
+@pytest.mark.parametrize(
+    ("noise", "nearest", "problem"),
+    [
+        (1e-12, 1e-3, ""),
+        (2e-10, 1e-3, "right code is off by 2.0e-10"),
+        (1e-12, 5e-9, "a mistake is off by only 5.0e-09"),
+        (1e-12, None, "no mistake is off"),
+    ],
+)
+def test_a_tolerance_must_keep_its_distance_on_both_sides(noise, nearest, problem):
+    assert problem in Margin("test_a", 1e-9, noise, nearest).problem
+    assert bool(problem) == bool(Margin("test_a", 1e-9, noise, nearest).problem)
+
+
+def test_margins_take_the_largest_noise_and_the_nearest_mistake():
+    right = [verdict(compared=((1e-15, 1e-9), (3e-15, 1e-9))), verdict(compared=((2e-7, 1e-4),))]
+    wrong = [
+        verdict(passed=False, compared=((0.0, 1e-9), (0.5, 1e-9))),
+        verdict(passed=False, compared=((0.2, 1e-9),)),
+        verdict(passed=False, compared=((float("inf"), 1e-9),)),
+        verdict(passed=True, compared=((1e-15, 1e-9),)),
+        verdict(passed=True, compared=((5e-12, 1e-9),)),  # float noise of wrong code
+    ]
+    assert margins(right, [[version] for version in wrong]) == [
+        Margin("test_a", 1e-9, 3e-15, 0.2),
+        Margin("test_a", 1e-4, 2e-7, 0.2),
+    ]
+
+
+def test_a_coarse_comparison_behind_a_fine_one_is_judged_by_what_the_fine_one_caught():
+    right = [verdict(compared=((1e-15, 1e-9), (2e-7, 1e-4)))]
+    little = [verdict(passed=False, compared=((5e-4, 1e-9),))]
+    assert [margin.nearest for margin in margins(right, [little])] == [5e-4, None]
+    plainly = [verdict(passed=False, compared=((2e-3, 1e-9),))]
+    assert [margin.nearest for margin in margins(right, [little, plainly])] == [5e-4, 2e-3]
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The mutants of assignment 1, which take a while to make."""
+    return mutants(A1)
+
+
+def test_a_mistake_that_a_tolerance_swallows_is_a_problem():
+    swallowed = verdict(passed=True, compared=((5e-10, 1e-9),))
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    (margin,) = margins(right, [[swallowed]])
+    assert margin.nearest == 5e-10
+    assert "a mistake is off by only 5.0e-10" in margin.problem
+
+
+def test_a_mistake_needs_one_comparison_in_each_exercise_that_catches_it_plainly():
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    little, plain = ((4e-9, 1e-9),), ((0.5, 1e-9),)
+    near = verdict(passed=False, compared=little)
+    assert margins(right, [[near]])[0].nearest == 4e-9
+    same_test = verdict(passed=False, compared=(*little, *plain))
+    assert margins(right, [[same_test]])[0].nearest == 0.5
+    same_exercise = verdict(test="test_b", passed=False, compared=plain)
+    assert margins(right, [[near, same_exercise]])[0].nearest is None
+    by_words = verdict(test="test_b", passed=False, compared=())
+    assert margins(right, [[near, by_words]])[0].nearest is None
+    elsewhere = verdict(test="test_b", exercise="1.9", passed=False, compared=plain)
+    assert margins(right, [[near, elsewhere]])[0].nearest == 4e-9
+
+
+@pytest.mark.parametrize(("error", "nearest"), [(5e-11, None), (5e-10, 5e-10)])
+def test_an_exercise_that_a_mistake_costs_nothing_must_be_far_from_noticing_it(error, nearest):
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    here = verdict(passed=True, compared=((error, 1e-9),))
+    elsewhere = verdict(test="test_b", exercise="1.9", passed=False, compared=((0.5, 1e-9),))
+    assert margins(right, [[here, elsewhere]])[0].nearest == nearest
+
+
+def test_an_exact_comparison_needs_no_margin():
+    assert Margin("test_a", 0.0, 0.0, None).problem == ""
+
+
+def test_a_mistake_that_breaks_a_test_itself_is_a_problem():
+    broken = [verdict(passed=False, text=f"{BROKEN_TEST}\nTypeError: no")]
+    assert judge_mistake(mistake(), broken, HINTS).problems == ["breaks test_a itself"]
+
+
+def test_a_part_of_a_proof_does_not_say_that_the_graders_hold():
+    assert "The graders hold" in proof_page([proof()])
+    few = [Scored("reference", 1, 66, 100.0, 100.0, [])]
+    for part in (proof(noticed={}), proof(scored=few)):
+        assert "only a part of the proof was run" in proof_page([part])
+
+
+def test_mutants_are_distinct_lie_in_solutions_and_are_not_the_reference(found):
+    assert len(found) > 200
+    assert len({mutant.name for mutant in found}) == len(found)
+    reference = mistakes.reference(A1)["convolution.py"]
+    assert all(mutant.source != reference and mutant.change for mutant in found)
+    functions = {name for exercise in A1.exercises for name in exercise.functions}
+    assert {mutant.function for mutant in found} == functions
+
+
+def test_an_equivalent_mutant_that_is_gone_is_an_error(found, tmp_path, monkeypatch):
+    folder = tmp_path / "solutions" / A1.name
+    folder.mkdir(parents=True)
+    entry = '[[equivalent]]\nmutant = "old"\nchange = "- a"\nreason = "because"\n'
+    (folder / "equivalent.toml").write_text(entry)
+    monkeypatch.setattr(equivalents, "ROOT", tmp_path)
+    with pytest.raises(CourseError, match=r"equivalent.toml: old is no mutant"):
+        equivalents.read_equivalents(A1, found)
+    (folder / "equivalent.toml").write_text(entry.replace("old", found[0].name))
+    with pytest.raises(CourseError, match=r"makes another change now"):
+        equivalents.read_equivalents(A1, found)
+
+
+def test_the_same_change_at_two_places_makes_two_mutants(monkeypatch):
+    source = b"""def f(x):
+    # BEGIN SOLUTION
+    x = x + 1
+    x = x + 1
+    return x
+    # END SOLUTION
+"""
+    monkeypatch.setattr(mutating, "reference", lambda assignment: {"a.py": source})
+    found = [mutant for mutant in mutants(A1) if mutant.change == "- x = x + 1\n+ x = x - 1"]
+    assert [mutant.line for mutant in found] == [3, 4]
+    assert found[1].name == f"{found[0].name}+1"
+
+
+def proof(**changes):
+    fields = {
+        "assignment": "a1_convolution",
+        "title": "Convolution <b>",
+        "tests": 66,
+        "points": 100.0,
+        "exercises": ["1.1", "1.2"],
+        "scored": [Scored("reference", 20, 66, 100.0, 100.0, [])],
+        "mistakes": [flipped(lost={"1.2": 4.0}, public=["test_a"])],
+        "noticed": {f"n{number}": "test_a" for number in range(100)},
+        "survivors": [],
+        "margins": [Margin("test_a", 1e-9, 1e-15, 0.1)],
+        "problems": [],
+        "effort": Effort(
+            gradings=10,
+            remembered=0,
+            seconds=1.0,
+            timings=[Timing("mutant", 100, 12.5, 0.25)],
+            slowest=[Timing("test_a", 20, 1.0, 0.06)],
+        ),
+    }
+    return Proof(**{**fields, **changes})
+
+
+def flipped(lost, public, problems=()):
+    """The row of one mistake."""
+    return MistakeRow("flipped", "A hint", ["1.2"], lost, public, [], public, [*problems])
+
+
+def survivors(count, reason=""):
+    return [Survivor(f"m{n}", "convolution.py", n, "- a\n+ b", reason) for n in range(count)]
+
+
+def test_a_proof_without_problems_holds():
+    assert proof().all_problems == []
+    assert proof(survivors=survivors(5)).all_problems == []  # 100 of 105 are noticed
+
+
+def test_too_many_survivors_are_a_problem_unless_they_are_explained():
+    assert proof(survivors=survivors(6)).all_problems == ["only 94.3% of the mutants are noticed"]
+    assert proof(survivors=survivors(60, "the same for every size")).all_problems == []
+
+
+def test_every_kind_of_problem_is_listed():
+    bad = proof(
+        problems=["too few mistakes"],
+        scored=[Scored("reference", 1, 66, 98.0, 98.0, ["fails test_a"])],
+        mistakes=[flipped(lost={}, public=[], problems=["costs nothing in 1.2"])],
+        margins=[Margin("test_a", 1e-9, 1e-9, None)],
+    )
+    listed = "\n".join(bad.all_problems)
+    for part in ("too few mistakes", "reference: fails test_a", "flipped: costs nothing"):
+        assert part in listed
+    assert "right code is off by 1.0e-09" in listed
+    assert len(bad.all_problems) == 4
+
+
+def test_the_page_is_self_contained_and_escapes_what_it_shows():
+    page = proof_page([proof(survivors=survivors(1))])
+    assert "Convolution &lt;b&gt;" in page
+    assert "<b>flipped" not in page
+    assert 'name="viewport"' in page
+    for outside in ("http://", "https://", "<script src", "<link"):
+        assert outside not in page
+
+
+def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypatch, tmp_path):
+    monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "workers", []) or None)
+    pool = Pool(tmp_path, "a1")
+    pool.size, pool.source, pool.assignment = 1, tmp_path, "a1"
+    monkeypatch.setattr("autograder.proving.judge_pool.Worker", lambda source, assignment: object())
+    fault = Reply([], [], 0.0, "the judge died twice")
+    monkeypatch.setattr(Pool, "grade", lambda self, worker, job: (fault, worker))
+    with pytest.raises(CourseError, match="mutant x: the judge died twice"):
+        pool.run([("mutant x", Job({}, ""))], lambda name, reply: None)
+
+
+def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path):
+    public = """
+        @weight(1)
+        @number("1.1")
+        def test_two(student):
+            "Two comparisons."
+            assert_close(1.0, 2.0, what="first")
+            assert_close(1.0, 4.0, what="second")
+        """
+    tests = write_tests(tmp_path, public)
+    for patient, errors in ((True, [0.5, 0.75]), (False, [0.5])):
+        ended = outcome(grade("", tests=tests, patient=patient), "test_two")
+        assert [compared.error for compared in ended.compared] == errors
+        assert ended.explanation.sentence == "first is wrong."
+
+
+def test_training_has_no_say_in_hints():
+    """So that the proof in `make test`, which trains no mistakes, records the same hints."""
+    failed = verdict(passed=False)
+    trained = msgspec.structs.replace(failed, test="test_learns", training=True)
+    other = msgspec.structs.replace(failed, test="test_b")
+    both = [mistake(name="a"), mistake(name="b")]
+    quick = hint_file(both, {"a": [failed], "b": [other]}, hidden=False)
+    whole = hint_file(both, {"a": [failed, trained], "b": [other]}, hidden=False)
+    assert [*quick.hints.items()] == [*whole.hints.items()]
+    assert quick.sightings == whole.sightings
+    assert [entry.test for entry in whole.sightings] == ["test_a", "test_b"]
