@@ -10,11 +10,11 @@ import msgspec
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
 from common.testing.feedback.hints import HIDDEN_HINTS
+from common.testing.graded_tests import PRACTICE_SALT
 
 # In a checkout it is a dot-file that git ignores; in a built zip it has no dot.
 FILES = (ROOT / ".semester", ROOT / "semester")
 DIST = ROOT / "dist"
-PRACTICE_SALT = "practice"
 PRACTICE_NOTE = "practice term: hidden inputs are public"
 
 

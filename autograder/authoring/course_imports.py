@@ -11,8 +11,12 @@ from common.assignment import ROOT
 PACKAGES = ("autograder", "common", "assignments")
 
 
-def import_closure(modules: Iterable[str]) -> set[str]:
-    """These modules and all that they import, wherever the import stands."""
+def import_closure(modules: Iterable[str], whole_packages: bool = False) -> set[str]:
+    """These modules and all that they import, wherever the import stands.
+
+    whole_packages: a package's own imports count too, as when it is loaded. Without it, they count
+    only for the names that somebody asks it for.
+    """
     waiting, found = list(modules), set[str]()
     while waiting:
         module = waiting.pop()
@@ -20,8 +24,7 @@ def import_closure(modules: Iterable[str]) -> set[str]:
             continue
         found.add(module)
         file = module_file(module)
-        # A package's own imports count only for the names that somebody asks it for.
-        if file.name != "__init__.py":
+        if file.is_file() and (whole_packages or file.name != "__init__.py"):
             waiting += imports_of(file)
     return found
 

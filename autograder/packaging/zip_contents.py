@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from autograder.authoring.course_imports import import_closure, imports_of, module_file
+from autograder.authoring.lab_master import MASTER
 from autograder.packaging.requirement_parts import (
     DATA_REQUIREMENTS,
     grader_requirements,
@@ -11,9 +13,7 @@ from autograder.packaging.requirement_parts import (
 )
 from common.assignment import (
     LAB_FILE,
-    LAB_STANDINS,
     ROOT,
-    STANDINS,
     Assignment,
     load_all,
 )
@@ -23,6 +23,8 @@ from common.testing.graded_tests import HIDDEN_FILE
 TEMPLATES = Path(__file__).parent / "templates"
 LAB_REQUIREMENTS = "common/labs/requirements.txt"
 ORACLE_FILE = "oracle.py"
+# What students run by themselves, as the handouts say, and no test imports.
+OWN_PROGRAMS = ("common/submission_zip.py", "common/training/numeric_gradients.py")
 TORCH_INDEX = "TORCH_INDEX"  # the environment variable that names an index of CPU builds
 
 
@@ -36,7 +38,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     members |= read(f"{folder}/{name}" for name in (*assignment.files, *assignment.given))
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
-    members |= read([*common_files(assignment), "tests/conftest.py"])
+    members |= read(["tests/conftest.py", *OWN_PROGRAMS])
+    members |= read(common_files(assignment, members))
     if assignment.lab:
         members |= read([f"{folder}/{LAB_FILE}", LAB_REQUIREMENTS])
     if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow
@@ -49,11 +52,12 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
 def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     """The autograder zip: grading code, tests, and the term's salt. No solution."""
     members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
-    members |= read(common_files(assignment))
     members |= read(files("autograder/grading", "**/*.py"))
-    members |= read(["autograder/__init__.py", "autograder/__main__.py"])
-    commands = ("__init__", "grading", "doctor", "progress")
+    members |= read(f"autograder/{name}.py" for name in ("__init__", "__main__", "semester"))
+    commands = ("__init__", "grading_commands", "doctor_command", "progress")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
+    submitted = [f"assignments/{assignment.name}/{name}" for name in assignment.files]
+    members |= read(common_files(assignment, [*members, *submitted]))
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
@@ -62,17 +66,21 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     return members
 
 
-def common_files(assignment: Assignment) -> list[str]:
-    """What both sides import. A stand-in goes along only when its own assignment is over.
+def common_files(assignment: Assignment, members: Iterable[str]) -> list[str]:
+    """What members of a zip import of common/, found by reading them, and the data's versions.
 
-    One for the lab goes along with its own: it is written on what the exercises don't allow.
+    A stand-in goes along only when its own assignment is over. One for the lab goes along with its
+    own: it is written on what the exercises don't allow.
     """
-    every = {*files("common", "**/*.py")}
-    for folder in (STANDINS, LAB_STANDINS):
-        every -= {*files(folder.relative_to(ROOT).as_posix(), "**/*.py")}
-    standins = {f"{module.replace('.', '/')}.py" for module in assignment.lab_standins}
+    sources = [ROOT / name for name in members if name.endswith(".py")]
+    standins = assignment.lab_standins if assignment.lab else assignment.standins
+    names = {*standins, *(name for file in sources for name in imports_of(file))}
+    if assignment.lab:
+        names |= {*imports_of(ROOT / "solutions" / assignment.name / MASTER)}
+    modules = import_closure([*names], whole_packages=True)
+    shared = {module for module in modules if module.partition(".")[0] == "common"}
     data = {DATA_REQUIREMENTS} if assignment.data else set()
-    return sorted(every | standins | data)
+    return sorted(data | {module_file(name).relative_to(ROOT).as_posix() for name in shared})
 
 
 def test_files(assignment: Assignment) -> list[str]:

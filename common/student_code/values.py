@@ -27,7 +27,7 @@ class Face(Protocol):
         """Call such an object."""
 
     def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
-        """Run a named operation of common/testing/remote/operations.py beside the student's code."""
+        """Run a named operation of common/testing/remote beside the student's code."""
 
 
 class Handle:

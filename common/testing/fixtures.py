@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.semester import PRACTICE_SALT
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.labs.lab_run import Lab
 from common.student_code.direct_face import DirectFace
@@ -24,6 +23,7 @@ from common.testing.feedback.hints import add_hint, hints_beside
 from common.testing.graded_tests import (
     GPU,
     HIDDEN_FILE,
+    PRACTICE_SALT,
     PUBLIC_FILE,
     Pace,
     format_points,

@@ -18,8 +18,8 @@ NO_OWN_NETWORK = "namespaces.NEW_NETWORK = 1 << 31\n"
 NO_OWN_IPC = "namespaces.NEW_IPC = 1 << 31\n"
 NO_OWN_MOUNTS = "namespaces.NEW_MOUNT = 1 << 31\n"
 NO_GROUPS = "cgroups.own_groups = dict\n"
-NO_LIMITS = "limits.resource.setrlimit = lambda *bounds: None\n"
-NO_DEATH_SIGNAL = "kernel.PR_SET_PDEATHSIG = 3\n"  # an option that changes nothing
+NO_LIMITS = "rlimits.resource.setrlimit = lambda *bounds: None\n"
+NO_DEATH_SIGNAL = "syscalls.PR_SET_PDEATHSIG = 3\n"  # an option that changes nothing
 
 
 @contextmanager
@@ -37,12 +37,12 @@ def weakened(folder: Path, *patches: str) -> Iterator[None]:
 def sitecustomize(folder: Path, *patches: str) -> None:
     """Let a Python that has the folder in its path run those lines first."""
     folder.mkdir(exist_ok=True)
-    # Kernel and namespaces first: others take names from them when they are imported.
-    lines = sorted(patches, key=lambda patch: not patch.startswith(("kernel.", "namespaces.")))
+    # System calls and namespaces first: others take names from them when they are imported.
+    lines = sorted(patches, key=lambda patch: not patch.startswith(("syscalls.", "namespaces.")))
     modules = [patch.partition(".")[0] for patch in lines]
     (folder / "sitecustomize.py").write_text(
         "".join(
-            f"from autograder.grading.confinement import {module}\n{line}"
+            f"from autograder.grading.sandbox.kernel import {module}\n{line}"
             for module, line in zip(modules, lines, strict=True)
         )
     )

@@ -1,6 +1,7 @@
 """The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
 
-Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`, with the judge on the other end.
+Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`; the judge is on the
+other end.
 """
 
 import gc
@@ -18,7 +19,6 @@ from typing import Any
 import msgpack
 import msgspec
 
-import common
 from autograder.grading.sandbox import after_fork  # before what wants to be told of forks
 from autograder.grading.sandbox.child import Child
 from autograder.grading.sandbox.kernel.cgroups import Group
@@ -44,7 +44,14 @@ from common.student_code.forbidden_calls import Guard
 
 MESSAGE_BYTES = 1 << 16
 # Modules of common/ that only tests use, or that are slow to load and rarely wanted.
-NOT_PRELOADED = {"plugin", "answers", "roster", "plots", "tally", "waiting_line"}
+PRELOADED = (
+    *("common", "common.student_code", "common.training"),
+    *("common.testing", "common.testing.feedback", "common.testing.remote"),
+)
+NOT_PRELOADED = {
+    *("common.testing.fixtures", "common.testing.stored_answers", "common.testing.graded_tests"),
+    *("common.testing.points_summary", "common.testing.waiting_line", "common.training.plots"),
+}
 # Parts of Python's own library that student code may import late, from inside a function.
 ALSO_LOADED = (
     *("numpy.lib.stride_tricks", "numpy.fft", "numpy.linalg", "numpy.random"),
@@ -221,9 +228,10 @@ def preload(libraries: list[str]) -> None:
     """Import what children will need, once for all of them."""
     for name in [*libraries, "jaxtyping", *ALSO_LOADED]:
         importlib.import_module(name)
-    for module in pkgutil.iter_modules(common.__path__, "common."):
-        if module.name.removeprefix("common.") not in NOT_PRELOADED:
-            importlib.import_module(module.name)
+    for room in PRELOADED:
+        for module in pkgutil.iter_modules(importlib.import_module(room).__path__, f"{room}."):
+            if module.name not in NOT_PRELOADED:
+                importlib.import_module(module.name)
     tempfile.tempdir = None  # libraries have asked for it: each child must ask anew
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

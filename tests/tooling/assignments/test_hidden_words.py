@@ -55,10 +55,10 @@ class Spoiler:
             text = explain(call.excinfo.value).text(hidden=True) if call.excinfo else "passed"
             self.words[item.name] = text
 
-import common.student_code.direct_face
+from common.student_code import direct_face
 from common.labs.lab_run import Lab
-call, operate = common.student_code.direct_face.DirectFace.call, common.student_code.direct_face.DirectFace.operate
-answer, run_lab = Lab.answer, common.student_code.direct_face.run_directly
+call, operate = direct_face.DirectFace.call, direct_face.DirectFace.operate
+answer, run_lab = Lab.answer, direct_face.run_directly
 labs, found = {}, {}
 
 def operate_wrong(face, operation, *details, how):
@@ -80,10 +80,10 @@ def run_once(content, assignment):  # its answers are spoiled on their way to th
         labs[content] = run_lab(content, assignment)
     return labs[content]
 
-common.student_code.direct_face.run_directly = run_once
+direct_face.run_directly = run_once
 for how in ("value", "shape", "none"):
-    common.student_code.direct_face.DirectFace.call = lambda *args, how=how: wrong(call(*args), how)
-    common.student_code.direct_face.DirectFace.operate = partialmethod(operate_wrong, how=how)
+    direct_face.DirectFace.call = lambda *args, how=how: wrong(call(*args), how)
+    direct_face.DirectFace.operate = partialmethod(operate_wrong, how=how)
     Lab.answer = lambda lab, name, how=how: wrong(answer(lab, name), how)
     for salt in ("first", "second"):
         spoiler = Spoiler(how)

@@ -99,7 +99,7 @@ def test_a_permission_that_is_about_no_file_stays_a_fault_of_ours(autograder, mo
 def test_a_folder_in_which_nothing_can_be_made_is_refused_before_any_work(
     autograder, tmp_path, monkeypatch, arguments
 ):
-    for module in (grading, packaging, timing):
+    for module in (grading_commands, packaging_commands, timing_command):
         monkeypatch.setattr(module, "load_assignment", lambda name: pytest.fail("it began to work"))
     if os.geteuid() == 0:
         monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
@@ -127,7 +127,10 @@ def done(monkeypatch):
     monkeypatch.setattr(timing_command, "print_speed", lambda speed, console: None)
 
 
-COMMANDS = [(packaging, ("rehearse", "a1", ".", "--out")), (timing, ("time", "a7", ".", "--json"))]
+COMMANDS = [
+    (packaging_commands, ("rehearse", "a1", ".", "--out")),
+    (timing_command, ("time", "a7", ".", "--json")),
+]
 
 
 @pytest.mark.parametrize(("module", "arguments"), COMMANDS, ids=["rehearse", "time"])

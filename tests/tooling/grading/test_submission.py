@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from autograder.grading import submission
+from autograder.grading import submission as intake
 from autograder.grading.grade import grade
 from autograder.grading.judge import Settings
 from autograder.grading.submission import MAX_FILE_BYTES, take
@@ -145,7 +145,7 @@ def test_a_zip_bomb_and_a_huge_file_are_not_taken(tmp_path):
 
 
 def test_of_too_many_files_the_first_are_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(submission, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(intake, "MAX_ENTRIES", 100)
     members = [(f"{number}", b"") for number in range(100)]
     submission = take(make_zip(tmp_path / "a.zip", [*members, (FILE, CODE)]), A1)
     assert submission.files == {} and "Only the first" in submission.notes[0]

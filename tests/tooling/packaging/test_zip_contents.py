@@ -1,8 +1,10 @@
 """Tests of the zips: what is in them, that their bytes repeat, and that no solution gets out."""
 
+import ast
 import io
 import marshal
 import os
+import re
 import stat
 import zipfile
 from itertools import pairwise
@@ -10,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from autograder.authoring.lab_master import read_master
 from autograder.authoring.solution_markers import solution_lines
 from autograder.packaging.leak_check import SHORTEST_LINE, Secrets, check_zip
 from autograder.packaging.requirement_parts import (
@@ -48,6 +51,11 @@ def python_files(folder):
     }
 
 
+def of_common(members):
+    """What a zip holds of common/; another test says what that is."""
+    return {name for name in members if name.startswith("common/")}
+
+
 @EACH
 def test_the_handout_holds_exactly_what_a_student_needs(assignment):
     here, tests = f"assignments/{assignment.name}", f"tests/{assignment.name}"
@@ -67,7 +75,7 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
         "tests/conftest.py",
-        *shared_files(assignment),
+        *of_common(handout(assignment)),
         # Whoever begins with a later assignment has it from there, with data or without.
         *(["common/data/requirements.txt"] if assignment.name > "a2" else []),
         *("Makefile", "README.md", "pytest.ini", "requirements.txt"),
@@ -82,17 +90,42 @@ def test_the_handout_holds_what_is_given_and_not_handed_in():
     assert {f"assignments/a7_minigpt/{name}" for name in given} <= set(members)
 
 
-def shared_files(assignment):
-    """What both zips hold of common/, and the data that has to be installed."""
-    every = python_files("common")
-    standins = (
-        *(f"common/standins/{name}/" for name in assignment.prerequisites),
-        f"common/labs/standins/{assignment.name}/",
-    )
-    return [
-        *(name for name in every if "/standins/" not in name or name.startswith(standins)),
-        *(["common/data/requirements.txt"] if assignment.data else []),
-    ]
+def course_modules(source):
+    """The modules of common/ that a source may load: imports, and names in strings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def shipped_and_named(assignment, members):
+    """The files of common/ in a zip, and those that its sources and its lab name."""
+    sources = [content for name, content in members.items() if name.endswith(".py")]
+    sources.append(read_master(assignment).encode() if assignment.lab else b"")
+    sources.append("\n".join(f"import {name}" for name in assignment.lab_standins).encode())
+    named = set()
+    for word in {word for source in sources for word in course_modules(source)}:
+        parts = word.split(".") if re.fullmatch(r"common(\.\w+)*", word) else []
+        for length in range(1, len(parts) + 1):
+            place = "/".join(parts[:length])
+            named |= {f"{place}.py", f"{place}/__init__.py"} & python_files("common")
+    shipped = {name for name in members if name.startswith("common/") and name.endswith(".py")}
+    return shipped, named
+
+
+@EACH
+def test_zips_hold_of_common_what_they_import_and_nothing_else(assignment):
+    shipped, named = shipped_and_named(assignment, handout(assignment))
+    own = {"common/submission_zip.py", "common/training/numeric_gradients.py"}
+    assert shipped == named | own
+    stubs = [ROOT / "assignments" / assignment.name / name for name in assignment.files]
+    members = autograder_zip(assignment, b"") | {file.name: file.read_bytes() for file in stubs}
+    shipped, named = shipped_and_named(assignment, members)
+    assert shipped == named
 
 
 def test_no_zip_holds_the_stand_in_of_its_own_assignment():
@@ -120,11 +153,12 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *([f"{tests}/answers.npz"] if assignment.stores_answers else []),
         f"{tests}/hidden_points.json",
         f"{tests}/public.hints",
-        *shared_files(assignment),
+        *of_common(autograder_zip(assignment, b"")),
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
-        *(f"autograder/commands/{name}.py" for name in ("__init__", "grading", "doctor")),
-        "autograder/commands/progress.py",
+        "autograder/semester.py",
+        *(f"autograder/commands/{name}.py" for name in ("__init__", "progress")),
+        *(f"autograder/commands/{name}.py" for name in ("grading_commands", "doctor_command")),
     }
     assert set(autograder_zip(assignment, b"")) == expected
 
@@ -322,7 +356,7 @@ def test_a_single_compiled_function_is_found(tmp_path, optimise):
 
 def test_a_zip_that_leaks_is_not_left_behind(tmp_path):
     root = copy_repo(tmp_path / "repo")
-    file = root / "common" / "values.py"
+    file = root / "common" / "student_code" / "values.py"
     file.write_text(f"{file.read_text('utf-8')}\n# {SECRET}\n", "utf-8")
     finished = python("-m", "autograder", "build", "a1", cwd=root)
     assert finished.returncode == 2

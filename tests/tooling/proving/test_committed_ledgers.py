@@ -140,7 +140,7 @@ print(json.dumps([said, sample.differences]))
 
 def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path):
     root = copy_repo(tmp_path / "repo")
-    file, rule = root / "common" / "comparison.py", "    if error <= tolerance:\n"
+    file, rule = root / "common" / "testing" / "compare.py", "    if error <= tolerance:\n"
     source = file.read_text("utf-8")
     assert source.count(rule) == 1
     file.write_text(source.replace(rule, "    if error < 1e300:\n"), "utf-8")

@@ -130,5 +130,6 @@ def test_what_a_call_raises_comes_through_and_the_next_call_counts_as_ever():
 
 
 def test_to_import_it_does_not_load_pytorch():
-    code = "import sys, common.training.peak_memory, common.testing.cuda; assert 'torch' not in sys.modules"
+    code = "import sys, common.training.peak_memory, common.testing.cuda\n"
+    code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

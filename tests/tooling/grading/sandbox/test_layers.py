@@ -712,7 +712,7 @@ def test_a_judge_that_is_killed_leaves_nothing(tmp_path, packages):
     """Not a process, not a folder, not a control group."""
     script = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 from tests.tooling.grading_fixtures import admitted
 from autograder.grading.sandbox.isolated_face import IsolatedFace
@@ -770,7 +770,7 @@ def test_a_judge_that_is_killed_before_it_grades_leaves_nothing(moment):
     """Right after its folder is made, and while the fork server loads its libraries."""
     script = f"""
 import os, signal, sys
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(ROOT)!r})
 from autograder.grading.sandbox.sandbox import Sandbox
 from tests.tooling.grading_fixtures import assignment
 class Doomed(Sandbox):
@@ -816,7 +816,8 @@ def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_facto
     machine = fake_machine(tmp_path_factory.mktemp("machine"))
     open_to_others(machine)
     device = str(machine / "dev" / "nvidia0")
-    line = f"gpu.devices.__defaults__ = gpu_files.readable.__defaults__ = (gpu_files.Path({str(machine)!r}),)\n"
+    line = "gpu_files.devices.__defaults__ = gpu_files.readable.__defaults__ = "
+    line += f"(gpu_files.Path({str(machine)!r}),)\n"
     limits = Limits(5, 60, 512)
     for asked in (False, True):
         chosen = msgspec.structs.replace(

@@ -1,0 +1,94 @@
+"""The rooms of the house: unique names, small packages, imports in the order of the jobs."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from autograder.packaging.zip_contents import handout
+from common.assignment import ROOT, load_all
+
+# A job imports only from jobs before it.
+ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
+ORDER += ("benchmarks", "commands")
+MOST_MODULES = 15
+MOST_TEST_LINES = 400
+
+
+def modules(*folders: str) -> list[Path]:
+    """The modules below folders, by their place in the repo. Stand-ins are named as stubs are."""
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path.relative_to(ROOT) for path in found if "standins" not in path.parts]
+
+
+def imported(file: Path) -> set[str]:
+    """The modules that a file imports, wherever the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_no_two_modules_share_a_basename():
+    names = Counter(path.name for path in modules("autograder", "common"))
+    assert [name for name, count in names.items() if count > 1 and name != "__init__.py"] == []
+
+
+def test_no_package_has_more_than_fifteen_modules():
+    sizes = Counter(
+        path.parent for path in modules("autograder", "common") if path.name != "__init__.py"
+    )
+    assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_every_module_says_in_its_first_line_what_it_is_for():
+    for path in modules("autograder", "common"):
+        assert ast.get_docstring(ast.parse((ROOT / path).read_text("utf-8"))), path
+
+
+def test_common_imports_nothing_of_autograder():
+    for path in modules("common"):
+        assert not [name for name in imported(path) if name.startswith("autograder")], path
+
+
+@pytest.mark.parametrize("job", ORDER)
+def test_a_job_imports_only_from_jobs_before_it(job):
+    later = tuple(f"autograder.{name}." for name in ORDER[ORDER.index(job) + 1 :])
+    for path in modules(f"autograder/{job}"):
+        assert not [name for name in imported(path) if name.startswith(later)], path
+
+
+def test_every_package_of_the_machinery_has_its_place_in_the_order():
+    folders = {path.parts[1] for path in modules("autograder") if len(path.parts) > 2}
+    assert folders == {*ORDER}
+
+
+@pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
+def test_a_handout_holds_nothing_of_the_machinery(assignment):
+    tops = {name.partition("/")[0] for name in handout(assignment) if "/" in name}
+    assert tops == {"assignments", "common", "tests"}
+
+
+def test_no_test_file_is_longer_than_400_lines():
+    lengths = {
+        path: len((ROOT / path).read_text("utf-8").splitlines()) for path in files_with_tests()
+    }
+    assert {path: lines for path, lines in lengths.items() if lines > MOST_TEST_LINES} == {}
+
+
+def test_tests_of_the_machinery_lie_where_what_they_test_lies():
+    """Such as tests/tooling/grading/sandbox beside autograder/grading/sandbox."""
+    beside = {"house": "tests/tooling/house", "assignments": "assignments", "hostile": "tests"}
+    for path in files_with_tests():
+        room = path.relative_to("tests/tooling").parent
+        places = [Path("autograder") / room, room, Path(beside.get(room.name, "nowhere"))]
+        assert room == Path(".") or any((ROOT / place).is_dir() for place in places), path
+
+
+def files_with_tests() -> list[Path]:
+    """The files with tests of the machinery."""
+    return [path for path in modules("tests/tooling") if path.name.startswith("test_")]
