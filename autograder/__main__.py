@@ -35,7 +35,7 @@ COMMANDS = {
     "regrade": "autograder.commands.batch_commands:regrade",
     "compare": "autograder.commands.batch_commands:compare",
     "report": "autograder.commands.report_command:report",
-    "chaos-batch": "autograder.commands.chaos_batch:chaos_batch",
+    "chaos-batch": "autograder.commands.chaos:chaos_batch",
     "bench": "autograder.commands.bench_commands:bench",
     "hostile": "autograder.commands.bench_commands:compare_graders",
 }

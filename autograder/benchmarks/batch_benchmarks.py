@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,10 +19,11 @@ from autograder.batch.event_log import Log
 from autograder.batch.input.export_reader import Export, read_export
 from autograder.batch.work_queue import Work
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
-from autograder.classroom.batch_faults import processes_of
 from autograder.classroom.synthetic_class import make_class
 from autograder.classroom.synthetic_export import write_class
+from autograder.grading.processes import ClassJudge
 from autograder.packaging.zip_build import build
+from autograder.proving.process_table import descendants_running, resident_bytes
 from common.assignment import ROOT, Assignment, load_assignment
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
@@ -32,6 +33,7 @@ WARMING = 4  # submissions, after which judges are warm
 FRESH = 4  # submissions that get a pytest of their own: each takes its time
 CORES = 2
 A5_PER_MINUTE = 20
+MEGABYTE = 1024 * 1024
 REPEATS = 2
 COPIED = ("common", "assignments/a1_convolution", "tests/a1_convolution")
 
@@ -115,17 +117,8 @@ def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
 
 def held_megabytes() -> float:
     """The memory of this process and of all warm judges that it has started."""
-    judges = processes_of(os.getpid(), "autograder.grading.warm")
-    return sum(resident_megabytes(pid) for pid in (os.getpid(), *judges))
-
-
-def resident_megabytes(pid: int) -> float:
-    """The memory of a process."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+    judges = descendants_running(os.getpid(), ClassJudge.module)
+    return sum(resident_bytes(pid) for pid in (os.getpid(), *judges)) / MEGABYTE
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A fork server whose children have no protection at all: the baseline of what protection costs.
 
-Run as `python -m autograder.benchmarks.unprotected_fork_server DESCRIPTOR FOLDER`, by the benchmark alone.
+Run as `python -m autograder.benchmarks.unprotected_fork_server DESCRIPTOR FOLDER`, by the
+benchmark alone.
 """
 
 import gc

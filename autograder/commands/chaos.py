@@ -1,4 +1,4 @@
-"""The command behind `make chaos`."""
+"""The commands behind `make chaos`: faults in single gradings, and in whole batches."""
 
 import sys
 import tempfile
@@ -10,8 +10,17 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from autograder.batch.engines.ray_engine import load_ray
+from autograder.classroom.disturbed_batch import (
+    differences_between,
+    grade_undisturbed,
+    grade_with_faults,
+)
+from autograder.classroom.synthetic_class import make_class
+from autograder.classroom.synthetic_export import write_class
 from autograder.commands.progress import status_line
-from autograder.proving.faults.disturbed_gradings import Chaos, Report, lasting_harm
+from autograder.proving.faults.disturbed_gradings import DisturbedGradings, FaultReport
+from common.assignment import load_assignment
 
 SHOWN = 60
 
@@ -22,9 +31,9 @@ SHOWN = 60
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="How many to let strike.",
+    help="How many to inject.",
 )
-@click.option("--seed", default=1, show_default=True, help="Decides which strikes when.")
+@click.option("--seed", default=1, show_default=True, help="Decides which fault comes when.")
 def chaos(faults: int, seed: int) -> None:
     """Inject faults into gradings; exit code 1 unless every result stays whole and honest."""
     console = Console()
@@ -35,19 +44,19 @@ def chaos(faults: int, seed: int) -> None:
     ):
         say("grading without a fault")
         Path(folder).chmod(0o711)
-        made = Chaos(Path(folder), seed)
-        if not made.own_disks:
+        gradings = DisturbedGradings(Path(folder), seed)
+        if not gradings.own_disks:
             console.print("No disks of our own here: a full disk is a limit on the judge's files.")
-        done: list[Report] = []
+        done: list[FaultReport] = []
 
-        def note(report: Report) -> None:
+        def note(report: FaultReport) -> None:
             done.append(report)
             say(f"{len(done)} of {faults} faults")
 
-        reports = made.strike(faults, note)
-        wrong = [(report, text) for report in reports for text in report.complaints]
-        after = lasting_harm(made)
-    console.print(table_of(reports))
+        reports = gradings.inject(faults, note)
+        wrong = [(report, text) for report in reports for text in report.problems]
+        after = gradings.lasting_damage()
+    console.print(fault_table(reports))
     for report, text in wrong:
         console.print(f"[red]fault {report.number}, {report.fault}:[/] {text}")
     for text in after:
@@ -59,19 +68,60 @@ def chaos(faults: int, seed: int) -> None:
     sys.exit(1 if wrong or after else 0)
 
 
-def table_of(reports: list[Report]) -> Table:
+def fault_table(reports: list[FaultReport]) -> Table:
     """Each kind of fault: how often, what it cost, and what was said most often."""
-    table = Table(title="make chaos: what struck, and what became of the grading")
+    table = Table(title="make chaos: what was injected, and what became of the grading")
     for column in ("fault", "times", "points", "said"):
         table.add_column(column, justify="right" if column in ("times", "points") else "left")
-    by_fault: dict[str, list[Report]] = defaultdict(list)
+    by_fault: dict[str, list[FaultReport]] = defaultdict(list)
     for report in reports:
         by_fault[report.fault].append(report)
-    for fault, struck in sorted(by_fault.items()):
-        points = [report.points for report in struck]
-        said = sorted(
-            {report.told for report in struck}, key=[report.told for report in struck].count
-        )
-        texts = "\n".join(text.splitlines()[0][:SHOWN] for text in reversed(said[-3:]))
-        table.add_row(fault, str(len(struck)), f"{min(points):g} to {max(points):g}", texts)
+    for fault, injected in sorted(by_fault.items()):
+        points = [report.points for report in injected]
+        messages = [report.message for report in injected]
+        rarest_first = sorted(set(messages), key=messages.count)
+        texts = "\n".join(text.splitlines()[0][:SHOWN] for text in reversed(rarest_first[-3:]))
+        table.add_row(fault, str(len(injected)), f"{min(points):g} to {max(points):g}", texts)
     return table
+
+
+@click.command("chaos-batch")
+@click.argument("assignment", default="a1")
+@click.option("--students", default=100, show_default=True, help="How many there are.")
+@click.option("--every", default=5, show_default=True, help="Results between two faults.")
+@click.option("--seed", default=1, show_default=True, help="Decides what is killed.")
+@click.option(
+    "--engine",
+    multiple=True,
+    type=click.Choice(["local", "ray"]),
+    help="Only this one; can be repeated (default: both).",
+)
+def chaos_batch(
+    assignment: str, students: int, every: int, seed: int, engine: tuple[str, ...]
+) -> None:
+    """Kill parts of batches at random; exit code 1 unless they end as a calm one does."""
+    console = Console()
+    engines = engine or ("local", "ray")
+    if "ray" in engines:
+        load_ray()  # an error here and now, where it is missing
+    table = Table(title="make chaos: a class, graded while parts of the batch are killed")
+    for column in ("engine", "killed", "starts", "seconds", "differences from a calm run"):
+        table.add_column(column)
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-batch-") as name:
+        folder = Path(name)
+        # Without attacks: where a clock decides, a result may differ for no fault of the batch.
+        handed = make_class(load_assignment(assignment), students, seed, without=("hostile",))
+        export = write_class(handed, load_assignment(assignment), folder / "class")
+        undisturbed = folder / "undisturbed"
+        grade_undisturbed(assignment, export, undisturbed)
+        for chosen in engines:
+            start = time.monotonic()
+            report = grade_with_faults(assignment, export, folder / chosen, chosen, every, seed)
+            found = [*report.problems, *differences_between(undisturbed, folder / chosen)]
+            wrong += len(found)
+            killed = ", ".join(f"{count} {part}" for part, count in report.kills.items())
+            seconds = f"{time.monotonic() - start:.0f}"
+            table.add_row(chosen, killed, str(report.starts), seconds, "\n".join(found) or "none")
+    console.print(table)
+    sys.exit(1 if wrong else 0)

@@ -17,8 +17,8 @@ from common.testing.artifacts import reference_artifact
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 CONCLUDING = (
-    *("case", "equivalents", "margins", "mistakes", "mutants"),
-    *("proof", "reach", "recording", "sightings", "verify"),
+    *("equivalents", "function_coverage", "hints.hint_files", "hints.hint_recorder", "margins"),
+    *("mistakes", "mutants", "proof_findings", "proof_jobs", "verification"),
 )
 
 

@@ -1,4 +1,6 @@
-"""Which functions of the reference each test runs: `python -m autograder.proving.function_coverage aN SALT`.
+"""Which functions of the reference each test runs.
+
+Run as `python -m autograder.proving.function_coverage aN SALT`.
 
 A wrong version differs from the reference in one function. A test that never runs that function
 ends as it does with the reference, so it need not be run again.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.classroom.batch_faults import command
+from autograder.classroom.disturbed_batch import batch_command
 from autograder.classroom.synthetic_class import HOSTILE, make_class
 from autograder.classroom.synthetic_export import write_class
 from common.assignment import ROOT, load_assignment
@@ -27,5 +27,5 @@ def grade_class(folder: Path) -> None:
     assignment = load_assignment("a1")
     handed = make_class(assignment, STUDENTS, 3, without=(HOSTILE,))
     export = write_class(handed, assignment, folder / "class")
-    done = python(*command("a1", export, folder / "batch")[1:], cwd=ROOT)
+    done = python(*batch_command("a1", export, folder / "batch")[1:], cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -22,7 +22,7 @@ from autograder.benchmarks.other_graders.comparison_exercise import (
 from autograder.proving.hostile.hostile_corpus import BOAST
 from autograder.zip_archive import zip_bytes
 
-INIT = Path(__file__).with_name("init.py")
+INIT = Path(__file__).with_name("namespace_init.py")
 CANARY = "canary-elsewhere"
 SECONDS = 30  # after which a grader without a limit of its own counts as hung
 TESTS = 4

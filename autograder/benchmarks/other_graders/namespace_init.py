@@ -1,7 +1,7 @@
 """The first process of a closed process tree: runs a command, and tells what it left running.
 
-Run as `python init.py SECONDS COMMAND...` in a pid namespace with a /proc of its own, where it is
-process 1: when it ends, so does everything in there. It needs nothing but Python.
+Run as `python namespace_init.py SECONDS COMMAND...` in a pid namespace with a /proc of its own,
+where it is process 1: when it ends, so does everything in there. It needs nothing but Python.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs gradings, lets a fault strike each, and watches what becomes of their results."""
+"""Runs gradings, injects a fault into each, and checks their results."""
 
 import importlib
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,16 @@ from autograder.grading.gradescope import told_if_it_fails
 from autograder.grading.judge import Settings
 from autograder.grading.sandbox.kernel.syscalls import PR_SET_PDEATHSIG, prctl
 from autograder.grading.submission import Submission
-from autograder.proving.faults.grading_faults import FAULTS, Fault, JumpingClock
-from autograder.proving.faults.grading_processes import Scene, is_alive, lay_out, own_mounts
-from autograder.proving.faults.result_checks import complaints, read_whole, scores
+from autograder.proving.faults.fault_injector import Fault, FaultInjector, kill, plan_faults
+from autograder.proving.faults.grading_faults import CLOCK_JUMPS, GRADING_FAULTS, JumpingClock
+from autograder.proving.faults.grading_processes import RunningGrading, make_folders, own_mounts
+from autograder.proving.faults.result_checks import (
+    points_by_test,
+    read_complete_result,
+    result_problems,
+    tests_with_fewer_points,
+)
+from autograder.proving.process_table import is_alive
 from autograder.semester import Semester
 from common.assignment import ROOT, Assignment, Limits, load_assignment
 from common.errors import CourseError, GraderFault
@@ -36,103 +43,113 @@ BROKEN = "\n\ndef conv2d_backward(dout, cache):\n    return cache\n\n\nconv_para
 
 
 @dataclass(frozen=True)
-class Report:
-    """What became of one grading that a fault struck."""
+class FaultReport:
+    """What became of one grading into which a fault was injected."""
 
     number: int
     fault: str
     seconds: float  # into the grading
-    told: str  # what the result, or the judge, says of it
+    message: str  # what the result, or the judge, says of it
     points: float
-    complaints: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
-class Run:
+class DisturbedGrading:
     """One grading in a process of its own, from its start to the check of its result."""
 
-    def __init__(self, chaos: "Chaos", number: int, fault: Fault | None, moment: float) -> None:
-        self.chaos, self.number, self.fault, self.moment = chaos, number, fault, moment
-        self.rng = random.Random(f"{chaos.seed}-{number}")
-        folder = chaos.folder / f"run-{chaos.started}"
-        chaos.started += 1
-        lay_out(folder, chaos.own_disks)
+    def __init__(
+        self,
+        gradings: "DisturbedGradings",
+        number: int,
+        fault: Fault[RunningGrading] | None,
+        moment: float,
+    ) -> None:
+        self.gradings, self.number, self.fault, self.moment = gradings, number, fault, moment
+        rng = random.Random(f"{gradings.seed}-{number}")
+        folder = gradings.folder / f"run-{gradings.started}"
+        gradings.started += 1
+        make_folders(folder, gradings.own_disks)
         self.errors = folder / "errors"
-        self.start = time.monotonic()
-        self.struck: float | None = None
-        self.torn: list[str] = []
-        self.seen = False
+        start = time.monotonic()
+        self.problems: list[str] = []
+        self.result_seen = False
         judge = os.fork()
         if judge == 0:
-            chaos.judge(folder, self.errors, self.rng if fault and fault.clock else None)
-        self.scene = Scene(folder, judge, chaos.own_disks)
+            gradings.be_judge(folder, self.errors, rng if fault is CLOCK_JUMPS else None)
+        self.grading = RunningGrading(folder, judge, gradings.own_disks, start)
+        self.injector = FaultInjector([fault] if fault else [], rng, moment)
         self.status: int | None = None
 
+    @property
+    def missed(self) -> bool:
+        """Whether the grading ended before the fault could be injected."""
+        return self.fault is not None and not self.injector.injections
+
     def step(self) -> bool:
-        """Look at the result, strike when it is time; whether the grading is over."""
-        self.read()
-        passed = time.monotonic() - self.start
-        due = self.fault is not None and self.struck is None and passed >= self.moment
+        """Read the result, inject the fault when it is time; whether the grading is over."""
+        self.read_result()
         # Where there is no result yet, none can be kept: what is tried is gradings under way.
-        if due and self.seen and self.fault and self.fault.strike(self.scene, self.rng):
-            self.struck = passed
-        if passed > LONGEST:
-            self.torn.append(f"the judge still ran after {LONGEST:g} s")
-            os.kill(self.scene.judge, signal.SIGKILL)
-        ended, status = os.waitpid(self.scene.judge, os.WNOHANG)
+        if self.result_seen:
+            self.injector.step(self.grading)
+        if self.grading.progress > LONGEST:
+            self.problems.append(f"the judge still ran after {LONGEST:g} s")
+            kill(self.grading.judge)
+        ended, status = os.waitpid(self.grading.judge, os.WNOHANG)
         if ended:
-            self.status, self.scene.ended = os.waitstatus_to_exitcode(status), True
+            self.status, self.grading.ended = os.waitstatus_to_exitcode(status), True
         return bool(ended)
 
-    def read(self) -> None:
-        """What any reader would find now."""
+    def read_result(self) -> None:
+        """Read what any reader would find now."""
         try:
-            read_whole(self.scene.out)
-            self.seen = True
+            read_complete_result(self.grading.out)
+            self.result_seen = True
         except FileNotFoundError:
-            if self.seen:
-                self.torn.append("the result vanished")
+            if self.result_seen:
+                self.problems.append("the result vanished")
         except ValueError as error:
-            self.torn.append(f"a reader found a result that isn't whole: {error}")
+            self.problems.append(f"a reader found a result that isn't whole: {error}")
 
-    def report(self) -> Report:
-        """Check what is left, and clear it away."""
-        found = [*dict.fromkeys(self.torn)]
-        told, points = "", 0.0
+    def report(self) -> FaultReport:
+        """Check what is left, and remove it."""
+        found = [*dict.fromkeys(self.problems)]
+        message, points = "", 0.0
         try:
-            result = read_whole(self.scene.out)
-            found += complaints(result, self.chaos.earned, self.status == 0)
-            points = sum(scores(result).values())
-            told = self.sentence(result)
+            result = read_complete_result(self.grading.out)
+            found += result_problems(result, self.gradings.earned, self.status == 0)
+            points = sum(points_by_test(result).values())
+            message = self.message(result)
         except (OSError, ValueError) as error:
             found.append(f"there is no result at the end: {error}")
         found += self.leftovers()
-        self.scene.clear()
+        self.grading.remove()
         name = self.fault.name if self.fault else ""
-        return Report(self.number, name, self.struck or 0.0, told, points, tuple(found))
+        seconds = self.injector.injections[0].progress if self.injector.injections else 0.0
+        return FaultReport(self.number, name, seconds, message, points, tuple(found))
 
-    def sentence(self, result: dict) -> str:
-        """What is said of it: by the judge as it ended, by the result, or by the tests it cost."""
-        said = self.errors.read_text("utf-8", "replace").strip().splitlines()
-        if self.status not in (0, None) and said:
-            return said[-1].replace(f"{self.scene.folder}/", "")
+    def message(self, result: dict) -> str:
+        """What the judge said as it ended, or the result says, or the tests that lost points."""
+        printed = self.errors.read_text("utf-8", "replace").strip().splitlines()
+        if self.status not in (0, None) and printed:
+            return printed[-1].replace(f"{self.grading.folder}/", "")
         lines = result["output"].split("\n\n")
         notes = [line for line in lines if not line.startswith("Graded with")]
-        lost = [test for test in result["tests"] if self.chaos.cost(test)]
+        lost = tests_with_fewer_points(result, self.gradings.earned)
         return (notes or [test["output"].split("\n\n")[1] for test in lost] or ["no harm done"])[0]
 
     def leftovers(self) -> list[str]:
         """Processes that outlive their judge, and folders that nobody will remove."""
         end = time.monotonic() + GONE_SECONDS
         while time.monotonic() < end:
-            alive = [process for process in self.scene.servers if is_alive(process)]
-            left = [path.name for path in self.scene.scratch.glob("conv2gpt-*")]
+            alive = [process for process in self.grading.servers if is_alive(process)]
+            left = [path.name for path in self.grading.scratch.glob("conv2gpt-*")]
             if not alive and not left:
                 return []
             time.sleep(0.02)
         return [f"left behind: {', '.join([*map(str, alive), *left])}"]
 
 
-class Chaos:
+class DisturbedGradings:
     """Many gradings of one submission that is half right."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -156,7 +173,7 @@ class Chaos:
         # Once, here, and not in each judge: it takes PyTorch seconds.
         importlib.import_module(f"tests.{self.assignment.name}.oracle")
 
-    def judge(self, folder: Path, errors: Path, clock: random.Random | None) -> None:
+    def be_judge(self, folder: Path, errors: Path, clock: random.Random | None) -> None:
         """Be the judge of one grading. Never returns."""
         code = 1
         try:
@@ -179,65 +196,52 @@ class Chaos:
         finally:
             os._exit(code)
 
-    def cost(self, test: dict) -> bool:
-        """Whether a test got fewer points than it does undisturbed."""
-        return test["score"] < self.earned.get(test["extra_data"]["test"], 0)
-
-    def undisturbed(self) -> dict[str, float]:
-        """The points of a grading that nothing strikes."""
-        run = Run(self, -1, None, 0.0)
+    def undisturbed_points(self) -> dict[str, float]:
+        """The points of a grading without a fault, by test."""
+        run = DisturbedGrading(self, -1, None, 0.0)
         while not run.step():
             time.sleep(POLL_SECONDS)
-        self.seconds = time.monotonic() - run.start
+        self.seconds = run.grading.progress
         try:
-            result = read_whole(run.scene.out)
+            result = read_complete_result(run.grading.out)
         except (OSError, ValueError):
             raise GraderFault(f"nothing was graded:\n{run.errors.read_text()}") from None
-        run.scene.clear()
+        run.grading.remove()
         if not result["extra_data"]["finished"]:
-            said = " ".join([*run.torn, run.errors.read_text("utf-8", "replace")])
-            raise GraderFault(f"an undisturbed grading failed: {result['output']} {said}")
-        return scores(result)
+            printed = " ".join([*run.problems, run.errors.read_text("utf-8", "replace")])
+            raise GraderFault(f"an undisturbed grading failed: {result['output']} {printed}")
+        return points_by_test(result)
 
-    def strike(self, faults: int, on_report: Callable[[Report], None]) -> list[Report]:
-        """Let so many faults strike, some gradings at a time."""
-        self.earned = self.undisturbed()
-        wanted = self.wanted(faults)
-        running: list[Run] = []
-        reports: list[Report] = []
+    def inject(self, count: int, on_report: Callable[[FaultReport], None]) -> list[FaultReport]:
+        """Inject so many faults, each into a grading of its own, some gradings at a time."""
+        self.earned = self.undisturbed_points()
+        planned = plan_faults(GRADING_FAULTS, count, self.seconds, self.seed)
+        running: list[DisturbedGrading] = []
+        reports: list[FaultReport] = []
         try:
-            while running or len(reports) < faults:
-                while len(running) < AT_ONCE and (order := next(wanted, None)) is not None:
-                    running.append(Run(self, *order))
+            while running or len(reports) < count:
+                while len(running) < AT_ONCE and (plan := next(planned, None)) is not None:
+                    running.append(DisturbedGrading(self, plan.number, plan.fault, plan.moment))
                 time.sleep(POLL_SECONDS)
                 for run in [run for run in running if run.step()]:
                     running.remove(run)
                     report = run.report()
-                    if run.struck is None and run.fault and not report.complaints:
-                        # It ended before the fault found its moment: once more, and earlier.
-                        running.append(Run(self, run.number, run.fault, run.moment / 2))
+                    if run.missed and not report.problems:
+                        again = DisturbedGrading(self, run.number, run.fault, run.moment / 2)
+                        running.append(again)
                         continue
                     reports.append(report)
                     on_report(report)
         finally:
             for run in running:
-                run.scene.clear()
+                run.grading.remove()
         return reports
 
-    def wanted(self, faults: int) -> Iterator[tuple[int, Fault, float]]:
-        """Each kind equally often, in an order and at moments that the seed decides."""
-        rng = random.Random(self.seed)
-        kinds = [FAULTS[number % len(FAULTS)] for number in range(faults)]
-        rng.shuffle(kinds)
-        for number, kind in enumerate(kinds):
-            yield number, kind, rng.uniform(0, self.seconds)
-
-
-def lasting_harm(chaos: Chaos) -> list[str]:
-    """What is wrong with a grading after all faults; it must be as it was before any."""
-    try:
-        after = chaos.undisturbed()
-    except GraderFault as error:
-        return [str(error)]
-    changed = [name for name in after if after[name] != chaos.earned[name]]
-    return [f"after all faults, {name} gets other points than before" for name in changed]
+    def lasting_damage(self) -> list[str]:
+        """How a grading after all faults differs from the one before them."""
+        try:
+            after = self.undisturbed_points()
+        except GraderFault as error:
+            return [str(error)]
+        changed = [name for name in after if after[name] != self.earned[name]]
+        return [f"after all faults, {name} gets other points than before" for name in changed]

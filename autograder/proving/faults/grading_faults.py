@@ -1,92 +1,71 @@
-"""The faults: each a thing that goes wrong on a machine, at a moment that chance has chosen."""
+"""The faults of a grading: each is something that goes wrong on a machine."""
 
-import os
 import random
 import resource
-import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 from autograder.grading.sandbox.kernel.cgroups import MEMORY, own_groups
 from autograder.grading.sandbox.user_ids import COUNT, FIRST_UID
-from autograder.proving.faults.grading_processes import Scene
+from autograder.proving.faults.fault_injector import Fault, kill
+from autograder.proving.faults.grading_processes import RunningGrading
+from autograder.proving.process_table import address_space_bytes
 
 MEGABYTE = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One kind. `strike` says whether it could be done now; if not, it is tried again soon."""
-
-    name: str
-    strike: Callable[[Scene, random.Random], bool]
-    clock: bool = False  # whether the judge's clock jumps from the start
+def kill_child(grading: RunningGrading, rng: random.Random) -> bool:
+    return kill(grading.child())
 
 
-def kill_child(scene: Scene, rng: random.Random) -> bool:
-    return kill(scene.child())
+def kill_server(grading: RunningGrading, rng: random.Random) -> bool:
+    return kill(grading.server())
 
 
-def kill_server(scene: Scene, rng: random.Random) -> bool:
-    return kill(scene.server())
+def kill_judge(grading: RunningGrading, rng: random.Random) -> bool:
+    grading.server()  # seen, so that it can be looked for afterwards
+    return kill(grading.judge)
 
 
-def kill_judge(scene: Scene, rng: random.Random) -> bool:
-    scene.server()  # seen, so that it can be looked for afterwards
-    return kill(scene.judge)
-
-
-def kill(process: int | None) -> bool:
-    if process is None:
-        return False
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
+def fill_results(grading: RunningGrading, rng: random.Random) -> bool:
+    grading.fill_disk(grading.out.parent)
     return True
 
 
-def fill_results(scene: Scene, rng: random.Random) -> bool:
-    scene.fill(scene.out.parent)
+def fill_scratch(grading: RunningGrading, rng: random.Random) -> bool:
+    grading.fill_disk(grading.scratch)
     return True
 
 
-def fill_scratch(scene: Scene, rng: random.Random) -> bool:
-    scene.fill(scene.scratch)
+def make_results_read_only(grading: RunningGrading, rng: random.Random) -> bool:
+    grading.make_read_only(grading.out.parent)
     return True
 
 
-def lock_results(scene: Scene, rng: random.Random) -> bool:
-    scene.lock(scene.out.parent)
-    return True
+def limit_judge_memory(grading: RunningGrading, rng: random.Random) -> bool:
+    return limit_memory(grading.judge, rng.choice((0, 1, 4, 16)))
 
 
-def starve_judge(scene: Scene, rng: random.Random) -> bool:
-    return starve(scene.judge, rng.choice((0, 1, 4, 16)))
+def limit_server_memory(grading: RunningGrading, rng: random.Random) -> bool:
+    server = grading.server()
+    return server is not None and limit_memory(server, 0)
 
 
-def starve_server(scene: Scene, rng: random.Random) -> bool:
-    server = scene.server()
-    return server is not None and starve(server, 0)
-
-
-def starve(process: int, megabytes: int) -> bool:
+def limit_memory(process: int, megabytes: int) -> bool:
     """Let a process have little more memory than it has."""
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
-        bound = pages * resource.getpagesize() + megabytes * MEGABYTE
+        bound = address_space_bytes(process) + megabytes * MEGABYTE
         resource.prlimit(process, resource.RLIMIT_AS, (bound, bound))
     except OSError:
         return False
     return True
 
 
-def starve_slot(scene: Scene, rng: random.Random) -> bool:
-    """Let all that a slot runs have next to no memory together, where it has a control group."""
-    server, group = scene.server(), own_groups().get(MEMORY)
+def limit_slot_memory(grading: RunningGrading, rng: random.Random) -> bool:
+    """Let all processes of a slot share next to no memory, where it has a control group."""
+    server, group = grading.server(), own_groups().get(MEMORY)
     if server is None or group is None:
-        return server is not None and starve(server, 0)
+        return server is not None and limit_memory(server, 0)
     for uid in range(FIRST_UID, FIRST_UID + COUNT):
         folder = group / f"conv2gpt-{uid}"
         with suppress(OSError):
@@ -117,15 +96,17 @@ class JumpingClock:
         return self.now
 
 
-FAULTS = (
+# Nothing is left to inject: such a judge has a JumpingClock from the start.
+CLOCK_JUMPS: Fault[RunningGrading] = Fault("the clock jumps", lambda grading, rng: True)
+GRADING_FAULTS = (
     Fault("the child is killed", kill_child),
     Fault("the fork server is killed", kill_server),
     Fault("the judge is killed", kill_judge),
     Fault("the disk of the results is full", fill_results),
     Fault("the disk of the judge's folders is full", fill_scratch),
-    Fault("the results can't be written", lock_results),
-    Fault("the judge gets no more memory", starve_judge),
-    Fault("the fork server gets no more memory", starve_server),
-    Fault("the slot has no memory", starve_slot),
-    Fault("the clock jumps", lambda scene, rng: True, clock=True),
+    Fault("the results can't be written", make_results_read_only),
+    Fault("the judge gets no more memory", limit_judge_memory),
+    Fault("the fork server gets no more memory", limit_server_memory),
+    Fault("the slot has no memory", limit_slot_memory),
+    CLOCK_JUMPS,
 )

@@ -1,8 +1,8 @@
-"""The processes and places of one grading, as seen from outside."""
+"""The processes and folders of one grading, as seen from outside."""
 
 import os
 import resource
-import signal
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,8 @@ from pathlib import Path
 from autograder.grading.sandbox.kernel.namespaces import NEW_MOUNT, attempt
 from autograder.grading.sandbox.kernel.syscalls import mount, unmount
 from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.proving.faults.fault_injector import kill
+from autograder.proving.process_table import children_of, command_line
 
 RECURSIVE, SLAVE, DETACH, REMOUNT, READ_ONLY = 1 << 14, 1 << 19, 1 << 1, 1 << 5, 1
 DISK_BYTES = 1024 * 1024
@@ -18,18 +20,24 @@ SERVER = Sandbox.server_module
 
 
 @dataclass
-class Scene:
+class RunningGrading:
     """One grading that is under way."""
 
     folder: Path  # with results/ and scratch/, each a small disk of its own where that is allowed
     judge: int  # the process
     own_disks: bool
+    start: float  # by the monotonic clock
     servers: set[int] = field(default_factory=set)  # every fork server that was seen
     ended: bool = False  # whether the judge has
 
     @property
+    def progress(self) -> float:
+        """Seconds since its start."""
+        return time.monotonic() - self.start
+
+    @property
     def out(self) -> Path:
-        """The file that must be whole at every moment."""
+        """The file that must be complete at every moment."""
         return self.folder / "results" / RESULTS
 
     @property
@@ -40,7 +48,7 @@ class Scene:
     def server(self) -> int | None:
         """The fork server, once it runs."""
         for process in children_of(self.judge):
-            if SERVER in command_of(process):
+            if SERVER in command_line(process):
                 self.servers.add(process)
                 return process
         return None
@@ -50,7 +58,7 @@ class Scene:
         server = self.server()
         return next(iter(children_of(server)), None) if server else None
 
-    def fill(self, place: Path) -> None:
+    def fill_disk(self, place: Path) -> None:
         """Leave no room there. Without a disk of its own, files of the judge stay short."""
         if not self.own_disks:
             resource.prlimit(self.judge, resource.RLIMIT_FSIZE, (64, 64))
@@ -59,25 +67,24 @@ class Scene:
             while True:
                 stream.write(bytes(4096))
 
-    def lock(self, place: Path) -> None:
+    def make_read_only(self, place: Path) -> None:
         """Let nothing be written there."""
         if self.own_disks:
             mount("tmpfs", place, REMOUNT | READ_ONLY)
         elif os.getuid():
             place.chmod(0o500)
         else:
-            self.fill(place)
+            self.fill_disk(place)
 
-    def clear(self) -> None:
-        """End what is left, and take the disks away."""
+    def remove(self) -> None:
+        """End the processes that are left, and unmount the disks."""
         if not self.ended:
-            os.kill(self.judge, signal.SIGKILL)
+            kill(self.judge)
             os.waitpid(self.judge, 0)
         for process in self.servers:
             # By now its number may be another process's.
-            if SERVER in command_of(process):
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+            if SERVER in command_line(process):
+                kill(process)
         for place in (self.out.parent, self.scratch):
             if self.own_disks:
                 with suppress(OSError):
@@ -95,8 +102,8 @@ def own_mounts() -> bool:
     return True
 
 
-def lay_out(folder: Path, own_disks: bool) -> None:
-    """The places of a grading."""
+def make_folders(folder: Path, own_disks: bool) -> None:
+    """The folders of a grading."""
     folder.mkdir()
     folder.chmod(0o711)
     for name in ("results", "scratch"):
@@ -104,30 +111,3 @@ def lay_out(folder: Path, own_disks: bool) -> None:
         if own_disks:
             mount("tmpfs", folder / name, 0, f"size={DISK_BYTES},mode=711")
         (folder / name).chmod(0o711)
-
-
-def children_of(process: int) -> list[int]:
-    """The children of a process; none once it is gone."""
-    try:
-        return [
-            int(name)
-            for name in Path(f"/proc/{process}/task/{process}/children").read_text().split()
-        ]
-    except OSError:
-        return []
-
-
-def command_of(process: int) -> str:
-    """What a process runs."""
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
-
-
-def is_alive(process: int) -> bool:
-    """Whether a process still does anything."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

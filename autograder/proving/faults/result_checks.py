@@ -10,8 +10,8 @@ KEYS = {"name", "score", "max_score", "status", "output", "visibility", "extra_d
 UNFINISHED = "Grading did not finish."
 
 
-def read_whole(file: Path) -> dict[str, Any]:
-    """A result, as a reader finds it at any moment; ValueError if it isn't whole."""
+def read_complete_result(file: Path) -> dict[str, Any]:
+    """A result, as a reader finds it at any moment; ValueError if it isn't complete."""
     result = json.loads(file.read_text("utf-8"))
     if not isinstance(result, dict) or not result.get("tests"):
         raise ValueError("it has no tests")
@@ -24,12 +24,12 @@ def read_whole(file: Path) -> dict[str, Any]:
     return result
 
 
-def scores(result: Mapping[str, Any]) -> dict[str, float]:
-    """Points by test."""
+def points_by_test(result: Mapping[str, Any]) -> dict[str, float]:
+    """The points of each test, by its name."""
     return {test["extra_data"]["test"]: test["score"] for test in result["tests"]}
 
 
-def complaints(
+def result_problems(
     result: Mapping[str, Any], earned: Mapping[str, float], ended_well: bool
 ) -> list[str]:
     """What is wrong with the last result of a grading. Empty where nothing is.
@@ -38,14 +38,14 @@ def complaints(
     ended_well: whether the judge ended by itself, without an error.
     """
     found = []
-    got = scores(result)
+    got = points_by_test(result)
     if missing := earned.keys() - got.keys():
         found.append(f"{len(missing)} tests are missing")
     if unearned := [name for name in earned if got.get(name, 0) > earned[name]]:
         found.append(f"{unearned[0]} has points that were not earned")
     if others := [name for name in got if name not in earned and got[name]]:
         found.append(f"{others[0]} has points though it did not run")
-    lost = [test for test in result["tests"] if less_than(test, earned)]
+    lost = tests_with_fewer_points(result, earned)
     if silent := [test["name"] for test in lost if len(test["output"].split("\n\n")) < 2]:
         found.append(f"{silent[0]} lost its points without a sentence")
     finished = result["extra_data"]["finished"]
@@ -56,6 +56,12 @@ def complaints(
     return found
 
 
-def less_than(test: Mapping[str, Any], earned: Mapping[str, float]) -> bool:
-    """Whether a test got fewer points than it did undisturbed."""
-    return test["score"] < earned.get(test["extra_data"]["test"], 0)
+def tests_with_fewer_points(
+    result: Mapping[str, Any], earned: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """The tests that got fewer points than in an undisturbed grading."""
+    return [
+        test
+        for test in result["tests"]
+        if test["score"] < earned.get(test["extra_data"]["test"], 0)
+    ]

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from autograder.proving.process_table import descendants_of, process_table
+
 # Every attack that chooses a name of its own, for a file or a process, puts this into it.
 MARKER = "hostile"
 WORLD_WRITABLE = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")))
@@ -69,34 +71,17 @@ def survivors(uid: int | None, ancestor: int, expected: set[int], elsewhere: set
 
     Attacks below a process in `elsewhere` are still being graded there, by others.
     """
-    parents, owned, marked = {}, [], {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            status = dict(
-                line.split(":\t", 1)
-                for line in (folder / "status").read_text().splitlines()
-                if "\t" in line
-            )
-            pid = int(folder.name)
-            parents[pid] = int(status["PPid"])
-            if status["State"].startswith("Z"):
-                continue
-            if int(status["Uid"].split()[0]) == uid:
-                owned.append(f"{pid} {status['Name']}")
-            elif MARKER in status["Name"]:
-                marked[pid] = f"{pid} {status['Name']}"
-    below = [pid for pid in parents if pid not in expected and descends(pid, ancestor, parents)]
-    loose = [
-        name
-        for pid, name in marked.items()
-        if not any(descends(pid, other, parents) for other in elsewhere)
+    table = process_table()
+    running = [process for process in table.values() if not process.zombie]
+    owned = [process for process in running if process.uid == uid]
+    graded_elsewhere = {pid for other in elsewhere for pid in descendants_of(other, table)}
+    marked = [
+        process
+        for process in running
+        if process.uid != uid and MARKER in process.name and process.pid not in graded_elsewhere
     ]
-    return owned + loose + [f"{pid} below the judge" for pid in below]
-
-
-def descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    """Whether a process was started, however indirectly, by another."""
-    while pid := parents.get(pid, 0):
-        if pid == ancestor:
-            return True
-    return False
+    below = [pid for pid in descendants_of(ancestor, table) if pid not in expected]
+    return [
+        *(f"{process.pid} {process.name}" for process in (*owned, *marked)),
+        *(f"{pid} below the judge" for pid in below),
+    ]

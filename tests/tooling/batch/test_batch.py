@@ -1,4 +1,4 @@
-"""Whole batches of a small class, graded for real: calm, struck, and by either engine."""
+"""Whole batches of a small class, graded for real: with and without faults, by either engine."""
 
 import json
 import os
@@ -16,19 +16,18 @@ import pytest
 
 from autograder.batch.batch_records import read_batch
 from autograder.batch.engines.judge_settings import arguments_of
-from autograder.classroom.batch_faults import (
-    SERVER,
-    command,
-    complaints,
-    machinery_of,
-    processes_of,
-    strike_batch,
+from autograder.classroom.batch_faults import FORK_SERVER, machinery_processes
+from autograder.classroom.disturbed_batch import (
+    batch_command,
+    differences_between,
+    grade_with_faults,
     without_times,
 )
 from autograder.classroom.synthetic_export import read_truths
 from autograder.grading.processes import ClassJudge
 from autograder.grading.warm import Graded, HandedIn
 from autograder.packaging.zip_build import build
+from autograder.proving.process_table import descendants_running
 from autograder.zip_archive import unpack
 from common.assignment import ROOT, load_assignment
 from tests.tooling.graded_class import graded_class
@@ -90,15 +89,15 @@ def test_a_result_is_what_grading_that_submission_alone_gives(export, calm, tmp_
 def test_started_again_a_finished_batch_grades_nothing(export, calm, tmp_path):
     calm = shutil.copytree(calm, tmp_path / "batch")
     before = {file: file.stat().st_mtime_ns for file in (calm / "results").iterdir()}
-    done = run(command("a1", export, calm))
+    done = run(batch_command("a1", export, calm))
     assert f"0 graded, {len(before)} kept from before" in done.stdout, done.stderr
     assert {file: file.stat().st_mtime_ns for file in (calm / "results").iterdir()} == before
 
 
-def test_a_struck_batch_ends_like_a_calm_one(export, calm, tmp_path):
-    struck = strike_batch("a1", export, tmp_path / "out", "local", every=2, seed=1)
-    assert struck.kills and not struck.complaints
-    assert complaints(calm, tmp_path / "out") == []
+def test_a_batch_with_faults_ends_like_one_without(export, calm, tmp_path):
+    report = grade_with_faults("a1", export, tmp_path / "out", "local", every=2, seed=1)
+    assert report.kills and not report.problems
+    assert differences_between(calm, tmp_path / "out") == []
 
 
 NOSY = """
@@ -144,7 +143,7 @@ def test_no_submission_reaches_those_of_others_or_their_results(place):
     out.mkdir()
     for folder in (export, out, *export.iterdir()):
         folder.chmod(0o755 if folder.is_dir() else 0o644)
-    done = run(command("a1", export, out, "--jobs", "1"))  # the victim comes first
+    done = run(batch_command("a1", export, out, "--jobs", "1"))  # the victim comes first
     assert done.returncode == 0, done.stdout + done.stderr
     assert "I TRIED AND FOUND []" in (out / "results" / "watcher.json").read_text()
     unconfined = python("-c", code, cwd=ROOT).stdout
@@ -188,7 +187,7 @@ def fault_of(judge: ClassJudge) -> str:
 def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_path):
     out = tmp_path / "out"
     with subprocess.Popen(
-        command("a1", export, out),
+        batch_command("a1", export, out),
         cwd=ROOT,
         env=clean_environment(),
         stdout=subprocess.PIPE,
@@ -198,7 +197,7 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
         judges: list[int] = []
         while not judges and process.poll() is None:
             time.sleep(0.1)
-            judges = processes_of(process.pid, "autograder.grading.warm")
+            judges = descendants_running(process.pid, ClassJudge.module)
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=300)[0]
     assert "Stopped: by Ctrl-C, or by a signal. The same command goes on where it was." in told
@@ -209,9 +208,9 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
 
 @with_ray
 def test_ray_gives_the_same_results_though_nodes_are_lost(export, calm, tmp_path):
-    struck = strike_batch("a1", export, tmp_path / "out", "ray", every=2, seed=4)
-    assert struck.kills["node"] and not struck.complaints
-    assert complaints(calm, tmp_path / "out") == []
+    report = grade_with_faults("a1", export, tmp_path / "out", "ray", every=2, seed=4)
+    assert report.kills["node"] and not report.problems
+    assert differences_between(calm, tmp_path / "out") == []
     left = Path(os.environ.get("TMPDIR", "/tmp")) / f"conv2gpt-node-{os.getuid()}"
     assert not left.is_dir() or not any(left.iterdir())
 
@@ -221,7 +220,7 @@ def test_without_ray_one_sentence_says_how_to_install_it(export, tmp_path):
     hidden.mkdir()
     (hidden / "ray.py").write_text("raise ModuleNotFoundError('no ray here')\n")
     done = python(
-        *command("a1", export, tmp_path / "out", "--engine", "ray")[1:],
+        *batch_command("a1", export, tmp_path / "out", "--engine", "ray")[1:],
         cwd=ROOT,
         env={"PYTHONPATH": str(hidden)},
     )
@@ -237,7 +236,7 @@ def test_without_ray_one_sentence_says_how_to_install_it(export, tmp_path):
 
 
 def test_an_address_without_ray_is_refused(export, tmp_path):
-    done = run(command("a1", export, tmp_path / "out", "--address", "auto"))
+    done = run(batch_command("a1", export, tmp_path / "out", "--address", "auto"))
     assert (done.returncode, done.stderr) == (2, "--address is for --engine ray.\n")
 
 
@@ -262,14 +261,16 @@ def resident_kilobytes(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
-def test_no_process_that_holds_a_submission_is_struck():
+def test_no_process_that_holds_a_submission_is_killed():
     """That a submission's process died can't be told from its own doing: it costs points."""
     code = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code, SERVER], stdout=subprocess.PIPE) as server:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, FORK_SERVER], stdout=subprocess.PIPE
+    ) as server:
         server.stdout.readline()
         server.stdout.readline()
-        held = processes_of(os.getpid(), SERVER)
-        assert machinery_of(os.getpid(), SERVER) == [server.pid] and len(held) == 2
+        held = descendants_running(os.getpid(), FORK_SERVER)
+        assert machinery_processes(os.getpid(), FORK_SERVER) == [server.pid] and len(held) == 2
         for pid in held:
             os.kill(pid, signal.SIGKILL)
 

@@ -180,8 +180,9 @@ def test_public_tests_that_fail_are_not_measured(monkeypatch):
 def test_public_tests_of_a_fresh_checkout_get_their_solved_lab(tmp_path):
     repo = copy_repo(tmp_path / "repo")
     script = (
-        "from autograder.benchmarks import public_tests; from common.assignment import load_all;"
-        "print(public_test_benchmarks.one_core_row(*load_all()))"
+        "from autograder.benchmarks.public_test_benchmarks import one_core_row;"
+        "from common.assignment import load_all;"
+        "print(one_core_row(*load_all()))"
     )
     assert python("-c", script, cwd=repo).stdout.startswith("Row(")
 

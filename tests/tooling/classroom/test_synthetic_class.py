@@ -30,7 +30,7 @@ SOME = pytest.mark.parametrize(
 def nothing_is_trained(monkeypatch):
     """What the reference submits beside its code takes minutes to train, and is copied as it is."""
     monkeypatch.setattr(
-        work,
+        synthetic_submissions,
         "reference_artifacts",
         lambda assignment: {entry.file: b"trained" for entry in assignment.artifacts},
     )

@@ -68,5 +68,5 @@ def test_what_has_not_changed_is_not_watched_again(watched, dist, monkeypatch):
     monkeypatch.setattr(function_coverage, "watch_elsewhere", lambda *_: {"test_a": ["x.py: f"]})
     assert find_reach(A1, "salt", dist).functions == watched.functions
     assert find_reach(A1, "another", dist).functions == {"test_a": {"x.py: f"}}
-    (dist / "a1-function_coverage.json").write_text(json.dumps({"version": 3}))
+    (dist / "a1-reach.json").write_text(json.dumps({"version": 3}))
     assert find_reach(A1, "salt", dist).functions == {"test_a": {"x.py: f"}}

@@ -1,4 +1,4 @@
-"""Faults at random moments leave a whole and honest result; `make chaos` lets 200 strike."""
+"""Faults at random moments leave a whole and honest result; `make chaos` injects 200."""
 
 import json
 import random
@@ -12,15 +12,25 @@ from autograder.grading.grade import grade
 from autograder.grading.gradescope import told_if_it_fails
 from autograder.grading.judge import Settings
 from autograder.grading.sandbox import conversation
-from autograder.proving.faults.grading_faults import FAULTS, JumpingClock
-from autograder.proving.faults.result_checks import UNFINISHED, complaints, read_whole
+from autograder.proving.faults.fault_injector import (
+    Fault,
+    FaultInjector,
+    Injection,
+    plan_faults,
+)
+from autograder.proving.faults.grading_faults import GRADING_FAULTS, JumpingClock
+from autograder.proving.faults.result_checks import (
+    UNFINISHED,
+    read_complete_result,
+    result_problems,
+)
 from common.assignment import ROOT
 from common.errors import GraderFault
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 from tests.tooling.sampling import sample
 from tests.tooling.scratch import python
 
-STRIKES = sample("faults", range(200), len(FAULTS))  # each kind once
+CHOSEN = sample("faults", range(200), len(GRADING_FAULTS))  # each kind once
 NAMES = (
     "test_conv_output_size_counts_the_places_of_the_kernel",
     "test_conv_parameters_counts_weights_and_biases",
@@ -31,10 +41,10 @@ CODE = with_lab(REFERENCE.read_bytes())
 
 def test_faults_leave_whole_and_honest_results():
     """At other moments for each commit."""
-    options = ("--faults", str(len(STRIKES)), "--seed", str(STRIKES[-1]))
+    options = ("--faults", str(len(CHOSEN)), "--seed", str(CHOSEN[-1]))
     finished = python("-m", "autograder", "chaos", *options, cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert f"{len(STRIKES)} faults in" in finished.stdout
+    assert f"{len(CHOSEN)} faults in" in finished.stdout
     assert "every result held" in finished.stdout
 
 
@@ -57,14 +67,14 @@ def result(*tests, finished=True, output="Graded with: nothing."):
 EARNED = {"a": 2.0, "b": 0.0}
 
 
-def test_a_good_result_has_no_complaints():
-    assert complaints(result(entry("a", 2.0), entry("b", 0.0)), EARNED, True) == []
+def test_a_good_result_has_no_problems():
+    assert result_problems(result(entry("a", 2.0), entry("b", 0.0)), EARNED, True) == []
     lost = result(entry("a", 0.0), entry("b", 0.0), finished=False, output=UNFINISHED)
-    assert complaints(lost, EARNED, False) == []
+    assert result_problems(lost, EARNED, False) == []
 
 
 @pytest.mark.parametrize(
-    ("bad", "ended_well", "complaint"),
+    ("bad", "ended_well", "problem"),
     [
         (result(entry("a", 2.0)), True, "1 tests are missing"),
         (result(entry("a", 2.0), entry("b", 1.0)), True, "points that were not earned"),
@@ -79,9 +89,9 @@ def test_a_good_result_has_no_complaints():
     ],
     ids=range(6),
 )
-def test_a_bad_result_is_noticed(bad, ended_well, complaint):
-    (told,) = complaints(bad, EARNED, ended_well)
-    assert complaint in told
+def test_a_bad_result_is_noticed(bad, ended_well, problem):
+    (told,) = result_problems(bad, EARNED, ended_well)
+    assert problem in told
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_a_bad_result_is_noticed(bad, ended_well, complaint):
 def test_a_result_that_is_not_whole_is_noticed(tmp_path, text):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(ValueError):
-        read_whole(tmp_path / "results.json")
+        read_complete_result(tmp_path / "results.json")
 
 
 def test_a_clock_that_jumps_never_goes_back():
@@ -100,7 +110,7 @@ def test_a_clock_that_jumps_never_goes_back():
     times = [clock() for _ in range(5000)]
     steps = [later - earlier for earlier, later in pairwise(times)]
     assert min(steps) >= 0 and max(steps) > 100
-    assert len({fault.name for fault in FAULTS}) == len(FAULTS) == 10
+    assert len({fault.name for fault in GRADING_FAULTS}) == len(GRADING_FAULTS) == 10
 
 
 def grade_here(out, on_test=lambda outcome: None):
@@ -125,7 +135,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path, monkeypatch, ca
     failing_writes(monkeypatch, {1, 2})
     graded = grade_here(tmp_path / "results.json")
     assert graded.score == graded.maximum > 0
-    assert read_whole(tmp_path / "results.json")["extra_data"]["finished"]
+    assert read_complete_result(tmp_path / "results.json")["extra_data"]["finished"]
     assert "can't be written: No space left on device." in capfd.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
@@ -134,7 +144,7 @@ def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_p
     failing_writes(monkeypatch, range(2, 99))
     with pytest.raises(GraderFault, match="can't be written: No space left on device"):
         grade_here(tmp_path / "results.json")
-    left = read_whole(tmp_path / "results.json")
+    left = read_complete_result(tmp_path / "results.json")
     assert "Grading did not finish." in left["output"] and not left["extra_data"]["finished"]
 
 
@@ -165,3 +175,36 @@ def test_a_lack_of_memory_in_the_judge_is_no_verdict(tmp_path, monkeypatch):
     settings = Settings(SEMESTER, only=NAMES)
     failed = grade(assignment(), submission(greedy), settings).outcomes[NAMES[0]]
     assert not failed.passed and "MemoryError" in failed.text()
+
+
+class Counting:
+    """Something that runs, and counts how far it has come."""
+
+    progress = 0
+
+
+def test_faults_are_injected_at_intervals_and_tried_again_until_they_are_possible():
+    target, possible = Counting(), {3, 7, 8}
+    fault = Fault("one", lambda target, rng: target.progress in possible)
+    injector = FaultInjector([fault], random.Random(0), first=2, interval=4)
+    for target.progress in range(12):
+        injector.step(target)
+    assert injector.injections == [Injection("one", 3), Injection("one", 7)]
+
+
+def test_without_an_interval_one_fault_is_injected_and_without_faults_none():
+    target = Counting()
+    fault = Fault("one", lambda target, rng: True)
+    injectors = [FaultInjector(kinds, random.Random(0), first=5) for kinds in ([fault], [])]
+    for target.progress in range(99):
+        for injector in injectors:
+            injector.step(target)
+    assert [injector.injections for injector in injectors] == [[Injection("one", 5)], []]
+
+
+def test_faults_are_planned_equally_often_and_the_same_for_the_same_seed():
+    planned = list(plan_faults(GRADING_FAULTS, 200, 3.0, seed=1))
+    assert planned == list(plan_faults(GRADING_FAULTS, 200, 3.0, seed=1))
+    assert {*Counter(plan.fault.name for plan in planned).values()} == {20}
+    assert [plan.number for plan in planned] == [*range(200)]
+    assert all(0 <= plan.moment <= 3 for plan in planned)

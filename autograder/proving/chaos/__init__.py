@@ -1,1 +1,0 @@
-"""Faults at random moments of a grading, and what must hold after each."""

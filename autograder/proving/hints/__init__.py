@@ -1,0 +1,1 @@
+"""Hints: recorded from what mistakes returned in a proof, and shipped with the tests."""
