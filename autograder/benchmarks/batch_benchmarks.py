@@ -115,7 +115,7 @@ def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
 
 def held_megabytes() -> float:
     """The memory of this process and of all warm judges that it has started."""
-    judges = processes_of(os.getpid(), "autograder.grading.warm")
+    judges = processes_of(os.getpid(), "autograder.grading.warm.warm_judge")
     return sum(resident_megabytes(pid) for pid in (os.getpid(), *judges))
 
 

@@ -23,11 +23,8 @@ from common.errors import CourseError
 
 POLL = 0.05
 # Parts of a batch, by what their command lines hold.
-JUDGE, SERVER, RAY_WORKER = (
-    "autograder.grading.warm",
-    "autograder.grading.sandbox.fork_server",
-    "grade_on_node",
-)
+JUDGE, SERVER = "autograder.grading.warm.warm_judge", "autograder.grading.sandbox.fork_server"
+RAY_WORKER = "grade_on_node"
 LOCAL_PARTS = (JUDGE, SERVER, "driver")
 RAY_PARTS = (JUDGE, SERVER, RAY_WORKER, "node", "driver")
 # What differs from one grading to the next: fields, and what a test of speed says.
