@@ -23,7 +23,7 @@ from autograder.batch.event_log import Log
 from autograder.batch.input.export_reader import Export
 from autograder.batch.input.export_zip import DamagedExport
 from autograder.grading.submission import Submission
-from autograder.grading.warm import Graded, HandedIn
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -166,12 +166,12 @@ class Work:
             return None
         why = why_lacking(submission, self.assignment)
         question = msgspec.msgpack.encode(
-            HandedIn(submission.files, submission.notes, submission.reasons)
+            GradingRequest(submission.files, notes=submission.notes, reasons=submission.reasons)
         )
         empty = not submission.files
         return Attempt(submitted, number, key, empty, why, question, time.monotonic())
 
-    def finish(self, slot: int, attempt: Attempt, graded: Graded) -> None:
+    def finish(self, slot: int, attempt: Attempt, graded: GradingReply) -> None:
         """Take a result in, or that there is none."""
         with self.bookkeeping():
             self.running.pop(slot, None)
@@ -185,7 +185,7 @@ class Work:
                 self.keep(attempt, graded)
             self.changed.notify_all()
 
-    def keep(self, attempt: Attempt, graded: Graded) -> None:
+    def keep(self, attempt: Attempt, graded: GradingReply) -> None:
         """Write a result down."""
         state = State(
             key=attempt.key,
@@ -197,7 +197,7 @@ class Work:
             why=attempt.why,
             grader=self.grader,
         )
-        write_state(self.log.folder, attempt.id, state, graded.result)
+        write_state(self.log.folder, attempt.id, state, graded.results)
         self.tally.graded += 1
         self.log.add(state.status, id=attempt.id, score=state.score, seconds=state.seconds)
 

@@ -21,7 +21,7 @@ from autograder.batch.work_queue import Work
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from autograder.classroom.synthetic_class import make_class
 from autograder.classroom.synthetic_export import write_class
-from autograder.grading.processes import ClassJudge
+from autograder.grading.warm.judge_client import MODULE as JUDGE_MODULE
 from autograder.packaging.zip_build import build
 from autograder.proving.process_table import descendants_running, resident_bytes
 from common.assignment import ROOT, Assignment, load_assignment
@@ -117,7 +117,7 @@ def best(measures: dict[str, Callable[[], float]]) -> dict[str, float]:
 
 def held_megabytes() -> float:
     """The memory of this process and of all warm judges that it has started."""
-    judges = descendants_running(os.getpid(), ClassJudge.module)
+    judges = descendants_running(os.getpid(), JUDGE_MODULE)
     return sum(resident_bytes(pid) for pid in (os.getpid(), *judges)) / MEGABYTE
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autograder.benchmarks.benchmark_row import Row, measure
-from autograder.grading.worker import Job
+from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
 from autograder.proving.mistakes import Mistake, apply, load_mistakes
@@ -35,7 +35,8 @@ class WarmJudges:
     def __init__(self, assignment: Assignment, mistakes: list[Mistake]) -> None:
         case = Case(assignment, ONE_SALT)
         self.jobs = [
-            (mistake.name, Job(apply(mistake, assignment), case.salts[0])) for mistake in mistakes
+            (mistake.name, GradingRequest(apply(mistake, assignment), case.salts[0]))
+            for mistake in mistakes
         ]
         self.pool = Pool(build(assignment).autograder, assignment.short, size=1)
 

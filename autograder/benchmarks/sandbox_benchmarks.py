@@ -1,13 +1,12 @@
 """What the sandbox costs each test, over a fork without any protection."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from autograder.benchmarks.benchmark_row import Row, measure
 from autograder.grading.sandbox.sandbox import Sandbox
-from autograder.grading.sandbox.submission_files import place_packages
 from common.assignment import ROOT, Assignment, load_assignment
 
 ALLOWED_SECONDS = 0.025
@@ -23,11 +22,14 @@ class BareSandbox(Sandbox):
 @contextmanager
 def both(assignment: Assignment) -> Iterator[tuple[Sandbox, Sandbox]]:
     """A full sandbox and a bare one that have taken the reference in, compiled."""
-    source = {assignment.name: ROOT / "solutions" / assignment.name}
+    source = ROOT / "solutions" / assignment.name
+    code = {name: (source / name).read_bytes() for name in assignment.files}
     with Sandbox(assignment) as full, BareSandbox(assignment) as bare:
-        full.admit(source)
-        compiled = {name: Path(folder) for name, folder in full.packages.items()}
-        bare.packages = place_packages(compiled, bare.folder / "packages")
+        full.admit(code)
+        bare.packages = {
+            name: shutil.copytree(compiled, str(bare.folder / "packages" / name))
+            for name, compiled in full.packages.items()
+        }
         yield full, bare
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from autograder.batch.engines.ray_engine import load_ray
 from autograder.batch.event_log import LOG
-from autograder.grading.processes import ClassJudge
 from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.grading.warm.judge_client import MODULE as JUDGE_MODULE
 from autograder.proving.faults.fault_injector import Fault, kill
 from autograder.proving.process_table import descendants_running, process_table
 
 # What the command lines of a batch's processes hold.
-JUDGE, FORK_SERVER, RAY_WORKER = ClassJudge.module, Sandbox.server_module, "grade_on_node"
+JUDGE, FORK_SERVER, RAY_WORKER = JUDGE_MODULE, Sandbox.server_module, "grade_on_node"
 
 
 class RayTestCluster:

@@ -22,6 +22,7 @@ from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
 from common.errors import CourseError, GraderFault
 from common.student_code.direct_face import DirectFace
+from common.student_face import StudentFace
 from common.testing import cuda
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
@@ -79,13 +80,12 @@ def grade_in(
     run = run or run_tests
     check_data(result.assignment)
     start = time.monotonic()
-    with laid_out(submission, result.assignment.name, sandbox.folder) as packages:
-        private = (*secret_places(), *settings.private)
-        try:
-            defences = sandbox.admit(packages, private)
-        except GraderFault:  # once more, with a new fork server
-            sandbox.restart()
-            defences = sandbox.admit(packages, private)
+    private = (*secret_places(), *settings.private)
+    try:
+        defences = sandbox.admit(submission.code, private)
+    except GraderFault:  # once more, with a new fork server
+        sandbox.restart()
+        defences = sandbox.admit(submission.code, private)
     result.defences = [str(defence) for defence in defences]
     check_floor(defences, settings.unsafe)
     face = IsolatedFace(sandbox)
@@ -124,9 +124,7 @@ def secret_places() -> list[Path]:
     return [place for place in places if place.exists()]
 
 
-def finish(
-    result: Result, face: DirectFace | IsolatedFace, settings: Settings, seconds: float
-) -> Result:
+def finish(result: Result, face: StudentFace, settings: Settings, seconds: float) -> Result:
     """The result after everything has run."""
     for lab in face.labs.values():
         result.notes += lab.notes()

@@ -2,7 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,8 +16,18 @@ from common.errors import CourseError, GraderFault
 from common.testing.graded_tests import read_roster
 
 
-def grade_tree(root: Path, training: bool = True) -> None:
-    """Grade root/submission into root/results/results.json. There is a result whatever happens."""
+def grade_tree(
+    root: Path,
+    training: bool = True,
+    submitted: Path | None = None,
+    grading: Callable[[Assignment, Submission, Settings], Result] = grade,
+) -> Result | None:
+    """Grade root/submission into root/results/results.json. There is a result whatever happens.
+
+    submitted: what to take in place of root/submission.
+    grading: what grades it, if not a sandbox of its own.
+    Returns the result, or None where grading failed, which the file then says.
+    """
     (assignment,) = load_all()
     out = root / "results" / "results.json"
     out.parent.mkdir(exist_ok=True)
@@ -28,7 +38,9 @@ def grade_tree(root: Path, training: bool = True) -> None:
         settings = Settings(
             semester=read_semester(), out=out, private=tuple(private), training=training
         )
-        grade(assignment, take_or_note(root / "submission", assignment), settings)
+        submission = take_or_note(submitted or root / "submission", assignment)
+        return grading(assignment, submission, settings)
+    return None
 
 
 @contextmanager

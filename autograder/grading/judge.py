@@ -14,12 +14,11 @@ import pytest
 
 from autograder.grading.judge_inputs import Reading, read_hints, test_files
 from autograder.grading.results import Outcome, Result, write_results
-from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.errors import GraderFault
-from common.student_code.direct_face import DirectFace
 from common.student_code.loader import missing
+from common.student_face import StudentFace
 from common.testing.artifacts import not_there
 from common.testing.feedback.evidence import LOG, Evidence
 from common.testing.feedback.failure import Explanation, explain, is_the_submissions
@@ -83,7 +82,7 @@ class Judge:
         self,
         result: Result,
         submission: Submission,
-        face: DirectFace | IsolatedFace,
+        face: StudentFace,
         settings: Settings,
         busy: threading.Thread | None = None,
         only: list[str] | None = None,
@@ -167,9 +166,7 @@ class Judge:
     def explain(self, error: BaseException) -> Explanation:
         """What a student reads; of a file that is not there, why it was not taken."""
         told = explain(error)
-        if isinstance(self.face, IsolatedFace):
-            said = {name: self.face.repeatable(part) for name, part in vars(told).items()}
-            told = replace(told, **said)
+        told = replace(told, **{n: self.face.repeatable(part) for n, part in vars(told).items()})
         absent = {
             artifact.file: not_there(artifact) for artifact in self.result.assignment.artifacts
         }
@@ -187,7 +184,7 @@ class Judge:
             self.by_name[name],
             passed,
             failure if not passed else None,
-            getattr(self.face, "printed", ""),
+            self.face.printed,
             time.monotonic() - self.started,
             self.evidence.get(name),
             tuple(LOG.compared),

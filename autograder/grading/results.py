@@ -10,13 +10,13 @@ from typing import Any
 from common.assignment import Assignment
 from common.errors import GraderFault
 from common.testing.feedback.evidence import Compared, Evidence
-from common.testing.feedback.failure import Explanation
+from common.testing.feedback.failure import PRINTED, Explanation
 from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
 
 OUTPUT_LIMIT = 8000
-PRINTED = "Your code printed:\n"  # what comes before the words of student code
 NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
+UNEXPLAINED = Explanation("")
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,31 @@ class Outcome:
         return self.test.points if self.passed else 0.0
 
     def text(self) -> str:
-        """What the student reads."""
-        parts = [self.test.title]
-        if self.explanation:
-            parts.append(self.explanation.text(self.test.hidden))
-        if self.printed and not self.passed and not self.test.hidden:
-            parts.append(f"{PRINTED}{self.printed}")
-        return clean("\n\n".join(parts))
+        """What the student reads: the test's title, and why it failed."""
+        if self.passed:
+            return clean(self.test.title)
+        why = (self.explanation or UNEXPLAINED).text(self.test.hidden, self.printed)
+        return clean(f"{self.test.title}\n\n{why}" if why else self.test.title)
+
+    def reason(self) -> str:
+        """Why it failed, in words that other tests may share."""
+        return self.explanation.text(self.test.hidden) if self.explanation else self.text()
 
 
 def not_run(test: GradedTest, reason: str) -> Outcome:
     """The outcome of a test that is left out: no points, and why. No verdict on the submission."""
     return Outcome(test, False, Explanation(f"Not run here: {reason}."), ran=False)
+
+
+def title_and_rest(text: str) -> tuple[str, str]:
+    """The title in a test's text, and what is said beyond it."""
+    title, _, rest = text.partition("\n\n")
+    return title, rest
+
+
+def without_printed(text: str) -> str:
+    """A test's text without the words of student code."""
+    return text.partition(PRINTED)[0]
 
 
 def clean(text: str) -> str:

@@ -40,12 +40,16 @@ class Submission:
         self.notes.append(reason)
         self.reasons[file] = reason
 
+    @property
+    def code(self) -> dict[str, bytes]:
+        """The files that are Python. Tests read the others, and the code doesn't."""
+        return {name: content for name, content in self.files.items() if name.endswith(".py")}
+
     def write_to(self, folder: Path) -> Path:
-        """Lay the code out in a folder. Artifacts stay here: tests read them, the code doesn't."""
+        """Lay the code out in a folder."""
         folder.mkdir(parents=True)
-        for name, content in self.files.items():
-            if name.endswith(".py"):
-                (folder / name).write_bytes(content)
+        for name, content in self.code.items():
+            (folder / name).write_bytes(content)
         return folder
 
 
@@ -261,9 +265,7 @@ def in_words(name: str) -> str:
 
 
 @contextmanager
-def laid_out(
-    submission: Submission, name: str, place: Path | None = None
-) -> Iterator[dict[str, Path]]:
-    """The submission's files in a folder, by the name of the package that they make."""
-    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-", dir=place) as scratch:
+def laid_out(submission: Submission, name: str) -> Iterator[dict[str, Path]]:
+    """The submission's code in a folder, by the name of the package that it makes."""
+    with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
         yield {name: submission.write_to(Path(scratch) / name)}

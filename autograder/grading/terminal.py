@@ -67,18 +67,11 @@ def failures_by_reason(result: Result) -> dict[str, list[Outcome]]:
     groups: dict[str, list[Outcome]] = {}
     for outcome in result.all_outcomes:
         if not outcome.passed:
-            groups.setdefault(reason_of(outcome), []).append(outcome)
+            groups.setdefault(outcome.reason(), []).append(outcome)
     return {
         reason if len(outcomes) > 1 else outcomes[0].text(): outcomes
         for reason, outcomes in groups.items()
     }
-
-
-def reason_of(outcome: Outcome) -> str:
-    """Why a test failed, without what it tests."""
-    if outcome.explanation is None:
-        return outcome.text()
-    return outcome.explanation.text(outcome.test.hidden)
 
 
 def heading(outcome: Outcome) -> str:

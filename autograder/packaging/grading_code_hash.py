@@ -10,7 +10,7 @@ from autograder.packaging.requirement_parts import DATA_REQUIREMENTS, grader_req
 from common.assignment import ROOT, Assignment
 
 # The judge of a proof, and the plugin that every judge loads. All else is found by imports.
-ROOTS = ("autograder.grading.worker", "common.testing.fixtures")
+ROOTS = ("autograder.grading.warm.warm_judge", "common.testing.fixtures")
 
 
 def grading_code_hash(assignment: Assignment) -> str:

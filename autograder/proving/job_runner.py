@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec.structs import replace
 
-from autograder.grading.worker import Job, Reply, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.packaging.fingerprint import differing, fresh_fingerprint
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
@@ -27,7 +27,7 @@ class Gradings:
     """What all gradings gave, by name."""
 
     sources: dict[str, str]  # the fingerprint of what was graded
-    replies: dict[str, Reply]
+    replies: dict[str, GradingReply]
     remembered: int
     seconds: float
 
@@ -43,7 +43,7 @@ class Gradings:
 
 def gather(
     assignment: Assignment,
-    jobs: dict[str, Job],
+    jobs: dict[str, GradingRequest],
     sources: dict[str, str],
     progress: Progress,
     *,
@@ -63,7 +63,7 @@ def gather(
     remembered = len(replies)
     progress(remembered, len(jobs))
 
-    def done(name: str, reply: Reply) -> None:
+    def done(name: str, reply: GradingReply) -> None:
         # A failure of right code is to be looked into, not remembered.
         if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
             memory.keep(jobs[name], reply.verdicts)
@@ -93,10 +93,12 @@ def check_sources(assignment: Assignment, before: dict[str, str]) -> None:
         )
 
 
-def merged(known: list[Verdict], fresh: list[Verdict], job: Job | None = None) -> Reply:
+def merged(
+    known: list[Verdict], fresh: list[Verdict], job: GradingRequest | None = None
+) -> GradingReply:
     """One reply of what was known and what was graded now, in the order of the job."""
     verdicts = [*known, *fresh]
     if job and job.only:
         place = {test: index for index, test in enumerate(job.only)}
         verdicts.sort(key=lambda verdict: place[verdict.test])
-    return Reply(verdicts, [], sum(verdict.seconds for verdict in verdicts))
+    return GradingReply(verdicts=verdicts, seconds=sum(verdict.seconds for verdict in verdicts))

@@ -8,25 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
+from msgspec.structs import replace
 
-from autograder.grading.processes import JudgeProcess
 from autograder.grading.sandbox.wire.frames import ChannelClosed
-from autograder.grading.worker import Job, Reply
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, JudgeOptions
 from autograder.zip_archive import unpack
 from common.errors import CourseError
 
 TRIES = 2
-
-
-class Worker(JudgeProcess):
-    """A warm judge that grades one job after another."""
-
-    module = "autograder.grading.worker"
-
-    def grade(self, job: Job) -> Reply:
-        """Grade one submission."""
-        return msgspec.msgpack.decode(self.exchange(msgspec.msgpack.encode(job)), type=Reply)
 
 
 class Pool:
@@ -35,28 +25,30 @@ class Pool:
     def __init__(self, archive: Path, assignment: str, size: int | None = None) -> None:
         self.scratch = TemporaryDirectory(prefix="conv2gpt-proof-")
         self.source = Path(self.scratch.name) / "source"
-        self.assignment = assignment
+        self.options = JudgeOptions(assignment)
         unpack(archive, self.source)
         self.size = size or len(os.sched_getaffinity(0))
-        self.workers: list[Worker] = []
+        self.judges: list[JudgeClient] = []
         self.closing = False
 
-    def run(self, jobs: Iterable[tuple[str, Job]], done: Callable[[str, Reply], None]) -> None:
+    def run(
+        self, jobs: Iterable[tuple[str, GradingRequest]], done: Callable[[str, GradingReply], None]
+    ) -> None:
         """Grade all jobs; `done` hears of each as it is finished, from one thread at a time."""
-        waiting: queue.SimpleQueue[tuple[str, Job]] = queue.SimpleQueue()
+        waiting: queue.SimpleQueue[tuple[str, GradingRequest]] = queue.SimpleQueue()
         for job in jobs:
             waiting.put(job)
         lock = threading.Lock()
         faults: list[str] = []
 
-        def work(worker: Worker) -> None:
+        def work(judge: JudgeClient) -> None:
             while not faults:
                 try:
                     name, job = waiting.get_nowait()
                 except queue.Empty:
                     return
                 try:
-                    reply, worker = self.grade(worker, job)
+                    reply, judge = self.grade(judge, job)
                     with lock:
                         if reply.fault:
                             faults.append(f"{name}: {reply.fault}")
@@ -65,9 +57,9 @@ class Pool:
                 except Exception as error:
                     faults.append(f"{name}: {type(error).__name__}: {error}")
 
-        while len(self.workers) < self.size:
-            self.workers.append(Worker(self.source, self.assignment))
-        threads = [threading.Thread(target=work, args=(worker,)) for worker in self.workers]
+        while len(self.judges) < self.size:
+            self.judges.append(JudgeClient(self.source, self.options))
+        threads = [threading.Thread(target=work, args=(judge,)) for judge in self.judges]
         for thread in threads:
             thread.start()
         try:
@@ -80,23 +72,26 @@ class Pool:
         if faults:
             raise CourseError(f"Grading broke down at {faults[0]}")
 
-    def grade(self, worker: Worker, job: Job) -> tuple[Reply, Worker]:
+    def grade(self, judge: JudgeClient, job: GradingRequest) -> tuple[GradingReply, JudgeClient]:
         """Grade one job; a judge that died is replaced by a new one, which tries again."""
+        last_words = ""
         for _ in range(TRIES):
             with suppress(ChannelClosed, OSError):
-                return worker.grade(job), worker
+                return judge.grade(replace(job, verdicts=True)), judge
             if self.closing:
                 break
-            worker.close()
-            fresh = Worker(self.source, self.assignment)
-            self.workers[self.workers.index(worker)] = fresh
-            worker = fresh
-        return Reply([], [], 0.0, "the judge died twice"), worker
+            judge.close()
+            last_words = judge.last_words()
+            fresh = JudgeClient(self.source, self.options)
+            self.judges[self.judges.index(judge)] = fresh
+            judge = fresh
+        said = f" ({last_words})" if last_words else ""
+        return GradingReply(fault=f"the judge died twice{said}"), judge
 
     def close(self) -> None:
         """End all judges."""
-        for worker in self.workers:
-            worker.close()
+        for judge in self.judges:
+            judge.close()
         self.scratch.cleanup()
 
     def __enter__(self) -> "Pool":

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from autograder.grading.worker import Verdict
+from autograder.grading.warm.judge_messages import Verdict
 from common.assignment import Record
 
 FACTOR = 10

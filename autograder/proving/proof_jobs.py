@@ -6,7 +6,7 @@ from typing import Any
 
 from autograder.authoring.lab_master import MASTER
 from autograder.authoring.reference_artifacts import reference_artifacts
-from autograder.grading.worker import Job
+from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.proving.equivalents import read_equivalents
 from autograder.proving.function_coverage import Reach
 from autograder.proving.mistakes import (
@@ -65,14 +65,14 @@ class Case:
         others = {f"alternative {name}": files for name, files in self.alternatives.items()}
         return {"reference": reference(self.assignment), **others}
 
-    def jobs(self) -> dict[str, Job]:
+    def jobs(self) -> dict[str, GradingRequest]:
         """Every grading of the proof, by name.
 
         Public tests don't depend on the salt, so they are jobs of their own: a new semester
         grades them no second time. The solved lab is the same in all right versions, and runs on
         stand-ins of their code: it is graded once for all.
         """
-        jobs: dict[str, Job] = {}
+        jobs: dict[str, GradingRequest] = {}
         labs = tuple(test.name for test in self.tests if test.reads_lab)
         if labs:
             for number, salt in enumerate(self.salts):
@@ -89,34 +89,34 @@ class Case:
                     again = self.job(files, f"timing {number}", self.timed)
                     jobs[f"{name}: timing {number}"] = again
         everything = self.names(hidden=False) + self.names(hidden=True)
-        jobs["stub"] = Job(stub(self.assignment), self.salts[0], everything)
+        jobs["stub"] = GradingRequest(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
         for mutant in self.mutants:
             jobs[f"mutant {mutant.name}"] = self.mutant_job(mutant, self.order_for(mutant))
         return jobs
 
-    def mutant_job(self, mutant: Mutant, tests: tuple[str, ...]) -> Job:
+    def mutant_job(self, mutant: Mutant, tests: tuple[str, ...]) -> GradingRequest:
         """A mutant on these tests, up to the first that notices it."""
         files = reference(self.assignment) | {mutant.file: mutant.source}
         return self.job(files, self.salts[0], tests, True, MUTANT_SECONDS)
 
     def job(
         self, files: dict[str, bytes], salt: str, tests: tuple[str, ...], *rest: Any, **more: Any
-    ) -> Job:
+    ) -> GradingRequest:
         """A grading of code with the reference's artifacts, where one of the tests reads them.
 
         Other tests don't need megabytes sent, hashed and remembered.
         """
         if any(test.reads_artifacts for test in self.tests if test.name in tests):
             files = self.artifacts | files  # where there is a wrong lab, it stays
-        return Job(files, salt, tests, *rest, **more)
+        return GradingRequest(files, salt, tests, *rest, **more)
 
     @cached_property
     def artifacts(self) -> dict[str, bytes]:
         """The reference's artifacts. The stub has none."""
         return reference_artifacts(self.assignment)
 
-    def mistake_jobs(self, hidden: bool) -> dict[str, Job]:
+    def mistake_jobs(self, hidden: bool) -> dict[str, GradingRequest]:
         """Each mistake, on the public or on the hidden tests.
 
         A lab takes seconds to run, so its mistakes go through both at once, as hidden ones.

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.authoring.syntax_hash import python_hash
-from autograder.grading.worker import Job, Verdict
+from autograder.grading.warm.judge_messages import GradingRequest, Verdict
 from autograder.packaging.fingerprint import stored_answers_hash
 from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
@@ -45,7 +45,7 @@ class Memory:
         if not whole:  # cut off when a run was killed: what comes next must be readable
             self.rewrite(self.verdicts)
 
-    def key(self, job: Job, test: str) -> str:
+    def key(self, job: GradingRequest, test: str) -> str:
         """A hash of everything that decides how a test of a job ends."""
         submitted = [
             python_hash(content) if name.endswith(".py") else hashlib.sha256(content).hexdigest()
@@ -57,7 +57,7 @@ class Memory:
         digest = hashlib.sha256(repr((*decides, job.patient, answers)).encode())
         return digest.hexdigest()[:32]
 
-    def recall(self, job: Job) -> tuple[list[Verdict], tuple[str, ...]]:
+    def recall(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
         """The verdicts on this very job that are known, and the tests that are left to run."""
         known: list[Verdict] = []
         left: list[str] = []
@@ -74,7 +74,7 @@ class Memory:
                 break
         return known, tuple(left)
 
-    def keep(self, job: Job, verdicts: Iterable[Verdict]) -> None:
+    def keep(self, job: GradingRequest, verdicts: Iterable[Verdict]) -> None:
         """Remember how tests of a job ended, on disk at once."""
         entries = [Remembered(self.key(job, verdict.test), verdict) for verdict in verdicts]
         self.verdicts |= {entry.key: entry.verdict for entry in entries}

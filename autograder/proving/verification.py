@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.grading.worker import Reply, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, Verdict
 from autograder.packaging.fingerprint import fresh_fingerprint
 from autograder.proving.function_coverage import find_reach
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
@@ -106,7 +106,7 @@ def telling(mutant: list[Verdict]) -> list[Verdict]:
     return [verdict for verdict in mutant if not verdict.passed] or mutant
 
 
-def timings(replies: dict[str, Reply]) -> list[Timing]:
+def timings(replies: dict[str, GradingReply]) -> list[Timing]:
     """How long the gradings of each kind took."""
     seconds: dict[str, list[float]] = {}
     for name, reply in replies.items():
@@ -133,7 +133,7 @@ def points(verdicts: Iterable[Verdict]) -> float:
     return sum(verdict.points for verdict in verdicts if verdict.passed)
 
 
-def judge_right(case: Case, name: str, replies: dict[str, Reply]) -> Scored:
+def judge_right(case: Case, name: str, replies: dict[str, GradingReply]) -> Scored:
     """Right code must pass every test under every salt, but those that need a GPU."""
     everything = sum(test.points for test in case.tests if not test.needs_gpu)
     on_a_gpu = {test.name for test in case.tests if test.needs_gpu}
@@ -207,7 +207,7 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> Mi
     )
 
 
-def noticed_by(case: Case, replies: Mapping[str, Reply]) -> dict[str, str]:
+def noticed_by(case: Case, replies: Mapping[str, GradingReply]) -> dict[str, str]:
     """The first test that noticed each mutant; those that none noticed are left out."""
     failed = {
         mutant.name: [v.test for v in replies[f"mutant {mutant.name}"].verdicts if not v.passed]
@@ -216,7 +216,7 @@ def noticed_by(case: Case, replies: Mapping[str, Reply]) -> dict[str, str]:
     return {name: tests[0] for name, tests in failed.items() if tests}
 
 
-def find_survivors(case: Case, replies: Mapping[str, Reply]) -> list[Survivor]:
+def find_survivors(case: Case, replies: Mapping[str, GradingReply]) -> list[Survivor]:
     """The mutants that passed every test, with the reasons of those that are equivalent."""
     noticed = noticed_by(case, replies)
     return [

@@ -10,7 +10,7 @@ import msgspec
 
 from autograder.grading.sandbox.defences import check_floor
 from autograder.grading.sandbox.sandbox import Sandbox
-from autograder.grading.submission import Submission, laid_out
+from autograder.grading.submission import Submission
 from autograder.timing.alternating_runs import Measured, Race
 from autograder.timing.baseline_gpt import Sizes
 from common.assignment import ROOT, Assignment
@@ -70,8 +70,7 @@ def measure(assignment: Assignment, submission: Submission, order: Order) -> Spe
     )
     patient = msgspec.structs.replace(assignment, limits=limits)
     with Sandbox(patient) as sandbox:
-        with laid_out(submission, patient.name) as packages:
-            defences = sandbox.admit(packages, (ROOT / "tests",))
+        defences = sandbox.admit(submission.code, (ROOT / "tests",))
         check_floor(defences, order.unsafe)
         with sandbox.child(assignment.forbidden, limits) as child:
             race = Race(child.student(assignment.modules), order.device, order.repeats, order.seed)

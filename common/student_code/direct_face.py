@@ -30,6 +30,7 @@ from common.student_code.loader import (
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
+    StudentObjects,
     copy_array,
     copy_tensor,
     is_container,
@@ -40,6 +41,7 @@ from common.student_code.values import (
     keep,
     map_items,
 )
+from common.student_face import StudentFace
 from common.testing.feedback.failure import (
     Failure,
     ForbiddenCall,
@@ -51,7 +53,7 @@ from common.testing.remote.operations import OPERATIONS
 from common.testing.remote.scratch_files import FOLDER
 
 
-class DirectFace:
+class DirectFace(StudentFace, StudentObjects):
     """Student code in this process."""
 
     def __init__(
@@ -62,6 +64,7 @@ class DirectFace:
         self.standins = tuple(standins)
         self.guard = Guard(assignment.forbidden)
         self.fault = ""
+        self.printed = ""
         self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
@@ -81,6 +84,10 @@ class DirectFace:
         if content not in self.labs:
             self.labs[content] = run_directly(content, self.assignment)
         return self.labs[content]
+
+    def repeatable(self, text: str) -> str:
+        """The text as it is: people who debug want to see places and addresses."""
+        return text
 
     def get(self, target: Handle, name: str) -> Any:
         top = target._reference is None

@@ -17,8 +17,8 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes)
 MAX_DEPTH = 32  # of containers within containers
 
 
-class Face(Protocol):
-    """One way to reach student code."""
+class StudentObjects(Protocol):
+    """What a Handle asks: objects that stay with the student's code, here or in a child."""
 
     def get(self, target: Any, name: str) -> Any:
         """Read an attribute of an object that stays with the student's code."""
@@ -33,7 +33,7 @@ class Face(Protocol):
 class Handle:
     """An object that stays with the student's code: call it, read its attributes, hand it back."""
 
-    def __init__(self, face: Face, reference: Any, label: str) -> None:
+    def __init__(self, face: StudentObjects, reference: Any, label: str) -> None:
         self.__dict__["_face"] = face
         self.__dict__["_reference"] = reference
         self.__dict__["_label"] = label

@@ -15,6 +15,7 @@ from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.labs.lab_run import Lab
 from common.student_code.direct_face import DirectFace
 from common.student_code.values import Handle
+from common.student_face import StudentFace
 from common.testing import cuda
 from common.testing.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
 from common.testing.feedback.evidence import LOG
@@ -40,7 +41,7 @@ PUBLIC_SALT = "public"
 NO_GPU = "not run here: no GPU"
 
 # How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
-FACE: pytest.StashKey[Callable[[Assignment], Any]] = pytest.StashKey()
+FACE: pytest.StashKey[Callable[[Assignment], StudentFace]] = pytest.StashKey()
 SALT: pytest.StashKey[str] = pytest.StashKey()
 RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
 ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()

@@ -1,23 +1,22 @@
-"""What a warm judge needs, whichever the engine: memory, arguments, and time to answer."""
+"""What a warm judge needs, whichever the engine: memory, options, and time to answer."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
+from autograder.grading.warm.judge_messages import JudgeOptions
 from common.assignment import Assignment
 
 JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
 SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
 
 
-def arguments_of(
-    assignment: Assignment, gpus: float, private: Iterable[Path] = ()
-) -> tuple[str, ...]:
-    """What a warm judge is started with.
+def options_of(assignment: Assignment, gpus: float, private: Iterable[Path] = ()) -> JudgeOptions:
+    """What a warm judge of a class is started with.
 
     private: where all submissions and results lie. Whether student code gets there is tried.
     """
-    places = [str(path.resolve()) for path in private]
-    return (assignment.short, *(("gpu",) if gpus else ()), *places)
+    places = tuple(str(path.resolve()) for path in private)
+    return JudgeOptions(assignment.short, forks=True, gpu=bool(gpus), private=places)
 
 
 def silence_of(assignment: Assignment) -> float:

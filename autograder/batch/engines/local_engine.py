@@ -10,12 +10,12 @@ from typing import Self
 import msgspec
 
 from autograder.batch.engines.driver_scratch import Scratch
-from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.engines.judge_settings import JUDGE_MB, options_of, silence_of
 from autograder.batch.engines.machine_resources import available_megabytes, cores
 from autograder.batch.work_queue import Attempt, Work
-from autograder.grading.processes import ClassJudge
 from autograder.grading.sandbox.user_ids import COUNT as UIDS
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import GradingReply
 from autograder.zip_archive import unpack
 from common.assignment import Assignment
 from common.errors import CourseError
@@ -79,7 +79,7 @@ class LocalEngine:
     ) -> None:
         self.slots = slots
         self.gpus = gpus
-        self.arguments = arguments_of(assignment, gpus, private)
+        self.options = options_of(assignment, gpus, private)
         self.silence = silence_of(assignment)
         self.scratch = Scratch()
         self.source = self.scratch.folder / "source"
@@ -88,7 +88,7 @@ class LocalEngine:
         except BaseException:
             self.scratch.remove()
             raise
-        self.judges: dict[int, ClassJudge] = {}
+        self.judges: dict[int, JudgeClient] = {}
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         """Grade until nothing is left; `tick` is called now and then."""
@@ -108,13 +108,13 @@ class LocalEngine:
         while (attempt := work.take(slot)) is not None:
             work.finish(slot, attempt, self.grade(slot, attempt))
 
-    def grade(self, slot: int, attempt: Attempt) -> Graded:
+    def grade(self, slot: int, attempt: Attempt) -> GradingReply:
         """Have the slot's judge grade; one that died or hangs is replaced for the next attempt."""
         try:
             if slot not in self.judges:
                 self.judges[slot] = self.start_judge(slot)
             answer = self.judges[slot].exchange(attempt.question)
-            return msgspec.msgpack.decode(answer, type=Graded)
+            return msgspec.msgpack.decode(answer, type=GradingReply)
         except Exception as error:  # one that is not caught would take the slot with it
             judge = self.judges.pop(slot, None)
             reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
@@ -122,12 +122,12 @@ class LocalEngine:
             if judge is not None:
                 judge.close()
                 words = judge.last_words()
-            return Graded(fault=f"the judge {reason} ({words or type(error).__name__})")
+            return GradingReply(fault=f"the judge {reason} ({words or type(error).__name__})")
 
-    def start_judge(self, slot: int) -> ClassJudge:
+    def start_judge(self, slot: int) -> JudgeClient:
         """A warm judge for a slot, which sees that slot's GPUs."""
         gpus = {"CUDA_VISIBLE_DEVICES": gpus_of(slot, self.gpus)} if self.gpus else {}
-        return ClassJudge(self.source, *self.arguments, silence=self.silence, environment=gpus)
+        return JudgeClient(self.source, self.options, silence=self.silence, environment=gpus)
 
     def close(self) -> None:
         """End all judges."""

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from autograder.batch.engines import ray_worker
-from autograder.batch.engines.judge_settings import JUDGE_MB, arguments_of, silence_of
+from autograder.batch.engines.judge_settings import JUDGE_MB, options_of, silence_of
 from autograder.batch.engines.machine_resources import cores
 from autograder.batch.work_queue import Attempt, Work
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 
@@ -84,7 +84,7 @@ class RayEngine:
         self.archive = self.ray.put(content)  # which Ray brings to each node once
         self.fixed = (
             hashlib.sha256(content).hexdigest(),
-            arguments_of(assignment, gpus, private),
+            options_of(assignment, gpus, private).to_json(),
             silence_of(assignment),
         )
         self.ray.cloudpickle.register_pickle_by_value(ray_worker)
@@ -174,17 +174,17 @@ class RayEngine:
                 reference = self.task.remote(self.archive, *self.fixed, attempt.question)
                 running[reference] = (slot, attempt)
 
-    def answer(self, reference: Any) -> Graded:
+    def answer(self, reference: Any) -> GradingReply:
         """What a task has told; a task that was lost is a fault of the machinery."""
         try:
             told = self.ray.get(reference)
             if told.startswith(ray_worker.DIED):
                 words = told.removeprefix(ray_worker.DIED).decode("utf-8", "replace")
-                return Graded(fault=f"the judge ended ({words})")
-            return msgspec.msgpack.decode(told, type=Graded)
+                return GradingReply(fault=f"the judge ended ({words})")
+            return msgspec.msgpack.decode(told, type=GradingReply)
         except Exception as error:  # Ray's, and those that a node raised
             reason = str(error).splitlines()[0] if str(error) else ""
-            return Graded(fault=f"{type(error).__name__}: {reason}")
+            return GradingReply(fault=f"{type(error).__name__}: {reason}")
 
     def close(self) -> None:
         """Leave no zip on the nodes; then leave the cluster, or end it where it was ours."""

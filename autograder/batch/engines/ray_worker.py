@@ -14,18 +14,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-KEPT: dict[tuple[str, ...], Any] = {}  # the judge, by the zip's hash, its arguments and its GPU
+KEPT: dict[tuple[str, ...], Any] = {}  # the judge, by the zip's hash, its options and its GPU
 DIED = b"died:"  # and then its last words; no answer begins so
 
 
 def grade_on_node(
-    archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float, question: bytes
+    archive: bytes, fingerprint: str, options: str, silence: float, question: bytes
 ) -> bytes:
     """A warm judge's answer, or that it died."""
-    kind = (fingerprint, *arguments, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    kind = (fingerprint, options, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if kind not in KEPT:
         let_go()
-        KEPT[kind] = start(archive, fingerprint, arguments, silence)
+        KEPT[kind] = start(archive, fingerprint, options, silence)
     try:
         return KEPT[kind].exchange(question)
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
@@ -40,15 +40,16 @@ def let_go() -> None:
         KEPT.popitem()[1].close()
 
 
-def start(archive: bytes, fingerprint: str, arguments: tuple[str, ...], silence: float) -> Any:
+def start(archive: bytes, fingerprint: str, options: str, silence: float) -> Any:
     """A warm judge in the unpacked zip."""
     source = unpacked(archive, fingerprint)
     sys.path.insert(0, str(source))
     try:
-        from autograder.grading.processes import ClassJudge
+        from autograder.grading.warm.judge_client import JudgeClient
+        from autograder.grading.warm.judge_messages import JudgeOptions
     finally:
         sys.path.remove(str(source))
-    return ClassJudge(source, *arguments, silence=silence)
+    return JudgeClient(source, JudgeOptions.from_json(options), silence=silence)
 
 
 def unpacked(archive: bytes, fingerprint: str) -> Path:

@@ -10,8 +10,9 @@ from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import unnamed
-from autograder.grading.results import PRINTED
+from autograder.grading.results import title_and_rest, without_printed
 from common.assignment import Assignment
+from common.testing.feedback.failure import PRINTED
 
 LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
 
@@ -147,7 +148,7 @@ class ReportData:
         Of a test that passed with all its points and said nothing else, only the place is kept.
         """
         key = str(told.get("extra_data", {}).get("test", told["name"]))
-        title, _, rest = told["output"].partition("\n\n")
+        title, rest = title_and_rest(told["output"])
         if key not in self.tests:
             self.tests[key] = Test(
                 len(self.tests),
@@ -180,7 +181,7 @@ class ReportData:
 
     def look_for_hints(self, text: str, test: Test, place: int) -> None:
         """Count the known mistakes that a failure names. What student code printed is not asked."""
-        for line in text.partition(PRINTED)[0].splitlines():
+        for line in without_printed(text).splitlines():
             seen = self.mistakes.get(line)
             if seen:
                 seen.places.add(test.where)

@@ -1,4 +1,4 @@
-"""The judge's side of the talk with one child: the isolated face of `student`."""
+"""The judge's side of the talk with one child, which holds the objects of its handles."""
 
 import builtins
 import math
@@ -23,7 +23,7 @@ from autograder.grading.sandbox.wire.frames import (
 from common.assignment import Forbidden, Limits
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, top_label
-from common.student_code.values import Handle, is_kept, keep
+from common.student_code.values import Handle, StudentObjects, is_kept, keep
 from common.testing.feedback.failure import (
     ChildFailure,
     Failure,
@@ -39,7 +39,7 @@ WATCH_SECONDS = 0.25
 TEXT_LIMIT = 5000
 
 
-class Conversation:
+class Conversation(StudentObjects):
     """Asks a child one question at a time, each within the time that the test has left."""
 
     sends_generators = True

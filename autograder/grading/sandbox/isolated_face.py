@@ -10,6 +10,7 @@ from autograder.grading.lab_grading import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.labs.lab_run import Lab, run_lab
 from common.student_code.values import Handle
+from common.student_face import StudentFace
 from common.testing.feedback.failure import ChildFailure
 
 TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
@@ -17,7 +18,7 @@ ADDRESS = re.compile(r"\b0x[0-9a-f]{8,16}\b")  # of an object in memory, as in i
 HURRY_SECONDS = 5.0  # far more than a test needs, unless it trains
 
 
-class IsolatedFace:
+class IsolatedFace(StudentFace):
     """Student code in a child of the sandbox, a new one for each test."""
 
     def __init__(self, sandbox: Sandbox) -> None:

@@ -26,7 +26,7 @@ from autograder.grading.sandbox.probe_targets import (
     files_among,
     listening,
 )
-from autograder.grading.sandbox.submission_files import compile_files, copy_common, place_packages
+from autograder.grading.sandbox.submission_files import compile_files, copy_common, place_package
 from autograder.grading.sandbox.user_ids import Slot, free_slot
 from common import labs
 from common.assignment import ROOT, Assignment, Forbidden, Limits
@@ -81,16 +81,16 @@ class Sandbox:
             self.common = self.folder / "common"
             copy_common(self.common)
 
-    def admit(
-        self, packages: Mapping[str, Path], private: Iterable[Path] = ()
-    ) -> tuple[Defence, ...]:
-        """Take a submission in, in place of the one before.
+    def admit(self, code: Mapping[str, bytes], private: Iterable[Path] = ()) -> tuple[Defence, ...]:
+        """Take a submission in, in place of the one before: written once, compiled once.
 
-        packages: the folders in which `import assignments.X` finds X.
+        code: its files, in which `import assignments.X` finds its modules.
         private: what children must not reach; whether they can is tried, not assumed.
         """
         self.settle()  # the last child may be another submission's
-        self.packages = place_packages(packages, self.folder / "packages")
+        package = self.folder / "packages" / self.assignment.name
+        place_package(code, package)
+        self.packages = {self.assignment.name: str(package)}
         return self.probe(list(private))
 
     def start_servers(self) -> None:

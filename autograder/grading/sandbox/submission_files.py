@@ -14,18 +14,14 @@ from common.assignment import ROOT
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 
 
-def place_packages(packages: Mapping[str, Path], folder: Path) -> dict[str, str]:
-    """Copy packages into a folder, in place of those before; where each is now."""
-    for old in folder.iterdir():
-        shutil.rmtree(old)
-    return {name: copy_package(path, folder / name) for name, path in packages.items()}
-
-
-def copy_package(source: Path, target: Path) -> str:
-    """A copy of a package that every user can read, and only we can change."""
-    shutil.copytree(source, target)
-    open_to_all(target)
-    return str(target)
+def place_package(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write a package that every user can read and only we can change, in place of the last."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    open_to_all(folder)
 
 
 def copy_common(target: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from autograder.grading.worker import Verdict
+from autograder.grading.warm.judge_messages import Verdict
 from autograder.proving.mistakes import Mistake
 from common.testing.feedback.hints import Fingerprint, HintFile, Sighting, same
 

@@ -2,10 +2,8 @@
 
 import compileall
 import json
-import os
 import re
 import secrets
-import select
 import shutil
 import subprocess
 import sys
@@ -17,6 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autograder.grading.sandbox.wire.frames import ChannelClosed
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions, SandboxInUse
 from autograder.packaging.rehearsal import laid_out
 from autograder.packaging.zip_contents import autograder_zip
 from autograder.proving.hostile.corpus_test_selection import keep_only, kept_tests
@@ -33,7 +34,6 @@ from autograder.zip_archive import zip_bytes
 from common.assignment import Assignment
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_roster
 
-WARM = Path(__file__).with_name("warm.py")
 SECONDS = 600  # the longest that a grading may take before the lane gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
@@ -96,9 +96,8 @@ class Lane:
         self.home = self.root / "home"
         self.home.mkdir()
         self.output = scratch / "output"
-        self.process, self.jobs, self.answers = self.start()
-        self.servers: set[int] = set()
-        self.folder, self.uid = scratch, None
+        self.judge = self.start()
+        self.sandbox: SandboxInUse | None = None
         self.cold: int | None = None  # the pid of a grading from a cold start
         self.beside: list[Lane] = []
         self.settled = False
@@ -110,23 +109,16 @@ class Lane:
             self.close()
             raise
 
-    def start(self) -> tuple[subprocess.Popen, int, int]:
-        """Start the warm judge in the tree."""
-        incoming, jobs = os.pipe()
-        answers, outgoing = os.pipe()
-        with self.output.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-E", "-s", "-P", WARM, self.root, str(incoming), str(outgoing)],
-                cwd=self.root / "source",
-                env=self.environment(),
-                pass_fds=[incoming, outgoing],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+    def start(self) -> JudgeClient:
+        """Start the warm judge in the tree. All that it prints is read after each grading."""
+        with self.output.open("ab") as output:
+            return JudgeClient(
+                self.root / "source",
+                JudgeOptions(self.assignment.short),
+                silence=SECONDS,
+                environment=self.environment(),
+                output=output,
             )
-        os.close(incoming)
-        os.close(outgoing)
-        return process, jobs, answers
 
     def environment(self) -> dict[str, str]:
         """What the judge's process finds: a home of its own, and a secret."""
@@ -168,14 +160,18 @@ class Lane:
     def watch(self, handed_in: Path, cold: bool = False) -> Graded:
         """Grade what was handed in, and look around before and after."""
         before, start = self.look(), time.monotonic()
-        run = self.run_cold if cold else self.run_warm
-        run(handed_in)
+        if cold:
+            self.run_cold()
+        else:
+            self.sandbox = self.run_warm(handed_in)
+        assert self.sandbox is not None  # the first of a lane is never cold
         seconds = time.monotonic() - start
         results = (self.root / "results" / "results.json").read_bytes()
-        uid = None if cold else self.uid  # run_autograder takes another one
-        homes = self.folder / "homes"
+        uid = None if cold else self.sandbox.uid  # run_autograder takes another one
+        folder = Path(self.sandbox.folder)
+        homes = folder / "homes"
         elsewhere = set().union(*(lane.judges for lane in self.beside))
-        places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, self.folder]
+        places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, folder]
         graded = Graded(
             results=results,
             printed=self.output.read_text("utf-8", "replace"),
@@ -183,23 +179,23 @@ class Lane:
             uid=uid,
             changes=differences(before, self.look()) if self.settled else [],
             strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
-            survivors=survivors(uid, self.process.pid, self.servers, elsewhere),
+            survivors=survivors(uid, self.judge.process.pid, {*self.sandbox.servers}, elsewhere),
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
         return replace(graded, changes=[*graded.changes, *sorted(beside)])
 
-    def run_warm(self, handed_in: Path) -> None:
-        """Have the warm judge grade."""
-        os.write(self.jobs, json.dumps(str(handed_in)).encode() + b"\n")
-        ready, _, _ = select.select([self.answers], [], [], SECONDS)
-        answer = os.read(self.answers, 1 << 16) if ready else b""
-        if not answer:
-            raise RuntimeError(f"the judge gave no answer:\n{self.output.read_text()}")
-        told = json.loads(answer)
-        self.servers, self.folder = set(told["servers"]), Path(told["folder"])
-        self.uid = told["uid"]
+    def run_warm(self, handed_in: Path) -> SandboxInUse:
+        """Have the warm judge grade, and write the result where run_autograder writes it."""
+        request = GradingRequest(tree=str(self.root), submitted=str(handed_in))
+        try:
+            reply = self.judge.grade(request)
+        except (ChannelClosed, OSError):
+            raise RuntimeError(f"the judge gave no answer:\n{self.output.read_text()}") from None
+        if reply.sandbox is None:
+            raise RuntimeError(f"the judge graded nothing: {reply.fault}")
+        return reply.sandbox
 
-    def run_cold(self, handed_in: Path) -> None:
+    def run_cold(self) -> None:
         """Have the zip's own script grade, from a cold start."""
         script = self.root / "run_autograder"
         with (
@@ -225,17 +221,11 @@ class Lane:
     @property
     def judges(self) -> set[int]:
         """The processes that grade here now."""
-        return {self.process.pid} | ({self.cold} if self.cold else set())
+        return {self.judge.process.pid} | ({self.cold} if self.cold else set())
 
     def close(self) -> None:
         """End the judge and remove the tree."""
-        os.close(self.jobs)
-        try:
-            self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.answers)
+        self.judge.close()
         self.stack.close()
 
     def __enter__(self) -> "Lane":

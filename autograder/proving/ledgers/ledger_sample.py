@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from autograder.grading.worker import Job, Reply, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
 from autograder.proving.ledgers.proof_ledger import Ledger
@@ -103,7 +103,7 @@ class Sampler:
             yield "there are no margins"
         yield from (f"a margin of {m.test}" for m in margins if m.test not in self.tests)
 
-    def mutant_jobs(self) -> dict[str, Job]:
+    def mutant_jobs(self) -> dict[str, GradingRequest]:
         """Some mutants, each on the test that noticed it."""
         noticed = self.ledger.proof.noticed
         known = [name for name in self.mutants if noticed.get(name) in self.tests]
@@ -112,7 +112,7 @@ class Sampler:
             for name in shuffled(known, self.seed)[:MUTANTS]
         }
 
-    def right_jobs(self) -> dict[str, Job]:
+    def right_jobs(self) -> dict[str, GradingRequest]:
         """The reference on all tests, the stub, and one alternative but for training and clocks."""
         jobs = self.case.jobs()
         chosen = self.random.choice(sorted(self.case.alternatives))
@@ -123,7 +123,7 @@ class Sampler:
             found[f"alternative {chosen}: {side}"] = replace(job, only=tuple(quick))
         return found
 
-    def mistake_jobs(self) -> Iterable[tuple[str, dict[str, Job]]]:
+    def mistake_jobs(self) -> Iterable[tuple[str, dict[str, GradingRequest]]]:
         """All mistakes in the order of the sample, each on tests of all of its sides.
 
         A clock says now this and now that, and training takes long: neither is graded here.
@@ -139,7 +139,7 @@ class Sampler:
             if jobs:
                 yield name, jobs
 
-    def tests_for(self, row: MistakeRow, job: Job) -> tuple[str, ...]:
+    def tests_for(self, row: MistakeRow, job: GradingRequest) -> tuple[str, ...]:
         """The tests of a job on which a mistake is graded afresh: of its exercises, all."""
         quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
         own = {t for t in quick if t in row.failed or self.tests[t].exercise in row.named}
@@ -189,9 +189,9 @@ def grade_sample(
     return Sample(tuple(right), tuple(graded), tuple(differences))
 
 
-def run(pool: Pool, jobs: dict[str, Job]) -> dict[str, Reply]:
+def run(pool: Pool, jobs: dict[str, GradingRequest]) -> dict[str, GradingReply]:
     """What each job gives."""
-    replies: dict[str, Reply] = {}
+    replies: dict[str, GradingReply] = {}
     pool.run(list(jobs.items()), replies.__setitem__)
     return replies
 

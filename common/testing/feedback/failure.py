@@ -11,6 +11,7 @@ from common.testing.feedback.evidence import Evidence
 # What a stub says: "LeNet.forward: exercise 2.3 is yours to write".
 UNWRITTEN = re.compile(r"([\w.]+): exercise [\d.]+ is yours to write")
 TRACEBACK_LIMIT = 4000
+PRINTED = "Your code printed:\n"  # what comes before the words of student code
 BROKEN_TEST = (
     "The test itself broke here. This is a fault of the course, not yours: please tell the staff."
 )
@@ -26,11 +27,16 @@ class Explanation:
     help: str = ""  # what to try
     hint: str = ""  # which known mistake it is
 
-    def text(self, hidden: bool) -> str:
-        """The explanation as a student may see it."""
+    def text(self, hidden: bool, printed: str = "") -> str:
+        """What every report says about a failed test: only here is decided what it may say.
+
+        Of a hidden test, neither details nor what the code printed: both may hold its inputs.
+        """
         details = "" if hidden else self.details
-        parts = [self.sentence, details, self.relation, self.help, self.hint]
-        return "\n".join(part for part in parts if part)
+        lines = [self.sentence, details, self.relation, self.help, self.hint]
+        words = "\n".join(line for line in lines if line)
+        own = f"{PRINTED}{printed}" if printed and not hidden else ""
+        return "\n\n".join(part for part in (words, own) if part)
 
 
 class Failure(AssertionError):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from autograder.batch.batch_records import Batch
 from autograder.batch.batch_run import Order, run_batch
 from autograder.batch.work_queue import Work
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import load_assignment
 
 A1 = load_assignment("a1")
@@ -14,7 +14,7 @@ NAMES = ("ada", "alan", "grace")
 EXERCISE = A1.exercises[0].number
 
 
-def graded(score: float = 1.0) -> Graded:
+def graded(score: float = 1.0) -> GradingReply:
     """A result as a judge tells it."""
     test = {
         **{"name": "sizes", "number": EXERCISE, "score": score, "max_score": 2.0},
@@ -23,7 +23,7 @@ def graded(score: float = 1.0) -> Graded:
         **{"visibility": "visible", "tags": []},
     }
     result = {"output": "", "execution_time": 1, "extra_data": {}, "tests": [test]}
-    return Graded(json.dumps(result).encode(), score, 2.0, 0.5)
+    return GradingReply(json.dumps(result).encode(), score, 2.0, 0.5)
 
 
 class Pretender:
@@ -32,7 +32,9 @@ class Pretender:
     name = "pretended"
     slots = 1
 
-    def __init__(self, answers: dict[str, list[Graded]] | None = None, after=lambda: None) -> None:
+    def __init__(
+        self, answers: dict[str, list[GradingReply]] | None = None, after=lambda: None
+    ) -> None:
         self.answers = answers or {}
         self.after = after
         self.asked: list[str] = []

@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from autograder.batch.batch_records import read_batch
-from autograder.batch.engines.judge_settings import arguments_of
+from autograder.batch.engines.judge_settings import options_of
 from autograder.classroom.batch_faults import FORK_SERVER, machinery_processes
 from autograder.classroom.disturbed_batch import (
     batch_command,
@@ -24,8 +23,9 @@ from autograder.classroom.disturbed_batch import (
     without_times,
 )
 from autograder.classroom.synthetic_export import read_truths
-from autograder.grading.processes import ClassJudge
-from autograder.grading.warm import Graded, HandedIn
+from autograder.grading.warm.judge_client import MODULE as JUDGE_MODULE
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions
 from autograder.packaging.zip_build import build
 from autograder.proving.process_table import descendants_running
 from autograder.zip_archive import unpack
@@ -163,7 +163,7 @@ def test_where_only_a_uid_protects_no_class_is_graded_that_lies_in_the_open(plac
     for folder in (export, out):
         folder.chmod(0o755)
     private = (export, out, out / "batch.json")
-    judge = ClassJudge(own / "source", *arguments_of(A1, 0.0, private))
+    judge = JudgeClient(own / "source", options_of(A1, 0.0, private))
     try:
         faults = [fault_of(judge)]
         for folder in (export, out):
@@ -176,10 +176,9 @@ def test_where_only_a_uid_protects_no_class_is_graded_that_lies_in_the_open(plac
     assert "with submissions and results where other users can't read them" in faults[0]
 
 
-def fault_of(judge: ClassJudge) -> str:
+def fault_of(judge: JudgeClient) -> str:
     """Why a judge grades nothing at all, if so."""
-    question = msgspec.msgpack.encode(HandedIn({}, [], {}))
-    answer = msgspec.msgpack.decode(judge.exchange(question), type=Graded)
+    answer = judge.grade(GradingRequest())
     assert answer.hopeless == bool(answer.fault)
     return answer.fault
 
@@ -197,7 +196,7 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
         judges: list[int] = []
         while not judges and process.poll() is None:
             time.sleep(0.1)
-            judges = descendants_running(process.pid, ClassJudge.module)
+            judges = descendants_running(process.pid, JUDGE_MODULE)
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=300)[0]
     assert "Stopped: by Ctrl-C, or by a signal. The same command goes on where it was." in told
@@ -242,12 +241,11 @@ def test_an_address_without_ray_is_refused(export, tmp_path):
 
 def test_a_judge_holds_no_more_after_many_submissions_than_after_one(tmp_path):
     unpack(build(A1).autograder, tmp_path / "source")
-    judge = ClassJudge(tmp_path / "source", "a1")
+    judge = JudgeClient(tmp_path / "source", JudgeOptions("a1", forks=True))
     try:
-        nothing = msgspec.msgpack.encode(HandedIn({}, [], {}))
         held = []
         for _ in range(6):
-            answer = msgspec.msgpack.decode(judge.exchange(nothing), type=Graded)
+            answer = judge.grade(GradingRequest())
             assert (answer.fault, answer.score, answer.maximum) == ("", 0.0, 100.0)
             held.append(resident_kilobytes(judge.process.pid))
         assert held[-1] - held[0] < 1024

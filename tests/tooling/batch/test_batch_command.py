@@ -12,7 +12,7 @@ from autograder.batch.batch_run import Order
 from autograder.batch.engines import judge_settings
 from autograder.commands import batch_commands as commands
 from autograder.commands.batch_commands import tell
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import LAB_FILE, ROOT
 from tests.tooling.batch.pretended_engine import A1, NAMES, Pretender, carry_out, changed
 from tests.tooling.scratch import python
@@ -125,7 +125,7 @@ def test_a_regrade_whose_export_was_moved_says_what_to_do(order):
 @pytest.mark.parametrize("anonymous", (False, True))
 def test_what_is_printed_names_nobody_where_names_are_hidden(anonymous, order):
     (order.export / "notes of ada.txt").write_text("")
-    fault = Graded(fault="ada.zip broke the judge")
+    fault = GradingReply(fault="ada.zip broke the judge")
     given = changed(order, anonymous=anonymous)
     screen = io.StringIO()
     tell(Console(file=screen, width=200), *carry_out(given, Pretender({"ada": [fault]})))

@@ -15,7 +15,7 @@ from rich.console import Console
 from autograder.batch import work_queue
 from autograder.commands.batch_commands import tell
 from autograder.grading.submission import MAX_FILE_BYTES
-from autograder.grading.warm import Graded, HandedIn
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
 from tests.tooling.batch.pretended_engine import NAMES, Pretender, carry_out, changed, graded
 
 
@@ -62,7 +62,7 @@ def test_another_zip_or_a_gpu_grades_everything_again(order, tmp_path):
 
 
 def test_a_fault_of_the_machinery_is_tried_again_three_times_and_is_never_a_zero(order):
-    broken = Graded(fault="the judge died")
+    broken = GradingReply(fault="the judge died")
     engine = Pretender({"ada": [broken], "alan": [broken, broken, broken, graded()]})
     batch, _ = carry_out(order, engine)
     assert engine.asked.count("ada") == engine.asked.count("alan") == 4
@@ -106,7 +106,7 @@ def test_a_judge_is_told_why_a_file_was_not_taken(order):
     (order.export / "ada" / "convolution.py").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     engine = Pretender()
     carry_out(order, engine)
-    asked = msgspec.msgpack.decode(engine.questions[0], type=HandedIn)
+    asked = msgspec.msgpack.decode(engine.questions[0], type=GradingRequest)
     assert (asked.files, asked.reasons) == (
         {},
         {"convolution.py": "convolution.py is larger than 1024 KB: not taken."},
@@ -114,7 +114,9 @@ def test_a_judge_is_told_why_a_file_was_not_taken(order):
 
 
 def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
-    engine = Pretender({name: [Graded(fault="no protection", hopeless=True)] for name in NAMES})
+    engine = Pretender(
+        {name: [GradingReply(fault="no protection", hopeless=True)] for name in NAMES}
+    )
     batch, done = carry_out(order, engine)
     assert len(engine.asked) == 1 and done.stopped == "no protection"
     assert {entry.status for entry in batch.entries} == {"waiting"}
@@ -122,7 +124,9 @@ def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
 
 def test_a_grader_that_never_works_is_given_up(order, monkeypatch):
     monkeypatch.setattr(work_queue, "IN_A_ROW", 2)
-    batch, done = carry_out(order, Pretender({name: [Graded(fault="dead")] for name in NAMES}))
+    batch, done = carry_out(
+        order, Pretender({name: [GradingReply(fault="dead")] for name in NAMES})
+    )
     assert "in a row could not be graded, the last because: dead" in done.stopped
     assert [entry.status for entry in batch.entries].count("failed") == 2
 
@@ -151,7 +155,7 @@ def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
     carry_out(order, Pretender({"ada": [graded(2.0)]}))
     before = (order.out / "results" / "ada.json").read_bytes()
     screen = io.StringIO()
-    broken = Pretender({"ada": [Graded(fault="the judge died")], "alan": [graded(0.0)]})
+    broken = Pretender({"ada": [GradingReply(fault="the judge died")], "alan": [graded(0.0)]})
     batch, done = carry_out(changed(order, anew=True), broken)
     tell(Console(file=screen, width=80), batch, done)
     ada = batch.entries[0]
@@ -173,7 +177,7 @@ def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
 @pytest.mark.parametrize("failed", (True, False))
 def test_what_could_not_be_graded_again_is_tried_by_the_next_run(failed, order):
     carry_out(order, Pretender())
-    broken = Pretender({"ada": [Graded(fault="the judge died")]})
+    broken = Pretender({"ada": [GradingReply(fault="the judge died")]})
     carry_out(changed(order, anew=True), broken)
     again = Pretender({"ada": [graded(0.0)]})
     batch, _ = carry_out(changed(order, failed=failed), again)

@@ -13,6 +13,7 @@ from common.testing.compare import assert_close
 from common.testing.feedback.failure import Failure, ForbiddenCall, explain
 from common.testing.fixtures import FACE, decorated, run_graded_tests
 from common.testing.graded_tests import TIMING
+from tests.tooling.grading_fixtures import code_in
 
 
 class Outcomes:
@@ -93,7 +94,7 @@ def test_a_stand_in_may_use_what_the_code_that_calls_it_may_not(kind, tmp_path):
     packages = {LATER.name: folder}
     x = np.arange(8.0).reshape(1, 2, 2, 2)
     with Sandbox(LATER) as sandbox:
-        sandbox.admit(packages)
+        sandbox.admit(code_in(packages))
         face = (
             IsolatedFace(sandbox)
             if kind == "isolated"

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from autograder.commands.proving_commands import facts
 from autograder.commands.release_command import table
-from autograder.grading import worker
 from autograder.grading.sandbox.fork_client import ForkServer
 from autograder.grading.terminal import print_result
+from autograder.grading.warm import warm_judge
 from autograder.packaging.rehearsal import Rehearsal
 from autograder.packaging.zip_build import build
 from autograder.proving.proof_jobs import Case, Scope
@@ -204,5 +204,5 @@ def test_the_table_of_the_proof_says_how_many_points_were_not_run():
 
 def test_a_worker_tells_what_it_did_not_run(tmp_path):
     result = grade(ONE, direct=True, tests=write_tests(tmp_path, ON_A_GPU))
-    verdicts = [worker.verdict(outcome) for outcome in result.all_outcomes]
+    verdicts = [warm_judge.verdict(outcome) for outcome in result.all_outcomes]
     assert [entry.ran for entry in verdicts] == [True, False]

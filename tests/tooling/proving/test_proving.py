@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from autograder.authoring.lab_master import MASTER
-from autograder.grading.worker import Job, Reply, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.proving import equivalents, mistakes
 from autograder.proving import mutants as mutating
 from autograder.proving.hints.hint_files import hint_file
@@ -213,14 +213,14 @@ def replies_of(case, name, passed=lambda test, number: True):
             replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
             for test in tests
         ]
-        replies[f"{name}: {side}"] = Reply(verdicts, [], 0.0)
+        replies[f"{name}: {side}"] = GradingReply(verdicts=verdicts)
     for number in range(3):
         verdicts = [
             replace_fields(verdict(test.name, test.exercise), test, passed(test, number + 1))
             for test in case.tests
             if test.reads_lab
         ]
-        replies[f"reference: lab {number}"] = Reply(verdicts, [], 0.0)
+        replies[f"reference: lab {number}"] = GradingReply(verdicts=verdicts)
     return replies
 
 
@@ -485,11 +485,13 @@ def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypa
     monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "workers", []) or None)
     pool = Pool(tmp_path, "a1")
     pool.size, pool.source, pool.assignment = 1, tmp_path, "a1"
-    monkeypatch.setattr("autograder.proving.judge_pool.Worker", lambda source, assignment: object())
-    fault = Reply([], [], 0.0, "the judge died twice")
+    monkeypatch.setattr(
+        "autograder.proving.judge_pool.JudgeClient", lambda source, options: object()
+    )
+    fault = GradingReply(fault="the judge died twice")
     monkeypatch.setattr(Pool, "grade", lambda self, worker, job: (fault, worker))
     with pytest.raises(CourseError, match="mutant x: the judge died twice"):
-        pool.run([("mutant x", Job({}, ""))], lambda name, reply: None)
+        pool.run([("mutant x", GradingRequest({}, ""))], lambda name, reply: None)
 
 
 def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path):

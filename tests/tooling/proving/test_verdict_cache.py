@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from autograder.grading.worker import Job, Verdict
+from autograder.grading.warm.judge_messages import GradingRequest, Verdict
 from autograder.proving import verdict_cache as module
 from autograder.proving.verdict_cache import Memory, framed, read_entries
 from common.assignment import ROOT, load_assignment
@@ -13,7 +13,7 @@ A1 = load_assignment("a1")
 ROSTER = read_roster(ROOT / "tests" / A1.name)
 FIRST, SECOND, THIRD = [test.name for test in ROSTER if not test.reads_artifacts][:3]
 READS = next(test.name for test in ROSTER if test.reads_artifacts)
-JOB = Job({"convolution.py": b"def f():\n    return 1\n"}, "salt", (FIRST, SECOND))
+JOB = GradingRequest({"convolution.py": b"def f():\n    return 1\n"}, "salt", (FIRST, SECOND))
 
 
 def verdict(test, passed=True):

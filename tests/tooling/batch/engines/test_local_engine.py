@@ -7,9 +7,10 @@ import pytest
 from autograder.batch.batch_records import Submitted
 from autograder.batch.engines import judge_settings, local_engine
 from autograder.batch.work_queue import Attempt
-from autograder.grading.processes import ClassJudge
 from autograder.grading.sandbox.user_ids import COUNT
 from autograder.grading.sandbox.wire.frames import ChannelClosed
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import JudgeOptions
 from tests.tooling.batch.pretended_engine import A1
 
 
@@ -73,9 +74,10 @@ def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monk
 
 
 def test_what_a_dying_judge_says_is_told(tmp_path):
-    (tmp_path / "autograder" / "grading").mkdir(parents=True)
-    (tmp_path / "autograder" / "grading" / "warm.py").write_text("raise SystemExit('no salt here')")
-    judge = ClassJudge(tmp_path, "a1")
+    package = tmp_path / "autograder" / "grading" / "warm"
+    package.mkdir(parents=True)
+    (package / "warm_judge.py").write_text("raise SystemExit('no salt here')")
+    judge = JudgeClient(tmp_path, JudgeOptions("a1", forks=True))
     with pytest.raises((ChannelClosed, OSError)):
         judge.exchange(b"")
     judge.close()

@@ -9,7 +9,7 @@ from rich.console import Console
 from autograder.batch.batch_records import Submitted
 from autograder.batch.input.previous_export import ids
 from autograder.commands.batch_commands import tell
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_messages import GradingReply
 from common.errors import CourseError
 from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, export_of, graded
 
@@ -62,7 +62,7 @@ def test_a_submission_that_its_students_have_replaced_counts_no_more(order):
 
 
 def test_what_has_no_result_and_is_not_in_a_later_export_is_left_out_and_told_of(order):
-    broken = {"11": [Graded(fault="the judge died")]}
+    broken = {"11": [GradingReply(fault="the judge died")]}
     carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender(broken))
     batch, _ = carry_out(export_of(order, {"12": "alan"}), Pretender())
     assert [entry.id for entry in batch.entries] == ["12"]

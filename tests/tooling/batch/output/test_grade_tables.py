@@ -6,7 +6,7 @@ import re
 import msgspec
 import pytest
 
-from autograder.grading.warm import Graded
+from autograder.grading.warm.judge_messages import GradingReply
 from tests.tooling.batch.pretended_engine import (
     A1,
     EXERCISE,
@@ -30,7 +30,9 @@ def test_a_result_of_before_an_exercise_was_taken_out_stops_no_table(order):
     ]
 
 
-@pytest.mark.parametrize(("answer", "scores"), ((graded(2.0), ["2"]), (Graded(fault="died"), [])))
+@pytest.mark.parametrize(
+    ("answer", "scores"), ((graded(2.0), ["2"]), (GradingReply(fault="died"), []))
+)
 def test_canvas_gets_the_last_submission_s_score_or_none(answer, scores, order):
     ada = "  :submitters:\n  - :name: Ada\n    :email: ada@example.edu\n"
     metadata = [
@@ -55,7 +57,7 @@ def test_canvas_finds_the_columns_that_its_importer_looks_for(order):
 
 def test_canvas_keeps_its_points_where_nothing_was_graded(order):
     """The importer takes a zero over, and leaves an empty cell alone."""
-    broken = {name: [Graded(fault="dead")] for name in NAMES}
+    broken = {name: [GradingReply(fault="dead")] for name in NAMES}
     carry_out(order, Pretender(broken))
     assert (order.out / "canvas.csv").read_text().splitlines()[1:] == ["    Points Possible,,,,,"]
 

@@ -13,7 +13,7 @@ from autograder.batch.batch_records import keep_result, read_batch, read_state, 
 from autograder.batch.output.html_report import report_page, write_report
 from autograder.batch.output.report_screenshot import HEIGHT, WIDTH, launch
 from autograder.classroom.synthetic_students import plain
-from autograder.grading.results import PRINTED
+from autograder.grading.results import without_printed
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing.graded_tests import read_roster
@@ -164,7 +164,7 @@ def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
             asked[test["extra_data"]["test"]]
             for result in results
             for test in result["tests"]
-            if hint in test["output"].partition(PRINTED)[0].splitlines()
+            if hint in without_printed(test["output"]).splitlines()
         }
         assert where.partition(" ")[2].split(", ") == sorted(places)
         with_questions += " q" in where

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from autograder.grading.processes import ClassJudge
-from autograder.grading.warm import Graded, HandedIn
+from autograder.grading.warm.judge_client import JudgeClient
+from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions
 from autograder.packaging.zip_contents import autograder_zip
 from common.assignment import load_assignment
 from common.data import packages
@@ -52,11 +52,9 @@ def test_a_whole_class_is_stopped_and_told_the_same(tmp_path):
     name = "common/data/packages.py"
     gone = f'PACKAGES = (DataPackage("num2words", "{MISSING}", "0.5.14"),)\n'
     source = unzip({**members, name: members[name] + gone.encode()}, tmp_path / "source")
-    handed_in = HandedIn(submission(REFERENCE.read_bytes()).files, [], {})
-    judge = ClassJudge(source, "a1")
+    judge = JudgeClient(source, JudgeOptions("a1", forks=True))
     try:
-        answer = judge.exchange(msgspec.msgpack.encode(handed_in))
+        graded = judge.grade(GradingRequest(submission(REFERENCE.read_bytes()).files))
     finally:
         judge.close()
-    graded = msgspec.msgpack.decode(answer, type=Graded)
-    assert (graded.fault, graded.hopeless, graded.result) == (SENTENCE, True, b"")
+    assert (graded.fault, graded.hopeless, graded.results) == (SENTENCE, True, b"")

@@ -15,7 +15,13 @@ from common.assignment import Forbidden, load_assignment
 from common.student_code.direct_face import DirectFace
 from common.student_code.forbidden_calls import Guard, refusal_text
 from common.testing.feedback.failure import Failure, ForbiddenCall, explain
-from tests.tooling.grading_fixtures import FACES, assignment, both_faces, write_package
+from tests.tooling.grading_fixtures import (
+    FACES,
+    assignment,
+    both_faces,
+    code_in,
+    write_package,
+)
 
 CODE = """
 import builtins, importlib, sys
@@ -291,7 +297,7 @@ def test_code_that_is_graded_can_not_look_held_out_data_up(
     text = PEEK.format(function=function, loader=loader, package=package)
     (folder / assignment.files[0]).write_text(text)
     with Sandbox(assignment) as sandbox:
-        sandbox.admit({assignment.name: folder})
+        sandbox.admit(code_in({assignment.name: folder}))
         with IsolatedFace(sandbox).open(assignment.exercises[0].number) as student:
             call = getattr(student, function)
             with pytest.raises(ForbiddenCall, match=r"don't allow common\.data"):

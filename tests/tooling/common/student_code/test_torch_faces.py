@@ -37,6 +37,7 @@ from common.testing.remote.torch_modules import (
     tracked_entries,
     vjp,
 )
+from tests.tooling.grading_fixtures import code_in
 
 LAYERS = """
 import os
@@ -157,7 +158,7 @@ def faces(tmp_path_factory):
         (folder / name).write_text(source)
     packages = {ASSIGNMENT.name: folder}
     with Sandbox(ASSIGNMENT) as sandbox:
-        sandbox.admit(packages)
+        sandbox.admit(code_in(packages))
         yield {"direct": DirectFace(ASSIGNMENT, packages), "isolated": IsolatedFace(sandbox)}
 
 

@@ -35,7 +35,13 @@ from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT, Limits, load_assignment
 from common.errors import GraderFault
 from common.testing.feedback.failure import ChildFailure
-from tests.tooling.grading_fixtures import REFERENCE, admitted, assignment, write_package
+from tests.tooling.grading_fixtures import (
+    REFERENCE,
+    admitted,
+    assignment,
+    code_in,
+    write_package,
+)
 from tests.tooling.scratch import clean_environment, open_to_others
 from tests.tooling.weakened import (
     NO_DEATH_SIGNAL,
@@ -449,7 +455,7 @@ def test_deep_folders_cost_the_next_submission_nothing(tmp_path, packages, name)
             assert student.thread() == [1]
         made.settle()
         assert list((made.folder / "homes").iterdir()) == []
-        made.admit(packages)
+        made.admit(code_in(packages))
         with IsolatedFace(made).open("1.1") as student:
             assert student.many_files(1, 1) == "done"
     assert not made.folder.exists()
@@ -488,7 +494,7 @@ def test_any_error_in_the_fork_server_is_told_and_does_not_end_it(tmp_path, pack
     with weakened(tmp_path, failing), Sandbox(assignment()) as made:
         for _ in range(2):
             with pytest.raises(GraderFault, match="list index out of range"):
-                made.admit(packages)
+                made.admit(code_in(packages))
         assert made.server.process.poll() is None
 
 
@@ -660,7 +666,7 @@ def child_of(pid):
 @pytest.mark.parametrize("patches", [(), (NO_DEATH_SIGNAL, NO_FILTER)], ids=["as it is", "without"])
 def test_a_fork_server_that_is_killed_takes_its_child_along(tmp_path, packages, patches):
     with weakened(tmp_path, *patches), Sandbox(assignment()) as made:
-        made.admit(packages)
+        made.admit(code_in(packages))
         with pytest.raises(Exception, match="fork server"), IsolatedFace(made).open("1.1"):
             child = child_of(made.server.process.pid)
             os.kill(made.server.process.pid, signal.SIGKILL)
@@ -824,7 +830,7 @@ def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_facto
             assignment(), limits=msgspec.structs.replace(limits, gpu=asked)
         )
         with weakened(tmp_path / str(asked), line), Sandbox(chosen) as made:
-            defences = made.admit(packages)
+            defences = made.admit(code_in(packages))
             with IsolatedFace(made).open("1.1") as student:
                 assert student.read(device) == ("done" if asked else "EACCES")
                 assert student.read(str(machine / "dev" / "sda")) == "EACCES"
@@ -860,6 +866,6 @@ def test_a_slow_machine_is_tried_with_patience(packages):
     """What the probe may take has nothing to do with what a test may."""
     chosen = assignment(test_seconds=0.001)
     with Sandbox(chosen) as made:
-        assert all(defence.holds for defence in made.admit(packages))
+        assert all(defence.holds for defence in made.admit(code_in(packages)))
         with pytest.raises(ChildFailure, match="longer"), IsolatedFace(made).open("1.1") as student:
             student.sleep(1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.grading.worker import Job
+from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_contents import autograder_zip
 from autograder.proving.judge_pool import Pool
 from autograder.proving.mistakes import reference, stub
@@ -44,11 +44,11 @@ def test_each_grading_has_the_tests_it_asks_for_whatever_came_before(pool):
     right, wrong = reference(A1), stub(A1)
     assert ended(
         pool,
-        Job(right, "salt", BOTH),
-        Job(wrong, "salt", BOTH),
-        Job(right, "salt", (HIDDEN,)),
-        Job(wrong, "salt", (PUBLIC,)),
-        Job(right, "salt", BOTH[::-1]),
+        GradingRequest(right, "salt", BOTH),
+        GradingRequest(wrong, "salt", BOTH),
+        GradingRequest(right, "salt", (HIDDEN,)),
+        GradingRequest(wrong, "salt", (PUBLIC,)),
+        GradingRequest(right, "salt", BOTH[::-1]),
     ) == [
         {PUBLIC: True, HIDDEN: True},
         {PUBLIC: False, HIDDEN: False},
@@ -62,10 +62,10 @@ def test_the_first_failure_can_be_the_end_and_leaves_nothing_for_the_next_job(po
     right, wrong = reference(A1), stub(A1)
     assert ended(
         pool,
-        Job(right, "salt", BOTH, stop_at_failure=True),
-        Job(wrong, "salt", BOTH, stop_at_failure=True),
-        Job(wrong, "salt", BOTH[::-1], stop_at_failure=True),
-        Job(right, "salt", BOTH),
+        GradingRequest(right, "salt", BOTH, stop_at_failure=True),
+        GradingRequest(wrong, "salt", BOTH, stop_at_failure=True),
+        GradingRequest(wrong, "salt", BOTH[::-1], stop_at_failure=True),
+        GradingRequest(right, "salt", BOTH),
     ) == [
         {PUBLIC: True, HIDDEN: True},
         {PUBLIC: False},
@@ -77,4 +77,4 @@ def test_the_first_failure_can_be_the_end_and_leaves_nothing_for_the_next_job(po
 def test_tests_that_cannot_be_read_are_a_fault_and_no_verdict(tmp_path):
     broken = {"tests/a1_convolution/test_hidden.py": b"import nothing_at_all\n"}
     with pool_of(tmp_path, broken) as pool, pytest.raises(CourseError, match="can't be read"):
-        ended(pool, Job(reference(A1), "salt", (PUBLIC,)))
+        ended(pool, GradingRequest(reference(A1), "salt", (PUBLIC,)))

@@ -8,48 +8,62 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO
+
+import msgspec
 
 from autograder.grading.sandbox.wire.frames import receive_frame, send_frame
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, JudgeOptions
 from common.determinism import SAME_ARITHMETIC
 
+MODULE = "autograder.grading.warm.warm_judge"
+PASSED_ON = ("PATH", "CUDA_VISIBLE_DEVICES", "TMPDIR")  # of the environment
 SILENCE = 1800  # seconds without a reply after which a judge counts as dead
 LAST_BYTES = 4096
 
 
-class JudgeProcess:
-    """One warm judge, in a process of its own."""
-
-    module: ClassVar[str]
-    passed_on: ClassVar[tuple[str, ...]] = ("PATH",)  # of the environment
+class JudgeClient:
+    """One warm judge, in a process of its own. What it complains of is kept, not shown."""
 
     def __init__(
         self,
         source: Path,
-        *arguments: str,
+        options: JudgeOptions,
+        *,
         silence: float = SILENCE,
         environment: Mapping[str, str] | None = None,
-        errors: BinaryIO | None = None,
+        output: BinaryIO | None = None,
     ) -> None:
+        """Start it in a folder that holds the grader.
+
+        environment: variables that it gets beside the usual ones.
+        output: the file that gets what it prints, if not one that is gone with this client.
+        """
         ours, theirs = socket.socketpair()
-        kept = {name: os.environ[name] for name in self.passed_on if name in os.environ}
+        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         given = {"PATH": "/usr/bin:/bin", **kept, **SAME_ARITHMETIC, **(environment or {})}
-        command = [sys.executable, "-s", "-m", self.module]
+        self.output = output or tempfile.TemporaryFile()  # noqa: SIM115 (read after its end)
         self.process = subprocess.Popen(
-            [*command, str(theirs.fileno()), *arguments],
+            [sys.executable, "-su", "-m", MODULE, str(theirs.fileno()), options.to_json()],
             cwd=source,
             env=given,
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            stderr=errors,
+            stdout=self.output,
+            stderr=self.output,
             process_group=0,  # Ctrl-C is for this process, which then lets its judges end
         )
         theirs.close()
         ours.settimeout(silence)
         self.socket = ours
 
+    def grade(self, request: GradingRequest) -> GradingReply:
+        """Have one submission graded."""
+        answer = self.exchange(msgspec.msgpack.encode(request))
+        return msgspec.msgpack.decode(answer, type=GradingReply)
+
     def exchange(self, question: bytes) -> bytes:
-        """One question, and the answer."""
+        """A request and its reply, both as bytes: an attempt of a batch travels as bytes."""
         send_frame(self.socket, question)
         return receive_frame(self.socket)
 
@@ -63,28 +77,9 @@ class JudgeProcess:
         self.process.kill()
         self.process.wait()
 
-
-class ClassJudge(JudgeProcess):
-    """A warm judge that a whole class shares. What it complains of is kept, not shown."""
-
-    module = "autograder.grading.warm"
-    passed_on: ClassVar[tuple[str, ...]] = ("PATH", "CUDA_VISIBLE_DEVICES", "TMPDIR")
-
-    def __init__(
-        self,
-        source: Path,
-        *arguments: str,
-        silence: float = SILENCE,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (it is read after the judge's end)
-        super().__init__(
-            source, *arguments, silence=silence, environment=environment, errors=self.errors
-        )
-
     def last_words(self) -> str:
-        """The last line that it has written to its standard error."""
-        size = self.errors.seek(0, os.SEEK_END)
-        self.errors.seek(max(0, size - LAST_BYTES))
-        lines = self.errors.read().decode("utf-8", "replace").split("\n")
+        """The last line that it has printed."""
+        size = self.output.seek(0, os.SEEK_END)
+        self.output.seek(max(0, size - LAST_BYTES))
+        lines = self.output.read().decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")

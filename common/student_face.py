@@ -1,0 +1,24 @@
+"""The protocol of both faces of `student`: how graded tests reach the code under test."""
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from common.labs.lab_run import Lab
+from common.student_code.values import Handle
+
+
+class StudentFace(Protocol):
+    """Direct, in the test's own process, or isolated, in a child of the sandbox for each test."""
+
+    fault: str  # of the machinery, if it has met one
+    printed: str  # by the code of the last test; nothing where it went to the terminal
+    labs: dict[bytes, Lab]  # those that were run, by their content
+
+    def open(self, exercise: str) -> AbstractContextManager[Handle]:
+        """What a test of that exercise gets as `student`, for as long as the test runs."""
+
+    def lab(self, content: bytes) -> Lab:
+        """A submitted lab, run once for all its tests."""
+
+    def repeatable(self, text: str) -> str:
+        """A text about student code, without what is another in every grading."""
