@@ -20,6 +20,7 @@ CONCLUDING = (
     *("equivalents", "function_coverage", "hints.hint_files", "hints.hint_recorder", "margins"),
     *("mistakes", "mutants", "proof_findings", "proof_jobs", "verification"),
 )
+COMPOSING = "autograder.authoring.overlay"  # what makes alternatives whole
 
 
 def fresh_fingerprint(assignment: Assignment) -> dict[str, str]:
@@ -48,7 +49,8 @@ def fingerprint(assignment: Assignment) -> dict[str, str]:
         "artifacts": files_hash([reference_artifact(assignment, RECORD)]),
         "shared code": joined([grading_code_hash(assignment)]),
         "proving code": joined(
-            file_hash(module_file(f"autograder.proving.{name}")) for name in CONCLUDING
+            file_hash(module_file(name))
+            for name in (*(f"autograder.proving.{name}" for name in CONCLUDING), COMPOSING)
         ),
     }
 

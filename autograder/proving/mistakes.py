@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from functools import cache
+from pathlib import Path
 from textwrap import dedent
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from msgspec import Meta
 
 from autograder.authoring.answer_dependencies import questions_that_may_change
 from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
+from autograder.authoring.overlay import compose
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 
@@ -154,21 +156,28 @@ def stub(assignment: Assignment) -> dict[str, bytes]:
 
 
 def alternatives(assignment: Assignment) -> dict[str, dict[str, bytes]]:
-    """Whole valid solutions written another way, by name."""
+    """Valid solutions written another way, by name: overlays, composed to whole files."""
     top = ROOT / "solutions" / assignment.name / "alternatives"
-    folders = sorted(folder for folder in top.glob("*") if folder.is_dir())
+    base = reference(assignment)
+    return {
+        folder.name: base | composed_files(folder, base)
+        for folder in sorted(top.glob("*"))
+        if folder.is_dir()
+    }
+
+
+def composed_files(folder: Path, base: dict[str, bytes]) -> dict[str, bytes]:
+    """The files in which an alternative differs from the reference."""
+    overlays = sorted(folder.glob("*.py"))
+    where = folder.relative_to(ROOT).as_posix()
+    if not overlays:
+        raise CourseError(f"{where} has no Python file.")
     found = {}
-    for folder in folders:
-        files = read_files(assignment, folder.relative_to(ROOT).as_posix())
-        try:
-            defined = {name for content in files.values() for name in top_level_names(content)}
-        except (SyntaxError, ValueError) as error:
-            raise CourseError(f"{folder.relative_to(ROOT)} is not valid Python: {error}") from None
-        for exercise in assignment.exercises:
-            for function in exercise.functions:
-                if function not in defined:
-                    raise CourseError(f"{folder.relative_to(ROOT)} has no {function}.")
-        found[folder.name] = files
+    for file in overlays:
+        place = f"{where}/{file.name}"
+        if file.name not in base:
+            raise CourseError(f"{place} is no file of the assignment: {', '.join(base)}.")
+        found[file.name] = compose(base[file.name], file.read_bytes(), place)
     return found
 
 
@@ -178,16 +187,3 @@ def read_files(assignment: Assignment, folder: str) -> dict[str, bytes]:
         if not (ROOT / folder / name).is_file():
             raise CourseError(f"{folder}/{name} is missing.")
     return {name: (ROOT / folder / name).read_bytes() for name in assignment.files}
-
-
-def top_level_names(source: bytes) -> set[str]:
-    """The names that a file defines, by `def`, `class`, `=` or an import."""
-    names: set[str] = set()
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {alias.asname or alias.name for alias in node.names}
-    return names

@@ -39,6 +39,7 @@ CHANGES = {
     "data of others": ("common/data/shakespeare.py", "", "\nNEW = 1\n", ""),
     "the proof's page": ("autograder/proving/proof_page.py", "", "\nNEW = 1\n", ""),
     "what finds mutants": ("autograder/proving/mutants.py", "", "\nNEW = 1\n", "proving code"),
+    "what composes": ("autograder/authoring/overlay.py", "", "\nNEW = 1\n", "proving code"),
     "what remembers": ("autograder/proving/verdict_cache.py", "", "\nNEW = 1\n", ""),
     "a comment on data": ("common/data/requirements.txt", "", "\n# Said.\n", ""),
     "the version of data": ("common/data/requirements.txt", "==", "==1", "shared code"),

@@ -138,15 +138,6 @@ def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, senten
     assert sentence in str(error.value)
 
 
-def test_an_alternative_that_misses_a_function_is_an_error(tmp_path, monkeypatch):
-    folder = tmp_path / "solutions" / A1.name / "alternatives" / "short"
-    folder.mkdir(parents=True)
-    (folder / "convolution.py").write_text("def conv_output_size(): ...\n")
-    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
-    with pytest.raises(CourseError, match=r"alternatives/short has no conv2d_forward"):
-        mistakes.alternatives(A1)
-
-
 SEEN = fingerprint(Evidence(1, None, "said"))
 HINTS = Hints(
     [HintFile({"flipped": mistake().hint}, [Sighting("test_a", 1, "flipped", SEEN)])],

@@ -1,23 +1,9 @@
-"""Assignment 1 by einsum over sliding windows: no loop over images, channels or pixels."""
+"""Convolution and pooling by einsum over sliding windows: no loops, another order of summation.
 
-import numpy as np
+Caches are dictionaries.
+"""
+
 from numpy.lib.stride_tricks import sliding_window_view
-
-Array = np.ndarray
-Size = int | tuple[int, int]
-
-
-def pair(size: Size) -> tuple[int, int]:
-    """Turn 3 into (3, 3), and leave (3, 2) as it is."""
-    if isinstance(size, int | np.integer):
-        return int(size), int(size)
-    vertical, horizontal = size
-    return int(vertical), int(horizontal)
-
-
-def as_float(x: Array) -> Array:
-    """float32 and float64 stay as they are, integers and booleans become float64."""
-    return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
 def pad(x: Array, padding: Size, value: float = 0) -> Array:
@@ -35,8 +21,8 @@ def crop(padded: Array, padding: Size) -> Array:
 def windows(padded: Array, kernel: Size, stride: Size) -> Array:
     """A view of every window: (n, c, out_h, out_w, kh, kw)."""
     (kh, kw), (sh, sw) = pair(kernel), pair(stride)
-    for size, length, step in zip(padded.shape[2:], (kh, kw), (sh, sw), strict=True):
-        conv_output_size(size, length, step)
+    conv_output_size(padded.shape[2], kh, sh)
+    conv_output_size(padded.shape[3], kw, sw)
     return sliding_window_view(padded, (kh, kw), axis=(2, 3))[:, :, ::sh, ::sw]
 
 
@@ -61,24 +47,6 @@ def meeting(size: int, places: int, kernel: int, stride: int) -> Array:
     return np.arange(size)[:, None, None] == starts
 
 
-def check_convolution(x: Array, w: Array, stride: Size, padding: Size) -> None:
-    """Raise ValueError for sizes that make no sense."""
-    if x.shape[1] != w.shape[1]:
-        raise ValueError(f"x has {x.shape[1]} channels, but the kernels have {w.shape[1]}")
-    for sizes in zip(x.shape[2:], w.shape[2:], pair(stride), pair(padding), strict=True):
-        conv_output_size(*sizes)
-
-
-def check_pooling(x: Array, kernel: Size, stride: Size | None, padding: Size) -> Size:
-    """Raise ValueError for sizes that make no sense; return the stride that counts."""
-    stride = kernel if stride is None else stride
-    for size, k, s, p in zip(x.shape[2:], pair(kernel), pair(stride), pair(padding), strict=True):
-        conv_output_size(size, k, s, p)
-        if p > k // 2:
-            raise ValueError(f"padding {p} is more than half of the pooling kernel {k}")
-    return stride
-
-
 def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
     """How many places a kernel has along one axis."""
     if min(size, kernel, stride) < 1 or padding < 0:
@@ -94,7 +62,7 @@ def conv2d_forward(
 ) -> tuple[Array, object]:
     """Convolve every image with every kernel."""
     x, w, b = as_float(x), as_float(w), as_float(b)
-    check_convolution(x, w, stride, padding)
+    check_channels(x, w)
     padded = pad(x, padding)
     seen = windows(padded, w.shape[2:], stride)
     out = np.einsum("ncrspq,kcpq->nkrs", seen, w, optimize=True) + b[:, None, None]
@@ -122,7 +90,7 @@ def max_pool2d_forward(
     x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Array, object]:
     """The largest value in each window."""
-    stride = check_pooling(x, kernel, stride, padding)
+    kernel, stride, padding, _ = pooling_sizes(x, kernel, stride, padding)
     lowest = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
     padded = pad(x, padding, lowest)
     seen = windows(padded, kernel, stride)
@@ -154,10 +122,9 @@ def avg_pool2d_forward(
 ) -> tuple[Array, object]:
     """The mean of each window; padding counts."""
     x = as_float(x)
-    stride = check_pooling(x, kernel, stride, padding)
+    kernel, stride, padding, _ = pooling_sizes(x, kernel, stride, padding)
     padded = pad(x, padding)
-    kh, kw = pair(kernel)
-    out = np.einsum("ncrspq->ncrs", windows(padded, kernel, stride)) / (kh * kw)
+    out = np.einsum("ncrspq->ncrs", windows(padded, kernel, stride)) / (kernel[0] * kernel[1])
     return out, {"kernel": kernel, "stride": stride, "padding": padding, "size": padded.shape[2:]}
 
 
@@ -204,14 +171,3 @@ def conv2d_forward_fast(
 def conv2d_backward_fast(dout: Array, cache: object) -> tuple[Array, Array, Array]:
     """The same as conv2d_backward, which has no loop to begin with."""
     return conv2d_backward(dout, cache)
-
-
-def conv_parameters(c_in: int, c_out: int, kernel: Size, bias: bool = True) -> int:
-    """The number of learned numbers in a convolution layer."""
-    kh, kw = pair(kernel)
-    return c_in * c_out * kh * kw + (c_out if bias else 0)
-
-
-def linear_parameters(n_in: int, n_out: int, bias: bool = True) -> int:
-    """The number of learned numbers in a dense layer."""
-    return n_in * n_out + (n_out if bias else 0)

@@ -1,76 +1,15 @@
-"""Assignment 2 with closures: the cache of a layer is the function that runs it backwards.
+"""Closures: the cache of a layer is the function that runs it backwards.
 
-The optimizers put all parameters into one long vector. Training draws every epoch's order from one
+The last layer's weights are drawn first. The loss is a logaddexp over one-hot labels. The
+optimizers put all parameters into one long vector. Training draws every epoch's order from one
 generator, whose state is saved as numbers.
 """
 
-import math
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 
-import numpy as np
-
-from assignments.a1_convolution.convolution import (
-    conv2d_backward_fast,
-    conv2d_forward_fast,
-    max_pool2d_backward,
-    max_pool2d_forward,
-)
-from common.training.training_progress import TrainingDisplay
-
-Array = np.ndarray
-Arrays = dict[str, np.ndarray]
 Backward = Callable[[Array], object]
-
-
-def check_dense(x: Array, w: Array, b: Array) -> None:
-    """Raise ValueError when the shapes of a dense layer don't fit together."""
-    if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0] or b.shape != w.shape[1:]:
-        raise ValueError(f"x {x.shape}, w {w.shape} and b {b.shape} don't make a dense layer")
-
-
-def check_labels(logits: Array, labels: Array) -> None:
-    """Raise ValueError for an empty batch, or labels that don't fit the logits."""
-    if logits.ndim != 2 or len(logits) == 0:
-        raise ValueError(f"logits must be (n, classes) with n at least 1, got {logits.shape}")
-    n, classes = logits.shape
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"labels must be integers, got {labels.dtype}")
-    if labels.shape != (n,):
-        raise ValueError(f"{n} rows of logits need labels of shape ({n},), got {labels.shape}")
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(f"labels must lie from 0 to {classes - 1}")
-
-
-def check_images(x: Array, image_size: int) -> None:
-    """Raise ValueError for an empty batch, or images of a wrong shape."""
-    if x.shape[1:] != (1, image_size, image_size) or len(x) == 0:
-        raise ValueError(
-            f"images must be (n, 1, {image_size}, {image_size}) with n at least 1, got {x.shape}"
-        )
-
-
-def check_same_shapes(parameters: Arrays, others: Arrays) -> None:
-    """Raise ValueError unless both dicts have the same names, with arrays of one shape."""
-    if parameters.keys() != others.keys():
-        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
-    for name, array in parameters.items():
-        if array.shape != others[name].shape:
-            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
-
-
-def check_loss(loss: float, epoch: int, step: int) -> None:
-    """Raise ValueError when a loss is not finite. Epochs and steps count from 1 here."""
-    if not math.isfinite(loss):
-        raise ValueError(f"the loss is {loss} at epoch {epoch}, step {step}: the run diverged")
-
-
-def conv_pool_size(size: int, kernel: int) -> int:
-    """The side of a square image after a convolution without padding and a 2 x 2 pooling."""
-    if kernel < 1 or size - kernel + 1 < 2:
-        raise ValueError(f"a kernel of {kernel} and a pooling don't fit into an image of {size}")
-    return (size - kernel + 1) // 2
 
 
 def relu_forward(x: Array) -> tuple[Array, Backward]:
@@ -125,13 +64,6 @@ def softmax_cross_entropy(logits: Array, labels: Array) -> tuple[float, Array]:
     one_hot = (labels[:, None] == np.arange(classes)).astype(logits.dtype)
     losses = log_sums - np.einsum("nc,nc->n", one_hot, relative)
     return float(np.mean(losses)), (np.exp(relative - log_sums[:, None]) - one_hot) / n
-
-
-def he_normal(
-    rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, dtype: str = "float32"
-) -> Array:
-    """Normal draws, with standard deviation sqrt(2 / fan_in)."""
-    return (rng.standard_normal(shape) * (2 / fan_in) ** 0.5).astype(dtype)
 
 
 def chain(x: Array, layers: list[Callable]) -> tuple[Array, list[Backward]]:
@@ -200,8 +132,6 @@ def gradients_of(layers: list[Callable], x: Array, labels: Array) -> tuple[float
 
 
 class LeNet:
-    """conv, relu, pool, conv, relu, pool, dense, relu, dense."""
-
     def __init__(
         self,
         rng: np.random.Generator,
@@ -297,78 +227,6 @@ def adam(
     return from_vector(p, parameters, names), (t, mean, square)
 
 
-class Data:
-    """The images to learn from, and those to choose the best weights by."""
-
-    def __init__(
-        self,
-        train_images: Array,
-        train_labels: Array,
-        validation_images: Array,
-        validation_labels: Array,
-    ) -> None:
-        for images, labels in (
-            (train_images, train_labels),
-            (validation_images, validation_labels),
-        ):
-            if len(images) == 0 or len(images) != len(labels):
-                raise ValueError(f"there are {len(images)} images and {len(labels)} labels")
-        self.train_images = train_images
-        self.train_labels = train_labels
-        self.validation_images = validation_images
-        self.validation_labels = validation_labels
-
-
-class Config:
-    """How to train."""
-
-    def __init__(
-        self,
-        epochs: int = 3,
-        batch_size: int = 32,
-        learning_rate: float = 0.002,
-        decay: float = 0.7,
-        optimizer: str = "adam",
-        momentum: float = 0.9,
-        seed: int = 0,
-    ) -> None:
-        if epochs < 1 or batch_size < 1 or learning_rate <= 0 or not 0 < decay <= 1:
-            raise ValueError(
-                "epochs and batch_size must be at least 1, learning_rate above 0, decay above 0 "
-                f"and at most 1, got {epochs}, {batch_size}, {learning_rate}, {decay}"
-            )
-        if optimizer not in ("sgd", "adam"):
-            raise ValueError(f"optimizer must be 'sgd' or 'adam', got {optimizer!r}")
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = float(learning_rate)
-        self.decay = float(decay)
-        self.optimizer = optimizer
-        self.momentum = float(momentum)
-        self.seed = seed
-
-
-def predict(model: object, images: Array, batch_size: int = 100) -> Array:
-    """The label with the largest logit for each image; the first one on a tie."""
-    starts = range(0, len(images), batch_size)
-    return np.concatenate(
-        [model.forward(images[start : start + batch_size]).argmax(axis=1) for start in starts]
-    )
-
-
-def evaluate(
-    model: object, images: Array, labels: Array, batch_size: int = 100
-) -> tuple[float, float]:
-    """The mean loss over all images, and the share of them that get the right label."""
-    loss, right = 0.0, 0
-    for start in range(0, len(images), batch_size):
-        batch = slice(start, start + batch_size)
-        logits = model.forward(images[batch])
-        loss += softmax_cross_entropy(logits, labels[batch])[0] * len(logits)
-        right += int((logits.argmax(axis=1) == labels[batch]).sum())
-    return loss / len(images), right / len(images)
-
-
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> list[Array]:
     """The order in which n random numbers would be sorted, cut at every batch_size."""
     order = np.argsort(rng.random(n))
@@ -441,42 +299,6 @@ def train(model: object, data: Data, config: Config, state: dict | None = None) 
     return history | {"step_loss": list(steps), "state": state}
 
 
-class MLP:
-    """flatten, dense, relu, dense."""
-
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        image_size: int = 28,
-        hidden: int = 59,
-        classes: int = 10,
-        dtype: str = "float32",
-    ) -> None:
-        self.image_size = image_size
-        self.dtype = np.dtype(dtype)
-        self.parameters = {}
-        for name, d_in, d_out in (
-            ("dense1", image_size * image_size, hidden),
-            ("dense2", hidden, classes),
-        ):
-            self.parameters[name + ".w"] = he_normal(rng, (d_in, d_out), d_in, dtype)
-            self.parameters[name + ".b"] = np.zeros(d_out, dtype)
-
-    def layers(self) -> list[Callable]:
-        """The layers, with the parameters of this moment."""
-        return [FLATTEN, dense(self.parameters, "dense1"), RELU, dense(self.parameters, "dense2")]
-
-    def forward(self, x: Array) -> Array:
-        """The logits."""
-        check_images(x, self.image_size)
-        return chain(np.asarray(x, self.dtype), self.layers())[0]
-
-    def loss_and_gradients(self, x: Array, labels: Array) -> tuple[float, Arrays]:
-        """The mean loss, and its gradients by name."""
-        check_images(x, self.image_size)
-        return gradients_of(self.layers(), np.asarray(x, self.dtype), labels)
-
-
 def permute_pixels(images: Array, rng: np.random.Generator) -> Array:
     """Put each pixel at the place that the permutation names."""
     rows, columns = np.unravel_index(
@@ -488,14 +310,13 @@ def permute_pixels(images: Array, rng: np.random.Generator) -> Array:
 
 
 def receptive_field(layers: list[tuple[int, int]]) -> tuple[int, int]:
-    """The last pixel under output 0, when the first is 0, and the first under output 1."""
-    last, jump = 0, 1
-    for kernel, stride in layers:
-        if min(kernel, stride) < 1:
-            raise ValueError("kernels and strides must be at least 1")
-        last += (kernel - 1) * jump
-        jump *= stride
-    return last + 1, jump
+    """One output at a time, walked back to the image."""
+    if any(number < 1 for layer in layers for number in layer):
+        raise ValueError("kernels and strides must be at least 1")
+    size = 1
+    for kernel, stride in reversed(layers):
+        size = (size - 1) * stride + kernel
+    return int(size), math.prod(int(stride) for _, stride in layers)
 
 
 def feature_maps(model: LeNet, image: Array) -> Arrays:

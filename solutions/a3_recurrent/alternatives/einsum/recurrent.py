@@ -1,65 +1,9 @@
-"""Assignment 3 by einsum: each sum is written out by its axes, weights' gradients included.
+"""Einsum: each sum is written out by its axes, in another order of summation.
 
 Axes: n sequence, t time, d input, m state before, k state after, q gate, v vocabulary, e embedding.
-An LSTM's and a GRU's weights are views of shape (inputs, gates, cells). Sampling draws from
-a multinomial distribution, and spectral norms come from eigenvalues.
+The gates have an axis of their own, and masks are numbers. Spectral norms come from eigenvalues of
+products of Jacobians, and sampling adds Gumbel noise to the scores. Caches are lists.
 """
-
-import numpy as np
-
-from common.training.training_progress import TrainingDisplay
-
-Array = np.ndarray
-State = tuple[Array, Array]
-LN2 = float(np.log(2))
-
-
-def sigmoid(z: Array) -> Array:
-    """1 / (1 + exp(-z)), with the exponential of negative numbers only."""
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1, small) / (1 + small)
-
-
-def check_shapes(**arrays: tuple[Array | None, str]) -> None:
-    """check_shapes(x=(x, "n t d"), w=(w, "d 4m")) raises ValueError unless the shapes fit.
-
-    Axes with the same letter have the same length, at least 1. None stands for "not there".
-    """
-    lengths: dict[str, int] = {}
-    for name, (array, axes) in arrays.items():
-        if array is None:
-            continue
-        letters = axes.split()
-        if array.ndim != len(letters):
-            raise ValueError(f"{name} has shape {array.shape}, but its axes are ({axes})")
-        for axis, length in zip(letters, array.shape, strict=True):
-            times, letter = (int(axis[0]), axis[1:]) if axis[0].isdigit() else (1, axis)
-            expected = times * lengths.setdefault(letter, length // times)
-            if length != expected or length == 0:
-                raise ValueError(f"{name} has shape {array.shape}: its axis {axis} doesn't fit")
-
-
-def check_mask(mask: Array | None) -> None:
-    """Raise ValueError unless the mask is None or of bool."""
-    if mask is not None and mask.dtype != np.bool_:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
-
-
-def check_same_shapes(parameters: dict[str, Array], others: dict[str, Array]) -> None:
-    """Raise ValueError unless both dicts have the same names, with arrays of one shape."""
-    if parameters.keys() != others.keys():
-        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
-    for name, array in parameters.items():
-        if array.shape != others[name].shape:
-            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
-
-
-def check_ids(ids: Array, vocabulary: float) -> None:
-    """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
-    if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"ids are integers, not {ids.dtype}")
-    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary):
-        raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
 
 
 def contract(axes: str, *arrays: Array) -> Array:
@@ -70,9 +14,6 @@ def contract(axes: str, *arrays: Array) -> Array:
 def gates_of(array: Array, count: int) -> Array:
     """(..., count*m) as a view (..., count, m)."""
     return array.reshape(*array.shape[:-1], count, -1)
-
-
-# Exercise 3.1
 
 
 def rnn_step_forward(
@@ -129,19 +70,6 @@ def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, 
     dw_xh = contract("ntd,ntk->dk", x, dz)
     dw_hh = contract("ntm,ntk->mk", states[:, :-1], dz)
     return dx, dstate, dw_xh, dw_hh, contract("ntk->k", dz)
-
-
-# Exercise 3.2
-
-
-def lstm_parameters(
-    rng: np.random.Generator, d: int, m: int, forget_bias: float = 1.0, dtype: str = "float32"
-) -> tuple[Array, Array, Array]:
-    """Both matrices in one draw."""
-    both = rng.uniform(-1, 1, size=(d + m, 4 * m)) / np.sqrt(m)
-    b = np.zeros((4, m), dtype=dtype)
-    b[1] = forget_bias
-    return both[:d].astype(dtype), both[d:].astype(dtype), b.ravel()
 
 
 def lstm_step_forward(
@@ -240,9 +168,6 @@ def lstm_backward(
     return dx, dstate, dcell, dw_x, dw_h, contract("tnqk->qk", dz).ravel()
 
 
-# Exercise 3.3
-
-
 def gru_step_forward(
     x: Array, h: Array, w_x: Array, w_h: Array, b_x: Array, b_h: Array
 ) -> tuple[Array, object]:
@@ -278,9 +203,6 @@ def gru_step_backward(
     return dx, dh, dw_x, dw_h, da.sum(axis=0).ravel(), du.sum(axis=0).ravel()
 
 
-# Exercise 3.4
-
-
 def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
     """A one-hot axis, summed away."""
     check_shapes(ids=(ids, "n t"), table=(table, "v e"))
@@ -312,37 +234,6 @@ def temporal_cross_entropy(
     return float(loss), contract("nt,ntv->ntv", keep, np.exp(log_p) - wanted)
 
 
-# Exercise 3.5
-
-
-def clip_by_global_norm(
-    gradients: dict[str, Array], max_norm: float
-) -> tuple[dict[str, Array], float]:
-    """A sum of inner products."""
-    if not max_norm > 0:
-        raise ValueError(f"max_norm must be above 0, got {max_norm}")
-    total = 0.0
-    for gradient in gradients.values():
-        wide = gradient.astype(np.float64)
-        total += float(np.vdot(wide, wide))
-    norm = total**0.5
-    if not np.isfinite(norm):
-        raise ValueError(f"the norm of the gradients is {norm}")
-    divisor = max(norm / float(max_norm), 1.0)
-    return {name: gradient / divisor for name, gradient in gradients.items()}, norm
-
-
-def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
-    """Pairs of neighbours, cut up together."""
-    if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
-        raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
-    check_ids(ids, np.inf)
-    count = (len(ids) - 1) // (batch * window)
-    pairs = np.stack([ids[:-1], ids[1:]])[:, : batch * count * window]
-    inputs, targets = pairs.reshape(2, batch, count, window).swapaxes(1, 2)
-    return inputs, targets
-
-
 def truncated_bptt(
     x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, window: int
 ) -> tuple[Array, Array, Array, Array, Array]:
@@ -361,9 +252,6 @@ def truncated_bptt(
     return np.concatenate([h, h_rest], axis=1), np.concatenate([dx, dx_rest], axis=1), *sums
 
 
-# Exercise 3.6
-
-
 def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
@@ -371,12 +259,10 @@ def gradient_norms_through_time(
     if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
         raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
-    if (cell, len(state)) == ("rnn", 1):
+    if cell == "rnn":
         forward, backward = rnn_step_forward, rnn_step_backward
-    elif (cell, len(state)) == ("lstm", 2):
-        forward, backward = lstm_step_forward, lstm_step_backward
     else:
-        raise ValueError(f"no cell {cell!r} with {len(state)} states")
+        forward, backward = lstm_step_forward, lstm_step_backward
     m, size = len(state[0]), len(state) * len(state[0])
     # One row for each entry of the state, h and c side by side.
     seeds = np.split(np.eye(size, dtype=x.dtype), len(state), axis=1)
@@ -400,170 +286,21 @@ def spectral_norm(matrix: Array) -> float:
     return float(np.sqrt(max(np.linalg.eigvalsh(wide @ wide.T)[-1], 0)))
 
 
-# Exercise 3.7
-
-
-class CharLM:
-    """Embedding, LSTM, dense layer."""
-
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        vocabulary: int,
-        embedding: int,
-        hidden: int,
-        dtype: str = "float32",
-    ) -> None:
-        w_out = rng.uniform(-1, 1, size=(hidden, vocabulary)) / np.sqrt(hidden)
-        table = rng.normal(size=(vocabulary, embedding))
-        w_x, w_h, b = lstm_parameters(rng, embedding, hidden, 1.0, dtype)
-        arrays = (table, w_x, w_h, b, w_out, np.zeros(vocabulary))
-        names = ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
-        self.parameters = {n: a.astype(dtype) for n, a in zip(names, arrays, strict=True)}
-
-    def forward(self, ids: Array, state: State | None = None) -> tuple[Array, State]:
-        """(logits, state)."""
-        table, w_x, w_h, b, w_out, b_out = (
-            self.parameters[name] for name in ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
-        )
-        if state is None:
-            state = np.zeros((2, len(ids), len(w_out)), dtype=w_out.dtype)
-        vectors, _ = embedding_forward(ids, table)
-        h, c, _ = lstm_forward(vectors, state[0], state[1], w_x, w_h, b)
-        return contract("ntm,mv->ntv", h, w_out) + b_out, (h[:, -1], c)
-
-    def loss_and_gradients(
-        self, ids: Array, targets: Array, state: State | None = None
-    ) -> tuple[float, dict[str, Array], State]:
-        """(loss, gradients, state)."""
-        p = self.parameters
-        if state is None:
-            state = np.zeros((2, len(ids), len(p["w_out"])), dtype=p["w_out"].dtype)
-        vectors, chosen = embedding_forward(ids, p["embedding"])
-        h, c, cache = lstm_forward(vectors, state[0], state[1], p["w_x"], p["w_h"], p["b"])
-        logits = contract("ntm,mv->ntv", h, p["w_out"]) + p["b_out"]
-        loss, dlogits = temporal_cross_entropy(logits, targets)
-        dh = contract("ntv,mv->ntm", dlogits, p["w_out"])
-        dvectors, _, _, dw_x, dw_h, db = lstm_backward(dh, np.zeros_like(c), cache)
-        dw_out, db_out = contract("ntm,ntv->mv", h, dlogits), contract("ntv->v", dlogits)
-        dtable = embedding_backward(dvectors, chosen)
-        gradients = {"w_x": dw_x, "w_h": dw_h, "b": db, "w_out": dw_out, "b_out": db_out}
-        return loss, {**gradients, "embedding": dtable}, (h[:, -1], c)
-
-
-class Config:
-    """How to train. Build it with keywords: Config(steps=100, learning_rate=0.01)."""
-
-    def __init__(
-        self,
-        steps: int = 800,
-        batch: int = 32,
-        window: int = 32,
-        learning_rate: float = 0.02,
-        decay: float = 0.9975,
-        max_norm: float = 1.0,
-    ) -> None:
-        if steps < 0 or batch < 1 or window < 1:
-            raise ValueError(f"{steps} steps of {batch} streams and windows of {window} can't be")
-        if not (learning_rate > 0 and 0 < decay <= 1 and max_norm > 0):
-            raise ValueError(
-                f"learning_rate ({learning_rate}) and max_norm ({max_norm}) must be above 0, "
-                f"decay ({decay}) above 0 and at most 1"
-            )
-        self.steps = steps  # weight updates in all, those before a resumed run included
-        self.batch = batch  # streams side by side
-        self.window = window  # characters of each stream in one step
-        self.learning_rate = learning_rate  # of step 0
-        self.decay = decay  # step k has the learning rate learning_rate * decay**k
-        self.max_norm = max_norm  # gradients are clipped to this
-
-
-def adam(
-    parameters: dict[str, Array],
-    gradients: dict[str, Array],
-    state: dict | None,
-    learning_rate: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-) -> tuple[dict[str, Array], dict]:
-    """One step of Adam. Returns (new parameters, new state); the first state is None."""
-    if state is None:
-        zeros = {name: np.zeros_like(array) for name, array in parameters.items()}
-        state = {"step": 0, "mean": zeros, "square": zeros}
-    step = state["step"] + 1
-    mean, square, updated = {}, {}, {}
-    for name, gradient in gradients.items():
-        mean[name] = beta1 * state["mean"][name] + (1 - beta1) * gradient
-        square[name] = beta2 * state["square"][name] + (1 - beta2) * gradient**2
-        size = np.sqrt(square[name] / (1 - beta2**step)) + epsilon
-        updated[name] = parameters[name] - learning_rate / (1 - beta1**step) * mean[name] / size
-    return updated, {"step": step, "mean": mean, "square": square}
-
-
-def train(model: CharLM, text_ids: Array, config: Config, state: object = None) -> dict:
-    """The windows as one long list of jobs, of which a resumed run skips the first."""
-    inputs, targets = make_windows(text_ids, config.batch, config.window)
-    count = len(inputs)
-    done = 0 if state is None else state["done"]
-    moments = None if state is None else state["moments"]
-    carried = None if state is None else state["carried"]
-    if state is not None:
-        check_same_shapes(model.parameters, state["parameters"])
-        for name in model.parameters:
-            model.parameters[name] = np.array(state["parameters"][name])
-    jobs = list(range(config.steps))[done:]
-    losses, norms, rates = [], [], []
-    with TrainingDisplay(len(jobs), title="character model") as display:
-        for job in jobs:
-            loss, gradients, carried = model.loss_and_gradients(
-                inputs[job % count], targets[job % count], carried if job % count else None
-            )
-            losses.append(loss)
-            if not np.isfinite(loss):
-                raise ValueError(f"training has diverged at step {job}: the loss is {loss}")
-            gradients, norm = clip_by_global_norm(gradients, config.max_norm)
-            norms.append(norm)
-            rates.append(config.learning_rate * config.decay**job)
-            new, moments = adam(model.parameters, gradients, moments, rates[-1])
-            model.parameters.update(new)
-            display.step(loss=loss, bits=loss / LN2)
-    last = {"done": done + len(jobs), "moments": moments, "carried": carried}
-    last["parameters"] = {name: array.copy() for name, array in model.parameters.items()}
-    bits = [loss / LN2 for loss in losses]
-    return {"loss": losses, "bits": bits, "norm": norms, "learning_rate": rates, "state": last}
-
-
-def bits_per_character(model: CharLM, ids: Array) -> float:
-    """In pieces of 77, each as long as the one before but for the last."""
-    if ids.ndim != 1 or len(ids) < 2:
-        raise ValueError(f"a text is one axis of 2 or more ids, not {ids.shape}")
-    total, state = 0.0, None
-    pieces = range(77, len(ids) - 1, 77)
-    inputs, targets = np.split(ids[:-1], pieces), np.split(ids[1:], pieces)
-    for now, following in zip(inputs, targets, strict=True):
-        logits, state = model.forward(now[None], state)
-        total += temporal_cross_entropy(logits, following[None])[0] * len(now)
-    return total / LN2 / (len(ids) - 1)
-
-
 def sample(
     model: CharLM, prime: Array, length: int, temperature: float, rng: np.random.Generator
 ) -> Array:
-    """One throw of a multinomial distribution for each id."""
+    """The largest of score / temperature + Gumbel noise is a draw from the softmax."""
     check_shapes(prime=(prime, "p"))
     if length < 0 or not 0 <= temperature < np.inf:
         raise ValueError(f"bad length {length} or temperature {temperature}")
     check_ids(prime, len(model.parameters["embedding"]))
-    ids = np.zeros(length, dtype=np.int64)
-    logits, state = model.forward(prime[None])
-    for place in range(length):
+    ids, state = list(prime), None
+    unread = prime
+    for _ in range(length):
+        logits, state = model.forward(unread[None], state)
         scores = logits[0, -1].astype(np.float64)
-        if temperature == 0:
-            ids[place] = np.argmax(scores)
-        else:
-            scores = (scores - scores.max()) / temperature
-            p = np.exp(scores - np.logaddexp.reduce(scores))
-            ids[place] = np.argmax(rng.multinomial(1, p / p.sum()))
-        logits, state = model.forward(ids[None, place : place + 1], state)
-    return ids
+        if temperature > 0:
+            scores = scores / temperature + rng.gumbel(size=len(scores))
+        unread = np.array([np.argmax(scores)])
+        ids.append(unread[0])
+    return np.array(ids[len(prime) :], dtype=np.int64)

@@ -1,67 +1,8 @@
-"""Assignment 3 step by step: every loop over time calls the step functions.
+"""Step by step: every loop over time calls the step functions, and gradients add up as it goes.
 
-The backward passes keep one cache for each step and add the weights' gradients up as they go. The
-embedding loops over positions, Jacobians are made row by row, and sampling looks a random number
-up in the cumulative sums of the probabilities.
+The loss looks at the real positions only, Jacobians are made row by row, and sampling looks a
+random number up in the cumulative sums of the probabilities. Training changes the weights in place.
 """
-
-import numpy as np
-
-from common.training.training_progress import TrainingDisplay
-
-Array = np.ndarray
-State = tuple[Array, Array]
-LN2 = float(np.log(2))
-
-
-def sigmoid(z: Array) -> Array:
-    """1 / (1 + exp(-z)), written so that no z overflows."""
-    return 0.5 * (1 + np.tanh(0.5 * z))
-
-
-def check_shapes(**arrays: tuple[Array | None, str]) -> None:
-    """check_shapes(x=(x, "n t d"), w=(w, "d 4m")) raises ValueError unless the shapes fit.
-
-    Axes with the same letter have the same length, at least 1. None stands for "not there".
-    """
-    lengths: dict[str, int] = {}
-    for name, (array, axes) in arrays.items():
-        if array is None:
-            continue
-        letters = axes.split()
-        if array.ndim != len(letters):
-            raise ValueError(f"{name} has shape {array.shape}, but its axes are ({axes})")
-        for axis, length in zip(letters, array.shape, strict=True):
-            times, letter = (int(axis[0]), axis[1:]) if axis[0].isdigit() else (1, axis)
-            expected = times * lengths.setdefault(letter, length // times)
-            if length != expected or length == 0:
-                raise ValueError(f"{name} has shape {array.shape}: its axis {axis} doesn't fit")
-
-
-def check_mask(mask: Array | None) -> None:
-    """Raise ValueError unless the mask is None or of bool."""
-    if mask is not None and mask.dtype != np.bool_:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
-
-
-def check_same_shapes(parameters: dict[str, Array], others: dict[str, Array]) -> None:
-    """Raise ValueError unless both dicts have the same names, with arrays of one shape."""
-    if parameters.keys() != others.keys():
-        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
-    for name, array in parameters.items():
-        if array.shape != others[name].shape:
-            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
-
-
-def check_ids(ids: Array, vocabulary: float) -> None:
-    """Raise ValueError unless the ids are integers from 0 to vocabulary - 1."""
-    if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"ids are integers, not {ids.dtype}")
-    if ids.size and (ids.min() < 0 or ids.max() >= vocabulary):
-        raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
-
-
-# Exercise 3.1
 
 
 def rnn_step_forward(
@@ -118,9 +59,6 @@ def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, 
     return np.stack(dxs, axis=1), dstate, *totals
 
 
-# Exercise 3.2
-
-
 def lstm_parameters(
     rng: np.random.Generator, d: int, m: int, forget_bias: float = 1.0, dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
@@ -128,44 +66,6 @@ def lstm_parameters(
     b = np.concatenate([np.zeros(m), np.full(m, forget_bias), np.zeros(2 * m)])
     w_h, w_x = ((2 * rng.random((rows, 4 * m)) - 1) / m**0.5 for rows in (m, d))
     return w_x.astype(dtype), w_h.astype(dtype), b.astype(dtype)
-
-
-def lstm_step_forward(
-    x: Array, h: Array, c: Array, w_x: Array, w_h: Array, b: Array
-) -> tuple[Array, Array, object]:
-    """One step, gate by gate."""
-    check_shapes(
-        x=(x, "n d"),
-        h=(h, "n m"),
-        c=(c, "n m"),
-        w_x=(w_x, "d 4m"),
-        w_h=(w_h, "m 4m"),
-        b=(b, "4m"),
-    )
-    m = h.shape[1]
-    z = x @ w_x
-    z += h @ w_h
-    z += b
-    i, f, o = sigmoid(z[:, :m]), sigmoid(z[:, m : 2 * m]), sigmoid(z[:, 2 * m : 3 * m])
-    g = np.tanh(z[:, 3 * m :])
-    c_next = f * c + i * g
-    tanh_c = np.tanh(c_next)
-    return o * tanh_c, c_next, (x, h, c, w_x, w_h, (i, f, o, g), tanh_c)
-
-
-def lstm_step_backward(
-    dh_next: Array, dc_next: Array, cache: object
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """(dx, dh, dc, dw_x, dw_h, db)."""
-    x, h, c, w_x, w_h, (i, f, o, g), tanh_c = cache
-    m = h.shape[1]
-    dc = dc_next + dh_next * o * (1 - tanh_c * tanh_c)
-    dz = np.empty((len(h), 4 * m), dtype=h.dtype)
-    dz[:, :m] = dc * g * (i - i * i)
-    dz[:, m : 2 * m] = dc * c * (f - f * f)
-    dz[:, 2 * m : 3 * m] = dh_next * tanh_c * (o - o * o)
-    dz[:, 3 * m :] = dc * i * (1 - g * g)
-    return dz @ w_x.T, dz @ w_h.T, dc * f, x.T @ dz, h.T @ dz, dz.sum(axis=0)
 
 
 def lstm_forward(
@@ -208,44 +108,6 @@ def lstm_backward(
     return np.stack(dx[::-1], axis=1), dstate, dcell, dw_x, dw_h, db
 
 
-# Exercise 3.3
-
-
-def gru_step_forward(
-    x: Array, h: Array, w_x: Array, w_h: Array, b_x: Array, b_h: Array
-) -> tuple[Array, object]:
-    """One step, with a matrix product for each gate."""
-    check_shapes(
-        x=(x, "n d"),
-        h=(h, "n m"),
-        w_x=(w_x, "d 3m"),
-        w_h=(w_h, "m 3m"),
-        b_x=(b_x, "3m"),
-        b_h=(b_h, "3m"),
-    )
-    m = h.shape[1]
-    gates = [slice(k * m, (k + 1) * m) for k in range(3)]
-    a = [x @ w_x[:, gate] + b_x[gate] for gate in gates]
-    u = [h @ w_h[:, gate] + b_h[gate] for gate in gates]
-    r, z = sigmoid(a[0] + u[0]), sigmoid(a[1] + u[1])
-    g = np.tanh(a[2] + r * u[2])
-    return g + z * (h - g), (x, h, w_x, w_h, r, z, g, u[2])
-
-
-def gru_step_backward(
-    dh_next: Array, cache: object
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """(dx, dh, dw_x, dw_h, db_x, db_h)."""
-    x, h, w_x, w_h, r, z, g, u_g = cache
-    dg = (dh_next - dh_next * z) * (1 - g * g)
-    dr, dz = dg * u_g * r * (1 - r), dh_next * (h - g) * z * (1 - z)
-    da, du = np.hstack([dr, dz, dg]), np.hstack([dr, dz, r * dg])
-    return da @ w_x.T, du @ w_h.T + z * dh_next, x.T @ da, h.T @ du, da.sum(0), du.sum(0)
-
-
-# Exercise 3.4
-
-
 def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
     """np.take copies the rows."""
     check_shapes(ids=(ids, "n t"), table=(table, "v e"))
@@ -283,9 +145,6 @@ def temporal_cross_entropy(
     return loss, dlogits
 
 
-# Exercise 3.5
-
-
 def clip_by_global_norm(
     gradients: dict[str, Array], max_norm: float
 ) -> tuple[dict[str, Array], float]:
@@ -300,22 +159,6 @@ def clip_by_global_norm(
         return {name: array.copy() for name, array in gradients.items()}, norm
     scale = max_norm / norm
     return {name: (scale * array).astype(array.dtype) for name, array in gradients.items()}, norm
-
-
-def make_windows(ids: Array, batch: int, window: int) -> tuple[Array, Array]:
-    """Window by window, stream by stream."""
-    if ids.ndim != 1 or batch < 1 or window < 1 or len(ids) <= batch * window:
-        raise ValueError(f"{ids.shape} ids make no {batch} streams with a window of {window}")
-    check_ids(ids, np.inf)
-    count = (len(ids) - 1) // (batch * window)
-    inputs = np.empty((count, batch, window), dtype=ids.dtype)
-    targets = np.empty_like(inputs)
-    for b in range(batch):
-        for k in range(count):
-            begin = (b * count + k) * window
-            inputs[k, b] = ids[begin : begin + window]
-            targets[k, b] = ids[begin + 1 : begin + window + 1]
-    return inputs, targets
 
 
 def truncated_bptt(
@@ -338,9 +181,6 @@ def truncated_bptt(
     return h, dx, *totals
 
 
-# Exercise 3.6
-
-
 def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
@@ -348,12 +188,10 @@ def gradient_norms_through_time(
     if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
         raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
-    if cell == "rnn" and len(state) == 1:
+    if cell == "rnn":
         forward, backward = rnn_step_forward, rnn_step_backward
-    elif cell == "lstm" and len(state) == 2:
-        forward, backward = lstm_step_forward, lstm_step_backward
     else:
-        raise ValueError(f"no cell {cell!r} with {len(state)} states")
+        forward, backward = lstm_step_forward, lstm_step_backward
     now, caches = [part[None] for part in state], []
     for row in x:
         *now, cache = forward(row[None], *now, *weights)
@@ -368,110 +206,6 @@ def gradient_norms_through_time(
             gradients = backward(*gradients, caches[s])[1 : 1 + len(state)]
             jacobians[s, k] = gradients[0]
     return np.linalg.svd(jacobians, compute_uv=False).max(axis=1)
-
-
-# Exercise 3.7
-
-
-class CharLM:
-    """Embedding, LSTM, dense layer; both methods share one walk forward."""
-
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        vocabulary: int,
-        embedding: int,
-        hidden: int,
-        dtype: str = "float32",
-    ) -> None:
-        self.parameters = {"embedding": rng.standard_normal((vocabulary, embedding)).astype(dtype)}
-        names = ("w_x", "w_h", "b")
-        arrays = lstm_parameters(rng, embedding, hidden, dtype=dtype)
-        self.parameters.update(zip(names, arrays, strict=True))
-        w_out = (2 * rng.random((hidden, vocabulary)) - 1) / hidden**0.5
-        self.parameters["w_out"] = w_out.astype(dtype)
-        self.parameters["b_out"] = np.zeros(vocabulary, dtype=dtype)
-
-    def walk(self, ids: Array, state: State | None) -> tuple:
-        """Logits, the state after the last id, the hidden states and the caches."""
-        p = self.parameters
-        if state is None:
-            zeros = np.zeros((len(ids), len(p["w_out"])), dtype=p["w_out"].dtype)
-            state = zeros, zeros
-        vectors, seen = embedding_forward(ids, p["embedding"])
-        h, c, cache = lstm_forward(vectors, *state, p["w_x"], p["w_h"], p["b"])
-        n, t, m = h.shape
-        logits = h.reshape(n * t, m) @ p["w_out"] + p["b_out"]
-        return logits.reshape(n, t, -1), (h[:, -1].copy(), c), h, seen, cache
-
-    def forward(self, ids: Array, state: State | None = None) -> tuple[Array, State]:
-        """(logits, state)."""
-        return self.walk(ids, state)[:2]
-
-    def loss_and_gradients(
-        self, ids: Array, targets: Array, state: State | None = None
-    ) -> tuple[float, dict[str, Array], State]:
-        """(loss, gradients, state)."""
-        logits, after, h, seen, cache = self.walk(ids, state)
-        loss, dlogits = temporal_cross_entropy(logits, targets)
-        gradients = {}
-        gradients["b_out"] = dlogits.sum(axis=(0, 1))
-        gradients["w_out"] = np.tensordot(h, dlogits, axes=([0, 1], [0, 1]))
-        dh = dlogits @ self.parameters["w_out"].T
-        dvectors, _, _, *weights = lstm_backward(dh, np.zeros_like(after[1]), cache)
-        gradients["w_x"], gradients["w_h"], gradients["b"] = weights
-        gradients["embedding"] = embedding_backward(dvectors, seen)
-        return loss, gradients, after
-
-
-class Config:
-    """How to train. Build it with keywords: Config(steps=100, learning_rate=0.01)."""
-
-    def __init__(
-        self,
-        steps: int = 800,
-        batch: int = 32,
-        window: int = 32,
-        learning_rate: float = 0.02,
-        decay: float = 0.9975,
-        max_norm: float = 1.0,
-    ) -> None:
-        if steps < 0 or batch < 1 or window < 1:
-            raise ValueError(f"{steps} steps of {batch} streams and windows of {window} can't be")
-        if not (learning_rate > 0 and 0 < decay <= 1 and max_norm > 0):
-            raise ValueError(
-                f"learning_rate ({learning_rate}) and max_norm ({max_norm}) must be above 0, "
-                f"decay ({decay}) above 0 and at most 1"
-            )
-        self.steps = steps  # weight updates in all, those before a resumed run included
-        self.batch = batch  # streams side by side
-        self.window = window  # characters of each stream in one step
-        self.learning_rate = learning_rate  # of step 0
-        self.decay = decay  # step k has the learning rate learning_rate * decay**k
-        self.max_norm = max_norm  # gradients are clipped to this
-
-
-def adam(
-    parameters: dict[str, Array],
-    gradients: dict[str, Array],
-    state: dict | None,
-    learning_rate: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-) -> tuple[dict[str, Array], dict]:
-    """One step of Adam. Returns (new parameters, new state); the first state is None."""
-    if state is None:
-        zeros = {name: np.zeros_like(array) for name, array in parameters.items()}
-        state = {"step": 0, "mean": zeros, "square": zeros}
-    step = state["step"] + 1
-    mean, square, updated = {}, {}, {}
-    for name, gradient in gradients.items():
-        mean[name] = beta1 * state["mean"][name] + (1 - beta1) * gradient
-        square[name] = beta2 * state["square"][name] + (1 - beta2) * gradient**2
-        size = np.sqrt(square[name] / (1 - beta2**step)) + epsilon
-        updated[name] = parameters[name] - learning_rate / (1 - beta1**step) * mean[name] / size
-    return updated, {"step": step, "mean": mean, "square": square}
 
 
 def train(model: CharLM, text_ids: Array, config: Config, state: object = None) -> dict:

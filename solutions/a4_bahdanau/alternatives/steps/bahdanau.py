@@ -1,86 +1,11 @@
-"""Assignment 4 step by step: the GRUs are written out, one step at a time.
+"""One at a time: the encoder's GRUs step by step, decoding sentence by sentence with a heap.
 
-The softmax is exp and a sum. The encoder walks over the columns in both directions and lets the
-mask hold its state at padding; nothing is packed. The decoders share one class. Decoding goes
-sentence by sentence, with the beam in a plain list.
+The softmax is exp and a sum. Nothing is packed: the mask holds the encoder's state at padding. Each
+beginning of the beam search has a state of its own, and the search stops when no beginning can win
+any more. A hook notes the weights of the attention, and a scheduler sets the learning rate.
 """
 
-import math
-
-import torch
-from torch import Tensor, nn
-
-from common.training.training_progress import TrainingDisplay
-
-PADDING, BEGIN, END = 0, 1, 2
-
-
-def check_scores(scores: Tensor) -> None:
-    """Raise ValueError unless scores are a tensor with at least one axis."""
-    if not isinstance(scores, Tensor):
-        raise ValueError(f"scores are a tensor, not a {type(scores).__name__}")
-    if scores.ndim == 0:
-        raise ValueError("scores have at least one axis")
-
-
-def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the mask is None, or of bool and broadcasts to this shape."""
-    if mask is None:
-        return
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise ValueError(f"a mask is a tensor of bool, not {getattr(mask, 'dtype', type(mask))}")
-    sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
-    if mask.ndim > len(shape) or any(size not in (1, full) for size, full in sizes):
-        raise ValueError(f"a mask of shape {tuple(mask.shape)} doesn't fit {tuple(shape)}")
-
-
-def check_ids(ids: Tensor, vocabulary: int, ndim: int) -> None:
-    """Raise ValueError unless these are ids of the vocabulary, with no axis of length 0."""
-    if not isinstance(ids, Tensor):
-        raise ValueError(f"ids are a tensor, not a {type(ids).__name__}")
-    if ids.dtype != torch.int64:
-        raise ValueError(f"ids are int64, not {ids.dtype}")
-    if ids.ndim != ndim or ids.numel() == 0:
-        raise ValueError(f"ids have {ndim} axes, none of length 0, but got {tuple(ids.shape)}")
-    if ids.min() < 0 or ids.max() >= vocabulary:
-        raise ValueError(f"ids lie from 0 to {vocabulary - 1}, not {ids.min()} to {ids.max()}")
-
-
-def check_source(source: Tensor, vocabulary: int) -> None:
-    """check_ids, and every row has an id, and padding only after its ids."""
-    check_ids(source, vocabulary, ndim=2)
-    real = source != PADDING  # (n, t)
-    if not real[:, 0].all():
-        raise ValueError("a source is empty, or begins with padding")
-    if (real[:, 1:] & ~real[:, :-1]).any():
-        raise ValueError("a source has padding between its ids")
-
-
-def check_target(target: Tensor, vocabulary: int, n: int) -> None:
-    """check_ids, and n rows of BEGIN, ids and one END, with padding only after it."""
-    check_ids(target, vocabulary, ndim=2)
-    if len(target) != n:
-        raise ValueError(f"there are {n} sources, but {len(target)} targets")
-    real = target != PADDING  # (n, u)
-    if (real[:, 1:] & ~real[:, :-1]).any():
-        raise ValueError("a target has padding between its ids")
-    ends = target == END  # (n, u)
-    if (target[:, 0] != BEGIN).any() or (ends.sum(dim=1) != 1).any():
-        raise ValueError("a target is BEGIN, ids and one END")
-    if (ends[:, :-1] & real[:, 1:]).any():
-        raise ValueError("a target has ids after its END")
-
-
-def check_batch(*tensors: Tensor) -> None:
-    """Raise ValueError unless all have as many rows, and no axis of length 0."""
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise ValueError(f"inputs are tensors, not a {type(tensor).__name__}")
-    shapes = [tuple(tensor.shape) for tensor in tensors]
-    if any(shape[:1] != shapes[0][:1] or 0 in shape for shape in shapes):
-        raise ValueError(
-            f"inputs have as many rows each, and no axis of length 0, but got {shapes}"
-        )
+import heapq
 
 
 def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
@@ -90,15 +15,6 @@ def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
             "width and max_length must be at least 1, alpha at least 0 and finite, "
             f"got {width}, {max_length} and {alpha}"
         )
-
-
-def check_logits(logits: Tensor) -> None:
-    """Raise ValueError if a logit is not finite: then no id is the likeliest."""
-    if not logits.isfinite().all():
-        raise ValueError("the model gives logits that are not finite: has training diverged?")
-
-
-# Exercise 4.1
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -116,17 +32,8 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return powers / torch.where(total > 0, total, 1.0)
 
 
-# Exercise 4.2
-
-
 class AdditiveAttention(nn.Module):
     """The sum that makes the context is written as a product and a sum."""
-
-    def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.query = nn.Linear(query_size, hidden_size, bias=False)
-        self.key = nn.Linear(key_size, hidden_size, bias=False)
-        self.score = nn.Linear(hidden_size, 1, bias=False)
 
     def forward(
         self, query: Tensor, keys: Tensor, mask: Tensor | None = None
@@ -149,17 +56,8 @@ def gru_step(x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: T
     return (1 - update) * candidate + update * h
 
 
-# Exercise 4.3
-
-
 class Encoder(nn.Module):
     """nn.GRU holds the weights; the steps are ours."""
-
-    def __init__(self, vocabulary: int, embedding_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.gru = nn.GRU(embedding_size, hidden_size, bidirectional=True)
 
     def forward(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(states, final)."""
@@ -188,142 +86,24 @@ class Encoder(nn.Module):
         return states, state
 
 
-# Exercise 4.4
+class Beginning:
+    """What a sentence may begin with: its ids, their log-probability, the state after them."""
 
+    def __init__(self, ids: list[int], total: float, state: Tensor) -> None:
+        self.ids = ids
+        self.total = total
+        self.state = state  # (1, hidden_size)
 
-class Decoder(nn.Module):
-    """What both decoders share: all but where a context comes from."""
+    def is_finished(self) -> bool:
+        """Whether it ends with END."""
+        return bool(self.ids) and self.ids[-1] == END
 
-    def __init__(
-        self, vocabulary: int, embedding_size: int, context_size: int, hidden_size: int
-    ) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.initial = nn.Linear(context_size, hidden_size)
-        self.cell = nn.GRUCell(embedding_size + context_size, hidden_size)
-        self.output = nn.Linear(hidden_size + context_size, vocabulary)
-
-    def start(self, final: Tensor) -> Tensor:
-        """The state before the first step."""
-        check_batch(final)
-        return self.initial(final).tanh()
-
-    def write(self, token: Tensor, state: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """One step with a context: (logits, the new state)."""
-        check_ids(token, self.vocabulary, ndim=1)
-        check_batch(token, state, context)
-        cell = self.cell
-        weights = cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
-        state = gru_step(torch.hstack([self.embedding(token), context]), state, *weights)
-        return self.output(torch.hstack([state, context])), state
-
-
-class FixedContextDecoder(Decoder):
-    """The same context at every step."""
-
-    def step(self, token: Tensor, state: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(Logits, the new state)."""
-        return self.write(token, state, context)
-
-    def forward(self, inputs: Tensor, context: Tensor) -> Tensor:
-        """Teacher forcing: the logits."""
-        check_ids(inputs, self.vocabulary, ndim=2)
-        check_batch(inputs, context)
-        logits = context.new_empty(*inputs.shape, self.vocabulary)
-        state = self.start(context)
-        for k in range(inputs.shape[1]):
-            logits[:, k], state = self.step(inputs[:, k], state, context)
-        return logits
-
-
-# Exercise 4.5
-
-
-class AttentionDecoder(Decoder):
-    """A context of its own for every step."""
-
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding_size: int,
-        context_size: int,
-        hidden_size: int,
-        attention_size: int,
-    ) -> None:
-        super().__init__(vocabulary, embedding_size, context_size, hidden_size)
-        self.attention = AdditiveAttention(hidden_size, context_size, attention_size)
-
-    def step(
-        self, token: Tensor, state: Tensor, keys: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(Logits, the new state, weights)."""
-        check_batch(token, state, keys)
-        context, weights = self.attention(state, keys, mask)
-        return *self.write(token, state, context), weights
-
-    def forward(
-        self, inputs: Tensor, final: Tensor, keys: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Teacher forcing: (logits, weights)."""
-        check_ids(inputs, self.vocabulary, ndim=2)
-        check_batch(inputs, final, keys)
-        check_mask(mask, keys.shape[:2])
-        logits = keys.new_empty(*inputs.shape, self.vocabulary)
-        weights = keys.new_empty(*inputs.shape, keys.shape[1])
-        state = self.start(final)
-        for k in range(inputs.shape[1]):
-            logits[:, k], state, weights[:, k] = self.step(inputs[:, k], state, keys, mask)
-        return logits, weights
-
-
-# Exercise 4.6
+    def score(self, alpha: float) -> float:
+        """The log-probability by the length."""
+        return self.total / len(self.ids) ** alpha
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder."""
-
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        embedding_size: int = 32,
-        hidden_size: int = 64,
-        attention: bool = True,
-    ) -> None:
-        super().__init__()
-        context_size = 2 * hidden_size
-        sizes = target_vocabulary, embedding_size, context_size, hidden_size
-        self.encoder = Encoder(source_vocabulary, embedding_size, hidden_size)
-        if attention:
-            self.decoder = AttentionDecoder(*sizes, attention_size=hidden_size)
-        else:
-            self.decoder = FixedContextDecoder(*sizes)
-        self.target_vocabulary = target_vocabulary
-        self.has_attention = attention
-
-    def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """The logits of the decoder, with teacher forcing."""
-        states, final = self.encoder(source)
-        if not self.has_attention:
-            return self.decoder(inputs, final)
-        logits, _ = self.decoder(inputs, final, states, source != PADDING)
-        return logits
-
-    def start(self, source: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(The decoder's first state, what every step needs besides)."""
-        states, final = self.encoder(source)
-        memory = (states, source != PADDING) if self.has_attention else (final,)
-        return self.decoder.start(final), memory
-
-    def step(
-        self, token: Tensor, state: Tensor, memory: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Tensor]:
-        """(Logits, the new state)."""
-        logits, state, *_ = self.decoder.step(token, state, *memory)
-        check_logits(logits)
-        return logits, state
-
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """The log-probabilities of the real ids, picked out and averaged."""
         check_target(target, self.target_vocabulary, n=len(source))
@@ -352,73 +132,56 @@ class Seq2Seq(nn.Module):
             written.append(token)
         return written
 
-    @torch.no_grad()
     def beam_decode(
         self, source: Tensor, width: int, alpha: float = 1.0, max_length: int = 20
     ) -> tuple[list[list[int]], list[float]]:
-        """Sentence by sentence."""
+        """Sentence by sentence, beginning by beginning."""
         check_decoding(max_length, width, alpha)
         check_source(source, self.encoder.vocabulary)
-        best = [self.search(row[None], width, alpha, max_length) for row in source]
-        return [ids for ids, _ in best], [score for _, score in best]
+        translations, scores = [], []
+        with torch.inference_mode():
+            for row in source:
+                best = self.search(row[row != PADDING][None], width, alpha, max_length)
+                translations.append(best.ids[:-1] if best.is_finished() else best.ids)
+                scores.append(best.score(alpha))
+        return translations, scores
 
-    def search(
-        self, source: Tensor, width: int, alpha: float, max_length: int
-    ) -> tuple[list[int], float]:
-        """The best of one sentence, and its score. The beginnings go through a step together."""
-        state, memory = self.start(source)  # (1, hidden_size)
-        beginnings: list[tuple[float, list[int]]] = [(0.0, [])]
-        candidates = []
+    def search(self, source: Tensor, width: int, alpha: float, max_length: int) -> Beginning:
+        """The best of one sentence."""
+        state, memory = self.start(source)
+        beginnings, finished = [Beginning([], 0.0, state)], []
         for _ in range(max_length):
-            last = torch.tensor([ids[-1] if ids else BEGIN for _, ids in beginnings])
-            together = tuple(part.expand(len(last), *part.shape[1:]) for part in memory)
-            logits, state = self.step(last, state, together)
-            extensions = []
-            for k, row in enumerate(logits.log_softmax(dim=1).tolist()):
-                total, ids = beginnings[k]
-                extensions += [(total + log_p, [*ids, token], k) for token, log_p in enumerate(row)]
-            extensions.sort(key=lambda extension: extension[0], reverse=True)
-            kept = extensions[:width]
-            candidates += [(total, ids) for total, ids, _ in kept if ids[-1] == END]
-            open_ones = [extension for extension in kept if extension[1][-1] != END]
-            beginnings = [(total, ids) for total, ids, _ in open_ones]
-            if not beginnings:
+            heap: list[tuple[float, int, Beginning]] = []  # the worst is on top
+            for beginning in beginnings:
+                for extension in self.extensions(beginning, memory, width):
+                    # The middle number only keeps Python from comparing beginnings.
+                    heapq.heappush(heap, (extension.total, id(extension), extension))
+                    if len(heap) > width:
+                        heapq.heappop(heap)
+            kept = [extension for _, _, extension in heap]
+            finished += [extension for extension in kept if extension.is_finished()]
+            beginnings = [extension for extension in kept if not extension.is_finished()]
+            # No extension can get a higher score than this: its log-probability only falls.
+            reach = max((b.total / max_length**alpha for b in beginnings), default=-math.inf)
+            if not beginnings or reach < max((b.score(alpha) for b in finished), default=-math.inf):
                 break
-            state = state[[k for _, _, k in open_ones]]
-        candidates += beginnings
-        score, ids = max((total / len(ids) ** alpha, ids) for total, ids in candidates)
-        return [token for token in ids if token != END], score
+        left = beginnings if len(kept[0].ids) == max_length else []
+        return max(finished + left, key=lambda candidate: candidate.score(alpha))
 
-
-# Exercise 4.7
-
-
-class Config:
-    """How to train. Build it with keywords: Config(epochs=2, learning_rate=0.001)."""
-
-    def __init__(
-        self,
-        epochs: int = 2,
-        batch_size: int = 64,
-        learning_rate: float = 0.005,
-        max_norm: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        if epochs < 1 or batch_size < 1 or learning_rate <= 0 or max_norm <= 0:
-            raise ValueError(
-                "epochs and batch_size must be at least 1, learning_rate and max_norm above 0, "
-                f"got {epochs}, {batch_size}, {learning_rate} and {max_norm}"
+    def extensions(
+        self, beginning: Beginning, memory: tuple[Tensor, ...], width: int
+    ) -> list[Beginning]:
+        """The likeliest extensions of a beginning: more than `width` are never kept."""
+        token = beginning.ids[-1] if beginning.ids else BEGIN
+        logits, state = self.step(torch.tensor([token]), beginning.state, memory)
+        log_p = logits[0].log_softmax(dim=0)
+        likeliest = log_p.topk(min(width, len(log_p)))
+        return [
+            Beginning([*beginning.ids, token], beginning.total + value, state)
+            for value, token in zip(
+                likeliest.values.tolist(), likeliest.indices.tolist(), strict=True
             )
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_norm = max_norm
-        self.seed = seed
-
-
-def without_padding(ids: Tensor) -> Tensor:
-    """The same sentences, without the columns that hold nothing but padding."""
-    return ids[:, : int((ids != PADDING).sum(dim=1).max())]
+        ]
 
 
 def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dict:
@@ -449,28 +212,20 @@ def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dic
     return history
 
 
-def exact_match(model: Seq2Seq, source: Tensor, target: Tensor) -> float:
-    """Every target row is compared with what a right answer would look like as a row."""
-    check_source(source, model.encoder.vocabulary)
-    check_target(target, model.target_vocabulary, n=len(source))
-    answers = model.greedy_decode(source, max_length=target.shape[1])
-    rows = []
-    for answer in answers:
-        row = [BEGIN, *answer, END]
-        rows.append(row + [PADDING] * (target.shape[1] - len(row)))
-    return sum(row == wanted for row, wanted in zip(rows, target.tolist(), strict=True)) / len(rows)
-
-
 def alignment(model: Seq2Seq, source: Tensor, max_length: int = 20) -> tuple[list[int], Tensor]:
-    """Translate first; then teacher forcing with the translation gives all weights at once."""
+    """A hook on the attention notes its weights while greedy_decode runs."""
     if not model.has_attention:
         raise ValueError("this model has no attention")
     check_ids(source, model.encoder.vocabulary, ndim=1)
-    [tokens] = model.greedy_decode(source[None], max_length)
+    check_source(source[None], model.encoder.vocabulary)
+    rows: list[Tensor] = []
+    hook = model.decoder.attention.register_forward_hook(
+        lambda module, inputs, outputs: rows.append(outputs[1][0])
+    )
+    try:
+        [tokens] = model.greedy_decode(source[None], max_length)
+    finally:
+        hook.remove()
     if len(tokens) < max_length:
-        tokens.append(END)
-    with torch.no_grad():
-        keys, final = model.encoder(source[None])
-        inputs = torch.tensor([[BEGIN, *tokens[:-1]]])
-        _, weights = model.decoder(inputs, final, keys, (source != PADDING)[None])
-    return tokens, weights[0]
+        tokens = [*tokens, END]
+    return tokens, torch.stack(rows[: len(tokens)])

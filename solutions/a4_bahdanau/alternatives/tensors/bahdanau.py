@@ -1,88 +1,11 @@
-"""Assignment 4 with as few loops as may be: decoding keeps everything in tensors.
+"""As few loops as possible: decoding keeps everything in tensors.
 
-The keys are projected once for all steps of a sequence, the final state is picked out of the
-states, beam search keeps its best in tensors, and a DataLoader makes the mini-batches.
+The softmax is exp(score - logsumexp). The keys are projected once for all steps of a sequence, and
+the final state is picked out of the states. Only the beginnings of the beam search that exist have
+rows. A DataLoader makes the mini-batches.
 """
 
-import math
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.data import DataLoader, TensorDataset
-
-from common.training.training_progress import TrainingDisplay
-
-PADDING, BEGIN, END = 0, 1, 2
-
-
-def check_scores(scores: Tensor) -> None:
-    """Raise ValueError unless scores are a tensor with at least one axis."""
-    if not isinstance(scores, Tensor):
-        raise ValueError(f"scores are a tensor, not a {type(scores).__name__}")
-    if scores.ndim == 0:
-        raise ValueError("scores have at least one axis")
-
-
-def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the mask is None, or of bool and broadcasts to this shape."""
-    if mask is None:
-        return
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise ValueError(f"a mask is a tensor of bool, not {getattr(mask, 'dtype', type(mask))}")
-    sizes = zip(reversed(mask.shape), reversed(shape), strict=False)
-    if mask.ndim > len(shape) or any(size not in (1, full) for size, full in sizes):
-        raise ValueError(f"a mask of shape {tuple(mask.shape)} doesn't fit {tuple(shape)}")
-
-
-def check_ids(ids: Tensor, vocabulary: int, ndim: int) -> None:
-    """Raise ValueError unless these are ids of the vocabulary, with no axis of length 0."""
-    if not isinstance(ids, Tensor):
-        raise ValueError(f"ids are a tensor, not a {type(ids).__name__}")
-    if ids.dtype != torch.int64:
-        raise ValueError(f"ids are int64, not {ids.dtype}")
-    if ids.ndim != ndim or ids.numel() == 0:
-        raise ValueError(f"ids have {ndim} axes, none of length 0, but got {tuple(ids.shape)}")
-    if ids.min() < 0 or ids.max() >= vocabulary:
-        raise ValueError(f"ids lie from 0 to {vocabulary - 1}, not {ids.min()} to {ids.max()}")
-
-
-def check_source(source: Tensor, vocabulary: int) -> None:
-    """check_ids, and every row has an id, and padding only after its ids."""
-    check_ids(source, vocabulary, ndim=2)
-    real = source != PADDING  # (n, t)
-    if not real[:, 0].all():
-        raise ValueError("a source is empty, or begins with padding")
-    if (real[:, 1:] & ~real[:, :-1]).any():
-        raise ValueError("a source has padding between its ids")
-
-
-def check_target(target: Tensor, vocabulary: int, n: int) -> None:
-    """check_ids, and n rows of BEGIN, ids and one END, with padding only after it."""
-    check_ids(target, vocabulary, ndim=2)
-    if len(target) != n:
-        raise ValueError(f"there are {n} sources, but {len(target)} targets")
-    real = target != PADDING  # (n, u)
-    if (real[:, 1:] & ~real[:, :-1]).any():
-        raise ValueError("a target has padding between its ids")
-    ends = target == END  # (n, u)
-    if (target[:, 0] != BEGIN).any() or (ends.sum(dim=1) != 1).any():
-        raise ValueError("a target is BEGIN, ids and one END")
-    if (ends[:, :-1] & real[:, 1:]).any():
-        raise ValueError("a target has ids after its END")
-
-
-def check_batch(*tensors: Tensor) -> None:
-    """Raise ValueError unless all have as many rows, and no axis of length 0."""
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise ValueError(f"inputs are tensors, not a {type(tensor).__name__}")
-    shapes = [tuple(tensor.shape) for tensor in tensors]
-    if any(shape[:1] != shapes[0][:1] or 0 in shape for shape in shapes):
-        raise ValueError(
-            f"inputs have as many rows each, and no axis of length 0, but got {shapes}"
-        )
 
 
 def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
@@ -92,15 +15,6 @@ def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
             "width and max_length must be at least 1, alpha at least 0 and finite, "
             f"got {width}, {max_length} and {alpha}"
         )
-
-
-def check_logits(logits: Tensor) -> None:
-    """Raise ValueError if a logit is not finite: then no id is the likeliest."""
-    if not logits.isfinite().all():
-        raise ValueError("the model gives logits that are not finite: has training diverged?")
-
-
-# Exercise 4.1
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -115,17 +29,8 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return (lowered - lowered.logsumexp(dim=-1, keepdim=True)).exp() * taken
 
 
-# Exercise 4.2
-
-
 class AdditiveAttention(nn.Module):
     """Takes keys that were projected before, so that a decoder does it once."""
-
-    def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.query = nn.Linear(query_size, hidden_size, bias=False)
-        self.key = nn.Linear(key_size, hidden_size, bias=False)
-        self.score = nn.Linear(hidden_size, 1, bias=False)
 
     def forward(
         self,
@@ -144,17 +49,8 @@ class AdditiveAttention(nn.Module):
         return torch.bmm(keys.transpose(1, 2), weights.unsqueeze(2)).squeeze(2), weights
 
 
-# Exercise 4.3
-
-
 class Encoder(nn.Module):
     """The final state is read off the states."""
-
-    def __init__(self, vocabulary: int, embedding_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.gru = nn.GRU(embedding_size, hidden_size, batch_first=True, bidirectional=True)
 
     def forward(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(states, final)."""
@@ -170,37 +66,8 @@ class Encoder(nn.Module):
         return states, torch.cat([forward, states[:, 0, h:]], dim=1)
 
 
-# Exercise 4.4
-
-
 class FixedContextDecoder(nn.Module):
-    """One vector for the whole source: `advance` moves the state, `output` scores it."""
-
-    def __init__(
-        self, vocabulary: int, embedding_size: int, context_size: int, hidden_size: int
-    ) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
-        self.initial = nn.Linear(context_size, hidden_size)
-        self.cell = nn.GRUCell(embedding_size + context_size, hidden_size)
-        self.output = nn.Linear(hidden_size + context_size, vocabulary)
-
-    def start(self, context: Tensor) -> Tensor:
-        """The state before the first step."""
-        check_batch(context)
-        return F.linear(context, self.initial.weight, self.initial.bias).tanh()
-
-    def advance(self, vectors: Tensor, state: Tensor, context: Tensor) -> Tensor:
-        """The new state, from embedded ids."""
-        return self.cell(torch.cat((vectors, context), 1), state)
-
-    def step(self, token: Tensor, state: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(Logits, the new state)."""
-        check_ids(token, self.vocabulary, ndim=1)
-        check_batch(token, state, context)
-        state = self.advance(self.embedding(token), state, context)
-        return self.output(torch.cat((state, context), 1)), state
+    """The logits of all steps come from one matrix product."""
 
     def forward(self, inputs: Tensor, context: Tensor) -> Tensor:
         """Teacher forcing: the logits."""
@@ -208,38 +75,14 @@ class FixedContextDecoder(nn.Module):
         check_batch(inputs, context)
         states = [self.start(context)]
         for vectors in self.embedding(inputs).unbind(1):
-            states.append(self.advance(vectors, states[-1], context))
+            states.append(self.cell(torch.cat((vectors, context), 1), states[-1]))
         together = torch.stack(states[1:], 1)  # (n, u, hidden_size)
         repeated = context.unsqueeze(1).repeat(1, inputs.shape[1], 1)
         return self.output(torch.cat((together, repeated), 2))
 
 
-# Exercise 4.5
-
-
 class AttentionDecoder(nn.Module):
     """The logits of all steps come from one matrix product."""
-
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding_size: int,
-        context_size: int,
-        hidden_size: int,
-        attention_size: int,
-    ) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.attention = AdditiveAttention(hidden_size, context_size, attention_size)
-        self.output = nn.Linear(hidden_size + context_size, vocabulary)
-        self.initial = nn.Linear(context_size, hidden_size)
-        self.cell = nn.GRUCell(embedding_size + context_size, hidden_size)
-        self.embedding = nn.Embedding(vocabulary, embedding_size)
-
-    def start(self, final: Tensor) -> Tensor:
-        """The state before the first step."""
-        check_batch(final)
-        return self.initial(final).tanh()
 
     def step(
         self, token: Tensor, state: Tensor, keys: Tensor, mask: Tensor | None = None
@@ -275,53 +118,7 @@ class AttentionDecoder(nn.Module):
         return self.output(torch.stack(features, 1)), torch.stack(looked_at, 1), state
 
 
-# Exercise 4.6
-
-
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder."""
-
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        embedding_size: int = 32,
-        hidden_size: int = 64,
-        attention: bool = True,
-    ) -> None:
-        super().__init__()
-        context_size = 2 * hidden_size
-        sizes = target_vocabulary, embedding_size, context_size, hidden_size
-        self.encoder = Encoder(source_vocabulary, embedding_size, hidden_size)
-        if attention:
-            self.decoder = AttentionDecoder(*sizes, attention_size=hidden_size)
-        else:
-            self.decoder = FixedContextDecoder(*sizes)
-        self.target_vocabulary = target_vocabulary
-        self.has_attention = attention
-
-    def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """The logits of the decoder, with teacher forcing."""
-        states, final = self.encoder(source)
-        if not self.has_attention:
-            return self.decoder(inputs, final)
-        logits, _ = self.decoder(inputs, final, states, source != PADDING)
-        return logits
-
-    def start(self, source: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(The decoder's first state, what every step needs besides)."""
-        states, final = self.encoder(source)
-        memory = (states, source != PADDING) if self.has_attention else (final,)
-        return self.decoder.start(final), memory
-
-    def step(
-        self, token: Tensor, state: Tensor, memory: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Tensor]:
-        """(Logits, the new state)."""
-        logits, state, *_ = self.decoder.step(token, state, *memory)
-        check_logits(logits)
-        return logits, state
-
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """The cross-entropy of every place, weighted by whether it is real."""
         check_target(target, self.target_vocabulary, n=len(source))
@@ -394,37 +191,6 @@ class Seq2Seq(nn.Module):
         return [answers[i, :length].tolist() for i, length in enumerate(lengths)], best.tolist()
 
 
-# Exercise 4.7
-
-
-class Config:
-    """How to train. Build it with keywords: Config(epochs=2, learning_rate=0.001)."""
-
-    def __init__(
-        self,
-        epochs: int = 2,
-        batch_size: int = 64,
-        learning_rate: float = 0.005,
-        max_norm: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        if epochs < 1 or batch_size < 1 or learning_rate <= 0 or max_norm <= 0:
-            raise ValueError(
-                "epochs and batch_size must be at least 1, learning_rate and max_norm above 0, "
-                f"got {epochs}, {batch_size}, {learning_rate} and {max_norm}"
-            )
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_norm = max_norm
-        self.seed = seed
-
-
-def without_padding(ids: Tensor) -> Tensor:
-    """The same sentences, without the columns that hold nothing but padding."""
-    return ids[:, : int((ids != PADDING).sum(dim=1).max())]
-
-
 def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dict:
     """Mini-batches from a DataLoader."""
     check_source(source, model.encoder.vocabulary)
@@ -454,35 +220,3 @@ def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dic
             history["norm"].append(norm.item())
             display.step(loss=loss.item())
     return history
-
-
-def exact_match(model: Seq2Seq, source: Tensor, target: Tensor) -> float:
-    """Answers and targets as rows of one tensor each, END from the end of a sentence on."""
-    check_source(source, model.encoder.vocabulary)
-    check_target(target, model.target_vocabulary, n=len(source))
-    wanted = target[:, 1:]
-    wanted = torch.where((wanted == END).cumsum(1) > 0, END, wanted)
-    found = torch.full_like(wanted, END)
-    for i, answer in enumerate(model.greedy_decode(source, max_length=wanted.shape[1])):
-        found[i, : len(answer)] = torch.tensor(answer)
-    return (found == wanted).all(dim=1).double().mean().item()
-
-
-def alignment(model: Seq2Seq, source: Tensor, max_length: int = 20) -> tuple[list[int], Tensor]:
-    """The steps of a greedy decoding, noted in two lists."""
-    if not model.has_attention:
-        raise ValueError("this model has no attention")
-    check_decoding(max_length)
-    check_ids(source, model.encoder.vocabulary, ndim=1)
-    check_source(source[None], model.encoder.vocabulary)
-    tokens, rows = [BEGIN], []
-    with torch.no_grad():
-        state, memory = model.start(source[None])
-        for _ in range(max_length):
-            logits, state, weights = model.decoder.step(torch.tensor(tokens[-1:]), state, *memory)
-            check_logits(logits)
-            tokens.append(logits.argmax().item())
-            rows.append(weights)
-            if tokens[-1] == END:
-                break
-    return tokens[1:], torch.cat(rows)

@@ -1,47 +1,8 @@
-"""Assignment 5's NumPy part by einsum: each sum is written out by its axes.
+"""Einsum: each sum is written out by its axes, in another order of summation.
 
 Axes: q query, k key, d feature of queries and keys, e feature of values. The softmax goes by the
-logarithm of the sum, and its backward pass by the whole Jacobian.
+logarithm of the sum, and its backward pass by the whole Jacobian. The cache is a dictionary.
 """
-
-import numpy as np
-
-Array = np.ndarray
-
-
-def check_axis(x: Array, axis: int) -> None:
-    """Raise ValueError unless x has that axis, and nothing in x has length 0."""
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"an array of shape {x.shape} has no axis {axis}")
-    if x.size == 0:
-        raise ValueError(f"an array of shape {x.shape} is empty")
-
-
-def check_attention(q: Array, k: Array, v: Array, mask: Array | None = None) -> None:
-    """Raise ValueError unless the arrays fit together, and the mask to (..., t_q, t_k)."""
-    shapes = f"q {q.shape}, k {k.shape} and v {v.shape}"
-    if min(q.ndim, k.ndim, v.ndim) < 2 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise ValueError(f"{shapes} need two axes or more, and the same ones in front of those")
-    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{shapes} don't fit together")
-    if q.size == 0 or k.size == 0 or v.size == 0:
-        raise ValueError(f"{shapes} have an axis of length 0")
-    if mask is None:
-        return
-    if not isinstance(mask, np.ndarray):
-        raise ValueError(f"a mask is an array of bool, not a {type(mask).__name__}")
-    if mask.dtype != np.bool_:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
-    weights_shape = (*q.shape[:-1], k.shape[-2])
-    pairs = zip(mask.shape[::-1], weights_shape[::-1], strict=False)
-    if mask.ndim > len(weights_shape) or any(a not in (1, b) for a, b in pairs):
-        raise ValueError(f"a mask of {mask.shape} doesn't fit weights of {weights_shape}")
-
-
-def check_gradient(dout: Array, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless dout has the shape, which is the one of out."""
-    if dout.shape != shape:
-        raise ValueError(f"dout has shape {dout.shape}, but out has {shape}")
 
 
 def softmax(x: Array, axis: int = -1) -> Array:
