@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from common.assignment import ROOT, Assignment, Record
+from common.atomic_write import write_atomically
 from common.errors import CourseError
 from common.testing.feedback.hints import HIDDEN_HINTS
 from common.testing.graded_tests import PRACTICE_SALT
@@ -72,12 +73,8 @@ def new_semester(name: str, file: Path = FILES[0]) -> Semester:
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, in one step: an earlier content is never lost."""
-    beside = file.with_name(f"{file.name}.part")
-    beside.unlink(missing_ok=True)
-    beside.touch(mode=0o600)
-    beside.write_bytes(content)
-    beside.replace(file)
+    """Write a file that only its owner can read, and that nothing could bring back."""
+    write_atomically(file, content, mode=0o600, durable=True)
 
 
 def kept_file(fingerprint: str, file: Path = FILES[0]) -> Path:

@@ -1,11 +1,12 @@
 """Zip files whose bytes depend on nothing but what is in them."""
 
-import os
 import stat
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
+
+from common.atomic_write import write_atomically
 
 DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
 
@@ -30,19 +31,6 @@ def write_if_changed(file: Path, content: bytes) -> bool:
         return False
     write_atomically(file, content)
     return True
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Replace a file in one step, so that a reader never sees half of it."""
-    os.replace(write_beside(file, content), file)
-
-
-def write_beside(file: Path, content: bytes) -> Path:
-    """Write what is to take a file's place; where it lies until then."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.part")
-    beside.write_bytes(content)
-    return beside
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.authoring.solution_markers import find_blocks, make_stub
-from autograder.zip_archive import write_atomically
 from common.assignment import ROOT, Assignment
+from common.atomic_write import write_atomically
 from common.errors import CourseError
 from common.testing.graded_tests import (
     HIDDEN_POINTS_FILE,

@@ -26,8 +26,8 @@ from autograder.authoring.lab_master import (
     read_master,
     secret_lines,
 )
-from autograder.zip_archive import write_atomically
 from common.assignment import LAB_FILE, ROOT, Assignment
+from common.atomic_write import write_atomically
 from common.errors import CourseError
 
 OTTER_REQUIREMENTS = "requirements.txt"

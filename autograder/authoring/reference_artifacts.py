@@ -20,6 +20,7 @@ import msgspec
 from autograder.authoring.course_imports import file_hash, import_closure, imports_of, module_file
 from autograder.authoring.lab_master import read_master, solved_notebook
 from common.assignment import LAB_FILE, ROOT, Artifact, Assignment, Record, load_all
+from common.atomic_write import write_atomically
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
 from common.student_code.loader import mount
@@ -64,10 +65,7 @@ def trained(assignment: Assignment) -> list[Artifact]:
 def write_lab(file: Path, content: bytes) -> bytes:
     """Put the solved lab where `pytest --impl=solutions` finds it, in one step."""
     if read_artifact(file, len(content)) != content:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{file.name}-{os.getpid()}")
-        beside.write_bytes(content)
-        os.replace(beside, file)
+        write_atomically(file, content)
     return content
 
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from autograder.zip_archive import write_atomically, write_beside
 from common.assignment import Record
+from common.atomic_write import write_atomically, write_beside
 from common.errors import CourseError
 
 Status = Literal["waiting", "graded", "unreadable", "failed"]

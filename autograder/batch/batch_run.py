@@ -86,7 +86,9 @@ def opened(out: Path) -> Iterator[Log]:
 def holds_others(out: Path) -> bool:
     """Whether a folder holds what no batch has left there, not even one killed at its start."""
     names = {item.name for item in out.iterdir()}
-    begun = LOCK in names and names <= {LOCK, LOG, STATES, RESULTS, f".{INDEX}.part"}
+    begun = LOCK in names and all(
+        name in (LOCK, LOG, STATES, RESULTS) or name.startswith(f"{INDEX}.") for name in names
+    )
     return bool(names) and INDEX not in names and not begun
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from autograder.batch.engines.engine_protocol import Engine
 from autograder.batch.work_queue import Tally, Work
-from autograder.commands.progress import LogLines
+from autograder.commands.progress import live_display
 
 SLOTS_SHOWN = 16
 
@@ -24,13 +23,10 @@ def following(console: Console) -> Iterator[Callable[[Work, Engine], Callable[[]
     ready = "getting ready: the zip is built, and judges are started"
     if not console.is_terminal:
         console.print(ready)
-        lines = LogLines(console)
-        yield lambda work, engine: lambda: lines.say(summary(work.tally))
-        return
-    with Live(Text(ready), console=console, refresh_per_second=4, transient=True) as live:
+    with live_display(console, ready) as show:
 
         def follow(work: Work, engine: Engine) -> Callable[[], None]:
-            return lambda: live.update(picture(work, engine))
+            return lambda: show(summary(work.tally), lambda: picture(work, engine))
 
         yield follow
 

@@ -13,8 +13,8 @@ from autograder.commands.grading_commands import OUT, writable
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from autograder.packaging.zip_build import build as build_zips
 from autograder.packaging.zip_build import find_autograder
-from autograder.zip_archive import write_atomically
 from common.assignment import ROOT, load_assignment
+from common.atomic_write import write_atomically
 
 
 @click.command()

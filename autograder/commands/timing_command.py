@@ -12,8 +12,8 @@ from autograder.grading.submission import take
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed
 from autograder.timing.submission_speed import Order, measure
-from autograder.zip_archive import write_atomically
 from common.assignment import load_assignment
+from common.atomic_write import write_atomically
 
 
 @click.command()

@@ -1,13 +1,12 @@
 """The result of grading one submission, and its form as Gradescope's results.json."""
 
 import json
-import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from common.assignment import Assignment
+from common.atomic_write import write_atomically
 from common.errors import GraderFault
 from common.testing.feedback.evidence import Compared, Evidence
 from common.testing.feedback.failure import PRINTED, Explanation
@@ -170,14 +169,7 @@ def as_json(result: Result) -> bytes:
 
 def write_results(result: Result, file: Path) -> None:
     """Replace results.json in one step, so that a reader never sees half of it."""
-    content = as_json(result)
-    beside = file.with_name(file.name + ".part")
     try:
-        beside.unlink(missing_ok=True)  # of a judge that was killed
-        with beside.open("xb") as stream:  # never through a link
-            stream.write(content)
-        os.replace(beside, file)
+        write_atomically(file, as_json(result))
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise GraderFault(f"{file} can't be written: {error.strerror}.") from None

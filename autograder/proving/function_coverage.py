@@ -3,9 +3,11 @@
 Run as `python -m autograder.proving.function_coverage aN SALT`.
 
 A wrong version differs from the reference in one function. A test that never runs that function
-ends as it does with the reference, so it need not be run again.
+ends as it does with the reference, so it need not be run again. The tests call the reference in
+their own process (the direct face), where coverage.py notes its lines, a context for each test.
 """
 
+import ast
 import hashlib
 import json
 import os
@@ -14,9 +16,9 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import pytest
+from coverage import Coverage
 
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.authoring.syntax_hash import python_hash
@@ -56,12 +58,12 @@ def runs(names: Iterable[str], changed: str) -> bool:
 
 
 class Watcher:
-    """The pytest plugin that notes which functions of a folder each test runs."""
+    """The pytest plugin that gives each test a coverage context of its own."""
 
-    def __init__(self, folder: Path, labs: Collection[str]) -> None:
-        self.folder = f"{folder}{os.sep}"
+    def __init__(self, coverage: Coverage, labs: Collection[str]) -> None:
+        self.coverage = coverage
         self.labs = labs
-        self.functions: dict[str, set[str]] = {}
+        self.ran: set[str] = set()
         self.failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -74,19 +76,12 @@ class Watcher:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        seen = self.functions.setdefault(item.name, set())
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            code = frame.f_code
-            if event == "call" and code.co_filename.startswith(self.folder):
-                function = code.co_qualname.partition(".<locals>")[0]
-                seen.add(f"{Path(code.co_filename).name}: {function}")
-
-        sys.setprofile(note)
+        self.ran.add(item.name)
+        self.coverage.switch_context(item.name)
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
+            self.coverage.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:  # it didn't come to its end, so not all is known
@@ -97,12 +92,36 @@ def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Run the tests on the reference, in this process."""
     folder = ROOT / "tests" / assignment.name
     labs = {test.name for test in read_roster(folder) if test.reads_lab}
-    watcher = Watcher(ROOT / "solutions" / assignment.name, labs)
+    solution = ROOT / "solutions" / assignment.name
+    coverage = Coverage(data_file=None, config_file=False, include=[f"{solution}/*"])
+    coverage.set_option("run:core", "ctrace")  # the default of later Pythons knows no contexts
+    watcher = Watcher(coverage, labs)
     files = [folder / PUBLIC_FILE, folder / HIDDEN_FILE]
     options = ("--impl=solutions", "--prerequisites=standin", f"--salt={salt}")
-    run_graded_tests(files, watcher, *options)
-    known = watcher.functions.keys() - watcher.failed
-    return {test: sorted(watcher.functions[test]) for test in sorted(known)}
+    with coverage.collect():
+        run_graded_tests(files, watcher, *options)
+    functions: dict[str, set[str]] = {test: set() for test in watcher.ran - watcher.failed}
+    for file in map(Path, coverage.get_data().measured_files()):
+        function_of = functions_by_line(ast.parse(file.read_bytes()))
+        for line, tests in coverage.get_data().contexts_by_lineno(str(file)).items():
+            for test in functions.keys() & tests:
+                functions[test].add(f"{file.name}: {function_of.get(line, '<module>')}")
+    return {test: sorted(functions[test]) for test in sorted(functions)}
+
+
+def functions_by_line(scope: ast.Module | ast.ClassDef, prefix: str = "") -> dict[int, str]:
+    """The function around each line, "Class.function", or the class where no function is.
+
+    A signature is run where the function is defined, so it is no part of the function.
+    """
+    found: dict[int, str] = {}
+    for node in scope.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            lines = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+            found |= dict.fromkeys(lines, prefix + node.name)
+            if isinstance(node, ast.ClassDef):
+                found |= functions_by_line(node, f"{prefix}{node.name}.")
+    return found
 
 
 def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:

@@ -13,8 +13,8 @@ from autograder.grading.warm.judge_messages import GradingRequest, Verdict
 from autograder.packaging.fingerprint import stored_answers_hash
 from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
-from autograder.zip_archive import write_atomically
 from common.assignment import ROOT, Assignment, Record
+from common.atomic_write import write_atomically
 from common.testing.graded_tests import read_roster
 
 LENGTH = struct.Struct(">I")

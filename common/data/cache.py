@@ -5,11 +5,11 @@ A process can hold it in memory besides, for forks that may not reach that folde
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from common.atomic_write import write_atomically
 from common.errors import CourseError
 
 held: dict[str, bytes] | None = None  # by hash; None: nothing is held
@@ -70,18 +70,9 @@ def read_checked(file: Path, sha256: str) -> bytes | None:
 
 
 def store(file: Path, content: bytes) -> None:
-    """Put a file there whole or not at all, however many processes do so at once."""
+    """Keep a file, if that can be done."""
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            os.replace(temporary, file)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        write_atomically(file, content)
 
 
 def digest(content: bytes) -> str:

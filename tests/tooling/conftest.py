@@ -1,7 +1,8 @@
-"""Shares the tests out to workers, and says in a run's last lines what was not run, and why."""
+"""Shares the tests out to workers, says what was not run, and holds the fixtures of many files."""
 
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -89,3 +90,64 @@ def pytest_unconfigure(config):
     sampled = {name: tuple(counts) for name, counts in config.stash[SAMPLED].items()}
     if reporter and (line := sampling.summary(sampled | sampling.TAKEN)):
         reporter.write_line(line)
+
+
+@pytest.fixture(scope="module")
+def faces(request, tmp_path_factory):
+    """Both faces of the code that a test's module holds as CODE."""
+    from tests.tooling.grading_fixtures import both_faces
+
+    with both_faces(tmp_path_factory.mktemp("faces"), request.module.CODE) as made:
+        yield made
+
+
+@pytest.fixture(params=("direct", "isolated"))
+def student(request, faces):
+    """That code, behind either face."""
+    with faces[request.param].open("1.1") as code:
+        yield code
+
+
+@pytest.fixture
+def autograder(monkeypatch, capsys):
+    """The command line in this process: exit code, stdout, stderr."""
+    from autograder.__main__ import run
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["autograder", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def one_thread():
+    """On arrays as small as most tests have, threads cost more than they save."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A cache folder that fills as the tests go."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def in_warm_cache(warm, monkeypatch):
+    """Tests of data never touch the cache of the person who runs them."""
+    monkeypatch.setenv("CONV2GPT_CACHE", str(warm))
+    monkeypatch.delenv("CONV2GPT_DATA", raising=False)
+
+
+@pytest.fixture
+def cold(tmp_path, monkeypatch):
+    """An empty cache folder that does not exist yet."""
+    monkeypatch.setenv("CONV2GPT_CACHE", str(tmp_path / "new" / "cache"))
+    return tmp_path / "new" / "cache"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry, Student
-from autograder.zip_archive import write_atomically
 from common.assignment import load_assignment
+from common.atomic_write import write_atomically
 from common.testing.graded_tests import format_points
 
 GRADES = "grades.csv"

@@ -1,8 +1,9 @@
 """Reads the corpus of hostile submissions, and lays each of them out as a student would hand it in.
 
-An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip. Either has a
-docstring: a line that says what is tried, then `As:` (the file that it stands for), `Earns:` (what
-an honest part earns: exercises, or single tests by name) and, where they apply, the lines below.
+An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
+FILE that is handed in besides, and its TEXT. Each has a docstring: a line that says what is tried,
+then `As:` (the file that it stands for), `Earns:` (what an honest part earns: exercises, or single
+tests by name) and, where they apply, the lines below.
 """
 
 import ast
@@ -23,6 +24,13 @@ NOTHING = "nothing"
 # What an attack says once it has done what must not be possible; no source spells it in one piece.
 BOAST = "GOT" + " THROUGH"
 LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
+# How Python code that is handed in besides shows that it was run.
+RAN = """import os
+from pathlib import Path
+
+Path("/tmp/hostile-" + str(os.getuid())).touch()
+print("GOT" + " THROUGH: this file was run")
+"""
 
 
 @dataclass(frozen=True)
@@ -77,13 +85,24 @@ class Entry:
         """Write the submission into an empty folder; what is handed in: it, or a zip in it."""
         parts = dict(honest)
         if self.is_tree:
-            make = runpy.run_path(str(self.file))["make"]
-            return make(folder, parts.get(self.stands_for, "")) or folder
-        attack = self.file.read_text("utf-8")
-        parts[self.stands_for] = f"{attack}\n\n{parts.get(self.stands_for, '')}"
+            tree, content = runpy.run_path(str(self.file)), parts.get(self.stands_for, "")
+            if "make" in tree:
+                return tree["make"](folder, content) or folder
+            add_file(folder, tree["FILE"], tree.get("TEXT", ""))
+            parts = {self.stands_for: content}
+        else:
+            attack = self.file.read_text("utf-8")
+            parts[self.stands_for] = f"{attack}\n\n{parts.get(self.stands_for, '')}"
         for name, source in parts.items():
             (folder / name).write_text(source, "utf-8")
         return folder
+
+
+def add_file(folder: Path, file: str, text: str) -> None:
+    """Hand a file in besides, at the top and in a folder with the name of a package."""
+    for place in (folder / file, folder / "a5_attention" / file):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(RAN + text if file.endswith(".py") else text.lstrip(), "utf-8")
 
 
 def honest_parts(assignment: Assignment, exercises: list[str]) -> dict[str, str]:

@@ -19,15 +19,8 @@ from tests.a7_minigpt.artifact_cases import (
 )
 from tests.a7_minigpt.cases import shapes_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SIZES = {"context": 16, "layers": 1, "heads": 2, "width": 8}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 from common.training.numeric_gradients import numeric_gradient
 from tests.a1_convolution import oracle
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CONVOLUTIONS = {
     "plain": ((2, 3, 4, 5), (2, 3, 2, 3), 1, 0),
     "stride": ((2, 1, 6, 5), (3, 1, 3, 2), (2, 3), 0),
@@ -21,15 +21,6 @@ WINDOWS = {
     "padding": ((2, 2, 4, 5), (2, 3), (1, 2), 1),
 }
 PATCHES = {name: case for name, case in WINDOWS.items() if name != "plain"}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """On arrays this small, threads cost more than they save."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -4,14 +4,12 @@ import functools
 import io
 import re
 import shutil
-import sys
 
 import click
 import pytest
 from rich.console import Console
 
 from autograder.__main__ import COMMANDS, is_there, main
-from autograder.__main__ import run as run_command
 from autograder.commands.progress import progress_bar
 from autograder.grading.sandbox.defences import FILES, Defence, check_floor
 from autograder.packaging.zip_build import find_autograder
@@ -21,19 +19,6 @@ from tests.tooling.scratch import copy_repo, give_python, python, run, script
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)
-
-
-@pytest.fixture
-def autograder(monkeypatch, capsys):
-    """The command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["autograder", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            run_command()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

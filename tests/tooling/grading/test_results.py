@@ -13,6 +13,7 @@ import pytest
 from autograder.grading import results
 from autograder.grading.results import Outcome, Result, to_gradescope, write_results
 from common.assignment import ROOT
+from common.atomic_write import write_beside
 from common.testing.feedback.failure import Explanation
 from common.testing.graded_tests import GradedTest, read_roster
 from tests.tooling.grading_fixtures import (
@@ -124,12 +125,14 @@ def check_content(content):
 def test_a_result_is_never_written_through_a_link(tmp_path):
     """Student code that could write beside the result could else choose what is overwritten."""
     (tmp_path / "precious").write_text("kept")
-    (tmp_path / "results.json.part").symlink_to(tmp_path / "precious")
+    beside = write_beside(tmp_path / "results.json", b"")
+    beside.unlink()
+    beside.symlink_to(tmp_path / "precious")
     result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
     write_results(result, tmp_path / "results.json")
     assert (tmp_path / "precious").read_text() == "kept"
     assert json.loads((tmp_path / "results.json").read_bytes())["tests"]
-    assert not (tmp_path / "results.json.part").is_symlink()
+    assert not beside.is_symlink()
 
 
 def test_the_schema_refuses_what_gradescope_would_not_take(tmp_path):

@@ -11,24 +11,7 @@ from common.data.packages import NUM2WORDS, DataPackage
 from common.errors import CourseError
 from tests.tooling.scratch import python
 
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    """A cache folder that fills as the tests go."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def in_warm_cache(warm, monkeypatch):
-    """Tests never touch the cache of the person who runs them."""
-    monkeypatch.setenv("CONV2GPT_CACHE", str(warm))
-
-
-@pytest.fixture
-def cold(tmp_path, monkeypatch):
-    """An empty cache folder that does not exist yet."""
-    monkeypatch.setenv("CONV2GPT_CACHE", str(tmp_path / "new" / "cache"))
-    return tmp_path / "new" / "cache"
+pytestmark = pytest.mark.usefixtures("in_warm_cache")
 
 
 @pytest.fixture(scope="module")

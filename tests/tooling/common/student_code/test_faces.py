@@ -17,7 +17,7 @@ from common.testing.remote.operations import (
     warnings_of,
     write_into,
 )
-from tests.tooling.grading_fixtures import FACES, REFERENCE, STUB, both_faces, grade, with_lab
+from tests.tooling.grading_fixtures import REFERENCE, STUB, grade, with_lab
 
 CODE = """
 import warnings
@@ -168,18 +168,6 @@ def divide(x, y):
     warnings.warn("divided")
     return x / y
 """
-
-
-@pytest.fixture(scope="module")
-def faces(tmp_path_factory):
-    with both_faces(tmp_path_factory.mktemp("faces"), CODE) as made:
-        yield made
-
-
-@pytest.fixture(params=FACES)
-def student(request, faces):
-    with faces[request.param].open("1.1") as code:
-        yield code
 
 
 def test_values_cross_and_constants_are_read(student):

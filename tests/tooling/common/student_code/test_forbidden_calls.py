@@ -120,12 +120,6 @@ TORCH = "Exercises 1.2, 1.3, 1.4, 1.5 and 1.6 don't allow torch: write it with N
 X = np.arange(3.0)
 
 
-@pytest.fixture(scope="module")
-def faces(tmp_path_factory):
-    with both_faces(tmp_path_factory.mktemp("forbidden"), CODE) as made:
-        yield made
-
-
 @pytest.fixture(params=FACES)
 def face(request, faces):
     return faces[request.param]

@@ -162,12 +162,6 @@ def faces(tmp_path_factory):
         yield {"direct": DirectFace(ASSIGNMENT, packages), "isolated": IsolatedFace(sandbox)}
 
 
-@pytest.fixture(params=("direct", "isolated"))
-def student(request, faces):
-    with faces[request.param].open("1.1") as code:
-        yield code
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bool])
 def test_tensors_cross_by_value(student, dtype):
     given = torch.tensor([[0, 1, 2], [3, 4, 5]]).to(dtype)

@@ -7,7 +7,6 @@ from common.student_code.values import Handle
 from common.testing.calls import Calls, Item
 from common.testing.compare import assert_equal
 from common.testing.feedback.failure import ChildFailure, explain
-from tests.tooling.grading_fixtures import FACES, both_faces
 
 CODE = """
 import numpy as np
@@ -54,18 +53,6 @@ def fail(kind):
         raise SystemExit(3)
     raise {"value": ValueError, "key": KeyError, "none": NotImplementedError}[kind]("so")
 """
-
-
-@pytest.fixture(scope="module")
-def faces(tmp_path_factory):
-    with both_faces(tmp_path_factory.mktemp("calls"), CODE) as made:
-        yield made
-
-
-@pytest.fixture(params=FACES)
-def student(request, faces):
-    with faces[request.param].open("1.1") as code:
-        yield code
 
 
 def check_double(calls, x, expected):

@@ -1,13 +1,13 @@
 """Faults at random moments leave a whole and honest result; `make chaos` injects 200."""
 
 import json
+import os
 import random
 from collections import Counter
 from itertools import pairwise
 
 import pytest
 
-from autograder.grading import results
 from autograder.grading.grade import grade
 from autograder.grading.gradescope import told_if_it_fails
 from autograder.grading.judge import Settings
@@ -120,7 +120,7 @@ def grade_here(out, on_test=lambda outcome: None):
 
 def failing_writes(monkeypatch, which):
     """Make those writes of the result fail, counted from 0."""
-    replace, count = results.os.replace, Counter()
+    replace, count = os.replace, Counter()
 
     def fail(source, target):
         count["writes"] += 1
@@ -128,7 +128,7 @@ def failing_writes(monkeypatch, which):
             raise OSError(28, "No space left on device")
         replace(source, target)
 
-    monkeypatch.setattr(results.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
 
 
 def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path, monkeypatch, capfd):

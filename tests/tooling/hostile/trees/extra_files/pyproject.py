@@ -13,11 +13,3 @@ python_functions = ["nothing_*"]
 [build-system]
 requires = ["hostile"]
 """
-
-
-def make(folder, honest):
-    for place in (folder, folder / "a5_attention"):
-        place.mkdir(exist_ok=True)
-        (place / FILE).parent.mkdir(parents=True, exist_ok=True)
-        (place / FILE).write_text(TEXT.lstrip())
-    (folder / "convolution.py").write_text(honest)

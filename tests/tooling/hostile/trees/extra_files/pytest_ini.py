@@ -10,11 +10,3 @@ TEXT = """
 addopts = --collect-only -p no:python -k nothing
 python_functions = nothing_*
 """
-
-
-def make(folder, honest):
-    for place in (folder, folder / "a5_attention"):
-        place.mkdir(exist_ok=True)
-        (place / FILE).parent.mkdir(parents=True, exist_ok=True)
-        (place / FILE).write_text(TEXT.lstrip())
-    (folder / "convolution.py").write_text(honest)
