@@ -38,7 +38,7 @@ REPEATS = 2
 COPIED = ("common", "assignments/a1_convolution", "tests/a1_convolution")
 
 
-class School:
+class ClassBatch:
     """A class of an assignment, to be graded again and again."""
 
     def __init__(self, folder: Path, short: str) -> None:
@@ -72,16 +72,16 @@ class School:
         return LocalEngine(self.assignment, self.archive, slots)
 
 
-def fresh_pytest(school: School, trees: list[Path]) -> float:
+def fresh_pytest(batch: ClassBatch, trees: list[Path]) -> float:
     """Grade some submissions with a new pytest for each, one at a time in each tree; seconds."""
-    chosen = school.export.submissions[:: school.count // FRESH]  # from all of the class
+    chosen = batch.export.submissions[:: batch.count // FRESH]  # from all of the class
 
     def grade(numbers: range) -> None:
         tree = trees[numbers.start]
         for number in numbers:
-            files = school.export.take(chosen[number], school.assignment).files
+            files = batch.export.take(chosen[number], batch.assignment).files
             for name, content in files.items():
-                (tree / "assignments" / school.assignment.name / name).write_bytes(content)
+                (tree / "assignments" / batch.assignment.name / name).write_bytes(content)
             words = ["-m", "pytest", "-q", "-o", "python_files=test_*.py", "tests"]
             subprocess.run(
                 [sys.executable, *words],
@@ -122,35 +122,35 @@ def held_megabytes() -> float:
 
 
 @contextmanager
-def school_of(short: str) -> Iterator[School]:
+def class_batch(short: str) -> Iterator[ClassBatch]:
     """A class in a scratch folder."""
     with TemporaryDirectory(prefix="conv2gpt-bench-") as scratch:
-        yield School(Path(scratch), short)
+        yield ClassBatch(Path(scratch), short)
 
 
 def local_rows() -> Iterator[Row]:
     """Throughput, how it grows with the slots, and memory."""
-    with school_of("a1") as school:
-        yield from throughput_rows(school)
+    with class_batch("a1") as batch:
+        yield from throughput_rows(batch)
 
 
-def throughput_rows(school: School) -> Iterator[Row]:
+def throughput_rows(batch: ClassBatch) -> Iterator[Row]:
     """The same, of a class that is there."""
-    trees = [student_tree(school.folder / f"tree-{number}") for number in range(CORES)]
-    with school.local(1) as one, school.local(CORES) as two:
-        school.grade(one, WARMING), school.grade(two, WARMING)
+    trees = [student_tree(batch.folder / f"tree-{number}") for number in range(CORES)]
+    with batch.local(1) as one, batch.local(CORES) as two:
+        batch.grade(one, WARMING), batch.grade(two, WARMING)
         before = held_megabytes()
         seconds = best(
             {
-                "in turn": lambda: fresh_pytest(school, trees[:1]),
-                "at once": lambda: fresh_pytest(school, trees),
-                "one": lambda: school.grade(one),
-                "two": lambda: school.grade(two),
+                "in turn": lambda: fresh_pytest(batch, trees[:1]),
+                "at once": lambda: fresh_pytest(batch, trees),
+                "one": lambda: batch.grade(one),
+                "two": lambda: batch.grade(two),
             }
         )
         after = held_megabytes()
     name = (
-        f"a submission of a1 in a batch of {school.count}, {CORES} jobs "
+        f"a submission of a1 in a batch of {batch.count}, {CORES} jobs "
         f"({60 / seconds['two']:.0f} per minute)"
     )
     fresh = "a fresh python -m pytest for each"
@@ -161,7 +161,7 @@ def throughput_rows(school: School) -> Iterator[Row]:
         f"the same with {CORES} jobs", "with 1 job", seconds["two"], seconds["one"], bar=1 / 1.8
     )
     yield Row(
-        f"memory after {REPEATS * 2 * school.count} more submissions",
+        f"memory after {REPEATS * 2 * batch.count} more submissions",
         f"after {2 * WARMING}",
         after,
         before,
@@ -172,13 +172,12 @@ def throughput_rows(school: School) -> Iterator[Row]:
 
 def a5_rows() -> Iterator[Row]:
     """How many submissions of a5 one job grades in a minute."""
-    with school_of("a5") as school:
-        with school.local(1) as engine:
-            school.grade(engine, WARMING)
-            seconds = school.grade(engine)
+    with class_batch("a5") as batch:
+        with batch.local(1) as engine:
+            batch.grade(engine, WARMING)
+            seconds = batch.grade(engine)
         name = (
-            f"a submission of a5 in a batch of {school.count}, 1 job "
-            f"({60 / seconds:.1f} per minute)"
+            f"a submission of a5 in a batch of {batch.count}, 1 job ({60 / seconds:.1f} per minute)"
         )
         yield Row(name, f"{A5_PER_MINUTE} per minute", seconds, 60 / A5_PER_MINUTE, bar=1)
 
@@ -188,23 +187,23 @@ def ray_rows() -> Iterator[Row | NotMeasured]:
     if importlib.util.find_spec("ray") is None:
         yield NotMeasured("a submission of a1 in a batch, by Ray", "Ray is not installed.")
         return
-    with school_of("a1") as school:
-        yield ray_row(school)
+    with class_batch("a1") as batch:
+        yield ray_row(batch)
 
 
-def ray_row(school: School) -> Row:
+def ray_row(batch: ClassBatch) -> Row:
     """What Ray adds on one machine."""
-    cluster = RayEngine(school.assignment, school.archive, CORES, None)
+    cluster = RayEngine(batch.assignment, batch.archive, CORES, None)
     try:
-        with school.local(CORES) as local:
-            school.grade(cluster, WARMING), school.grade(local, WARMING)
+        with batch.local(CORES) as local:
+            batch.grade(cluster, WARMING), batch.grade(local, WARMING)
             seconds = best(
                 {
-                    "ray": lambda: school.grade(cluster),
-                    "local": lambda: school.grade(local),
+                    "ray": lambda: batch.grade(cluster),
+                    "local": lambda: batch.grade(local),
                 }
             )
     finally:
         cluster.close()
-    name = f"a submission of a1 in a batch of {school.count}, by Ray, {CORES} jobs"
+    name = f"a submission of a1 in a batch of {batch.count}, by Ray, {CORES} jobs"
     return Row(name, "by the local engine", seconds["ray"], seconds["local"], bar=1.15)

@@ -12,7 +12,7 @@ from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
 from autograder.proving.mistakes import Mistake, apply, load_mistakes
-from autograder.proving.proof_jobs import ONE_SALT, Case
+from autograder.proving.proof_jobs import ONE_SALT, ProofPlan
 from common.assignment import ROOT, Assignment, load_assignment
 
 MISTAKES = 6
@@ -33,9 +33,9 @@ class WarmJudges:
     """Grades mistakes the way `make verify` does: one warm judge, a forked child for each test."""
 
     def __init__(self, assignment: Assignment, mistakes: list[Mistake]) -> None:
-        case = Case(assignment, ONE_SALT)
+        plan = ProofPlan(assignment, ONE_SALT)
         self.jobs = [
-            (mistake.name, GradingRequest(apply(mistake, assignment), case.salts[0]))
+            (mistake.name, GradingRequest(apply(mistake, assignment), plan.salts[0]))
             for mistake in mistakes
         ]
         self.pool = Pool(build(assignment).autograder, assignment.short, size=1)

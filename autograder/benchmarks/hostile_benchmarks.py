@@ -19,7 +19,7 @@ from autograder.benchmarks.other_graders.grader_adapters import (
     Otter,
     otter_version,
 )
-from autograder.proving.hostile.corpus_gradings import Gradings, Outcome
+from autograder.proving.hostile.corpus_gradings import CorpusGradings, Outcome
 from autograder.proving.hostile.hostile_corpus import BOAST, Entry, read_corpus
 from autograder.semester import DIST
 from common.errors import CourseError
@@ -72,7 +72,7 @@ def harms_elsewhere(grader: OtherGrader, chosen: list[Entry]) -> dict[str, Harm]
 
 def harms_here(chosen: list[Entry]) -> dict[str, Harm]:
     """What each entry gets from this grader, beyond what its honest part earns."""
-    with Gradings(chosen) as gradings:
+    with CorpusGradings(chosen) as gradings:
         return {entry.name: harm(entry, gradings.outcomes[entry.name].result()) for entry in chosen}
 
 

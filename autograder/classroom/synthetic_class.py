@@ -4,9 +4,10 @@ import random
 from dataclasses import dataclass
 
 from autograder.batch.batch_records import Student
-from autograder.classroom.damaged_submissions import SLOW, attacks, damaged, hostile
+from autograder.classroom.damaged_submissions import damaged_work
+from autograder.classroom.hostile_submissions import SLOW, attacks, hostile_work
 from autograder.classroom.synthetic_students import invent_students
-from autograder.classroom.synthetic_submissions import Work, Workshop
+from autograder.classroom.synthetic_submissions import StudentWork, SubmissionMaker
 from autograder.proving.hostile.hostile_corpus import Entry
 from common.assignment import Assignment
 from common.errors import CourseError
@@ -29,13 +30,13 @@ MOST_SLOW = 2  # attacks that last until they are stopped, in a class of any siz
 
 
 @dataclass(frozen=True)
-class Handed:
+class SyntheticSubmission:
     """One submission."""
 
     number: int
     students: tuple[Student, ...]
     created_at: str
-    work: Work
+    work: StudentWork
 
 
 def make_class(
@@ -44,7 +45,7 @@ def make_class(
     seed: int,
     without: tuple[str, ...] = (),
     gpu: bool = False,
-) -> list[Handed]:
+) -> list[SyntheticSubmission]:
     """A class of so many students. The same numbers make the same class."""
     if students < 1:
         raise CourseError("--students must be at least 1.")
@@ -53,11 +54,11 @@ def make_class(
         raise CourseError("--without leaves nothing to hand in.")
     rng = random.Random(f"{assignment.name}/{students}/{seed}")
     groups = make_groups(invent_students(students, rng), rng)
-    works = make_works(Workshop(assignment, gpu), len(groups), shares, rng)
+    works = make_works(SubmissionMaker(assignment, gpu), len(groups), shares, rng)
     numbers = sorted(rng.sample(range(210_000_000, 230_000_000), len(groups)))
     times = sorted(rng.uniform(0, 6 * 24 * 3600) for _ in groups)
     return [
-        Handed(number, group, clock(seconds), signed(work, number))
+        SyntheticSubmission(number, group, export_time(seconds), with_own_last_line(work, number))
         for number, group, seconds, work in zip(numbers, groups, times, works, strict=True)
     ]
 
@@ -76,27 +77,27 @@ def make_groups(students: list[Student], rng: random.Random) -> list[tuple[Stude
 
 
 def make_works(
-    workshop: Workshop, count: int, shares: dict[str, int], rng: random.Random
-) -> list[Work]:
+    maker: SubmissionMaker, count: int, shares: dict[str, int], rng: random.Random
+) -> list[StudentWork]:
     """So many works, of all kinds as far as there is room, in no order."""
-    makers = {
-        "complete": workshop.complete,
-        "one mistake": workshop.one_mistake,
-        "several mistakes": workshop.several_mistakes,
-        "unfinished": workshop.unfinished,
-        "unfinished with a mistake": workshop.unfinished_with_mistake,
-        UNTOUCHED: workshop.untouched,
-        DAMAGED: lambda rng: damaged(workshop, rng),
+    by_kind = {
+        "complete": maker.complete,
+        "one mistake": maker.one_mistake,
+        "several mistakes": maker.several_mistakes,
+        "unfinished": maker.unfinished,
+        "unfinished with a mistake": maker.unfinished_with_mistake,
+        UNTOUCHED: maker.untouched,
+        DAMAGED: lambda rng: damaged_work(maker, rng),
     }
     kinds = divide(count, shares)
-    entries = choose_attacks(attacks(workshop.assignment), kinds.count(HOSTILE), rng)
+    entries = choose_attacks(attacks(maker.assignment), kinds.count(HOSTILE), rng)
     works = [
-        hostile(workshop, rng, entries.pop()) if kind == HOSTILE else makers[kind](rng)
+        hostile_work(maker, rng, entries.pop()) if kind == HOSTILE else by_kind[kind](rng)
         for kind in kinds
     ]
     rng.shuffle(works)
     as_it_is = (UNTOUCHED, DAMAGED, HOSTILE)
-    return [work if work.kind in as_it_is else workshop.with_lab(work, rng) for work in works]
+    return [work if work.kind in as_it_is else maker.with_lab(work, rng) for work in works]
 
 
 def divide(count: int, shares: dict[str, int]) -> list[str]:
@@ -118,16 +119,16 @@ def choose_attacks(entries: list[Entry], count: int, rng: random.Random) -> list
     return [*few, *repeated]
 
 
-def signed(work: Work, number: int) -> Work:
+def with_own_last_line(work: StudentWork, number: int) -> StudentWork:
     """The work with a last line of its own: no two students hand in the same bytes."""
     if work.kind in (DAMAGED, HOSTILE):
         return work
     line = f"\n# Handed in as {number}.\n".encode()
     files = {n: c + line if n.endswith(".py") else c for n, c in work.files.items()}
-    return Work(work.kind, work.made_of, files, work.truth)
+    return StudentWork(work.kind, work.made_of, files, work.truth)
 
 
-def clock(seconds: float) -> str:
+def export_time(seconds: float) -> str:
     """A time in the week before the deadline, as exports spell it."""
     day, rest = divmod(int(seconds), 24 * 3600)
     return f"2026-10-{day + 5:02} {rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}.000000000 Z"

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.batch.batch_records import writing
-from autograder.classroom.synthetic_class import Handed
+from autograder.classroom.synthetic_class import SyntheticSubmission
 from common.assignment import Assignment, Record
 from common.errors import CourseError
 
@@ -23,7 +23,7 @@ class TrueScore(Record, frozen=True):
     exercises: dict[str, tuple[float, float]]  # lowest and highest
 
 
-def write_class(handed: list[Handed], assignment: Assignment, out: Path) -> Path:
+def write_class(handed: list[SyntheticSubmission], assignment: Assignment, out: Path) -> Path:
     """Write OUT/assignment_N_export and OUT/truth.json; the export's folder."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CourseError(f"{out} is there already, and is no empty folder.")
@@ -52,7 +52,7 @@ def read_truths(out: Path) -> dict[str, TrueScore]:
         raise CourseError(f"{out} holds no {TRUTH} that can be read.") from None
 
 
-def truth_of(one: Handed) -> TrueScore:
+def truth_of(one: SyntheticSubmission) -> TrueScore:
     """What is known of one submission."""
     lowest, highest = one.work.truth.bounds
     exercises = {
@@ -62,7 +62,7 @@ def truth_of(one: Handed) -> TrueScore:
     return TrueScore(one.work.kind, one.work.made_of, lowest, highest, exercises)
 
 
-def metadata(one: Handed) -> str:
+def metadata(one: SyntheticSubmission) -> str:
     """A submission's part of submission_metadata.yml, whose keys are Ruby's symbols."""
     people = "".join(
         f"  - :name: {quoted(student.name)}\n"

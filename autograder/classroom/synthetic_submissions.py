@@ -7,7 +7,7 @@ from functools import cached_property
 from autograder.authoring.lab_master import MASTER, question_points, read_master, solved_notebook
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.authoring.solution_markers import find_blocks, indent_of, split_lines
-from autograder.classroom.true_scores import Scale, Truth
+from autograder.classroom.true_scores import ScoreCalculator, Truth
 from autograder.proving.mistakes import (
     Mistake,
     alternatives,
@@ -28,7 +28,7 @@ LAB_SHARES = {"whole": 45, "with a wrong answer": 25, "in part": 15, "none": 15}
 
 
 @dataclass(frozen=True)
-class Work:
+class StudentWork:
     """What was handed in, file by file, what it is made of, and what it must score."""
 
     kind: str
@@ -37,12 +37,12 @@ class Work:
     truth: Truth
 
 
-class Workshop:
+class SubmissionMaker:
     """Makes the works of one assignment."""
 
     def __init__(self, assignment: Assignment, gpu: bool = False) -> None:
         self.assignment = assignment
-        self.scale = Scale.of(assignment, gpu)
+        self.scores = ScoreCalculator.of(assignment, gpu)
         known = load_mistakes(assignment)
         self.mistakes = [entry for entry in known if entry.file != MASTER]
         self.lab_mistakes = [entry for entry in known if entry.file == MASTER]
@@ -61,53 +61,53 @@ class Workshop:
         named = {f"alternative {name}": files for name, files in others.items()}
         return {"reference": reference(self.assignment), **named}
 
-    def complete(self, rng: random.Random) -> Work:
+    def complete(self, rng: random.Random) -> StudentWork:
         """The reference, or a whole solution written another way."""
         name = rng.choice(sorted(self.versions))
-        work = Work("complete", (name,), self.versions[name], self.whole)
+        work = StudentWork("complete", (name,), self.versions[name], self.whole)
         return self.with_artifacts(work) if rng.random() < WITH_ARTIFACTS else work
 
-    def one_mistake(self, rng: random.Random) -> Work:
+    def one_mistake(self, rng: random.Random) -> StudentWork:
         """The reference with one mistake."""
         return self.with_mistakes("one mistake", rng, 1)
 
-    def several_mistakes(self, rng: random.Random) -> Work:
+    def several_mistakes(self, rng: random.Random) -> StudentWork:
         """The reference with mistakes in several places."""
         return self.with_mistakes("several mistakes", rng, rng.randint(2, MOST_MISTAKES))
 
-    def unfinished(self, rng: random.Random) -> Work:
+    def unfinished(self, rng: random.Random) -> StudentWork:
         """Some exercises written, the others untouched."""
-        work = Work("unfinished", (), reference(self.assignment), self.whole)
+        work = StudentWork("unfinished", (), reference(self.assignment), self.whole)
         return self.left_at(work, self.some_exercises(rng))
 
-    def unfinished_with_mistake(self, rng: random.Random) -> Work:
+    def unfinished_with_mistake(self, rng: random.Random) -> StudentWork:
         """The same, with a mistake in what is written."""
         done = self.some_exercises(rng)
         files, made = self.patched(rng, 1, {f for entry in done for f in entry.functions})
         named = {number for mistake in made for number in mistake.exercises}
-        truth = self.scale.with_mistakes(self.whole, named)
+        truth = self.scores.with_mistakes(self.whole, named)
         names = tuple(mistake.name for mistake in made)
         kind = "unfinished with a mistake" if made else "unfinished"
-        return self.left_at(Work(kind, names, files, truth), done)
+        return self.left_at(StudentWork(kind, names, files, truth), done)
 
-    def untouched(self, rng: random.Random) -> Work:
+    def untouched(self, rng: random.Random) -> StudentWork:
         """The stub as it was handed out."""
-        return Work("untouched", (), stub(self.assignment), self.scale.nothing())
+        return StudentWork("untouched", (), stub(self.assignment), self.scores.nothing())
 
     @property
     def whole(self) -> Truth:
         """All points for code."""
-        return self.scale.exercises({entry.number for entry in self.written})
+        return self.scores.exercises({entry.number for entry in self.written})
 
-    def with_artifacts(self, work: Work) -> Work:
+    def with_artifacts(self, work: StudentWork) -> StudentWork:
         """The same work, with the reference's artifacts: judged whatever the code is."""
         if not self.artifacts:
             return work
-        numbers = {test.exercise for test in self.scale.tests if test.reads_artifacts}
-        earned = self.scale.exercises(numbers)
+        numbers = {test.exercise for test in self.scores.tests if test.reads_artifacts}
+        earned = self.scores.exercises(numbers)
         return self.with_more(work, "artifacts", self.artifacts, earned)
 
-    def with_lab(self, work: Work, rng: random.Random) -> Work:
+    def with_lab(self, work: StudentWork, rng: random.Random) -> StudentWork:
         """The same work with a lab, whole or not: judged whatever the code is."""
         if not self.assignment.lab or LAB_FILE in work.files:
             return work
@@ -128,15 +128,17 @@ class Workshop:
             return self.with_more(work, "whole lab", {LAB_FILE: solved_notebook(master)}, whole)
         mistake = rng.choice(self.lab_mistakes)
         lab = solved_notebook(wrong_master(mistake, self.assignment))
-        truth = self.scale.with_mistakes(whole, {*mistake.exercises})
+        truth = self.scores.with_mistakes(whole, {*mistake.exercises})
         return self.with_more(work, mistake.name, {LAB_FILE: lab}, truth)
 
     def answered(self, questions: list[str]) -> Truth:
         """The points for right answers to these questions of the lab."""
-        asked = [test for test in self.scale.tests if test.reads_lab]
-        return self.scale.passed({test.name for test in asked if test.question in questions})
+        asked = [test for test in self.scores.tests if test.reads_lab]
+        return self.scores.passed({test.name for test in asked if test.question in questions})
 
-    def with_more(self, work: Work, name: str, files: dict[str, bytes], earned: Truth) -> Work:
+    def with_more(
+        self, work: StudentWork, name: str, files: dict[str, bytes], earned: Truth
+    ) -> StudentWork:
         """The same work with files that earn points by themselves."""
         truth = Truth(
             {n: low + earned.lowest[n] for n, low in work.truth.lowest.items()},
@@ -145,12 +147,12 @@ class Workshop:
         made_of = (*work.made_of, name)
         return replace(work, made_of=made_of, files=work.files | files, truth=truth)
 
-    def with_mistakes(self, kind: str, rng: random.Random, count: int) -> Work:
+    def with_mistakes(self, kind: str, rng: random.Random, count: int) -> StudentWork:
         """The reference with so many mistakes, or fewer where no more go together."""
         files, made = self.patched(rng, count)
         named = {number for mistake in made for number in mistake.exercises}
         names = tuple(mistake.name for mistake in made)
-        return Work(kind, names, files, self.scale.with_mistakes(self.whole, named))
+        return StudentWork(kind, names, files, self.scores.with_mistakes(self.whole, named))
 
     def patched(
         self, rng: random.Random, count: int, functions: set[str] | None = None
@@ -189,7 +191,7 @@ class Workshop:
                 done.append(exercise)
         return done
 
-    def left_at(self, work: Work, done: list[Exercise]) -> Work:
+    def left_at(self, work: StudentWork, done: list[Exercise]) -> StudentWork:
         """The work when only these exercises were written."""
         numbers = {entry.number for entry in done}
         files = {

@@ -29,7 +29,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScoreCalculator:
     """The tests of an assignment, from which truths are made. `gpu`: whether there is one."""
 
     assignment: Assignment
@@ -37,7 +37,7 @@ class Scale:
     tests: list[GradedTest] = field(default_factory=list)
 
     @classmethod
-    def of(cls, assignment: Assignment, gpu: bool = False) -> "Scale":
+    def of(cls, assignment: Assignment, gpu: bool = False) -> "ScoreCalculator":
         """The scale of an assignment."""
         return cls(assignment, gpu, read_roster(ROOT / "tests" / assignment.name))
 

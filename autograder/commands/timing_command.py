@@ -11,7 +11,7 @@ from autograder.commands.grading_commands import OUT, offering_unsafe, writable
 from autograder.grading.submission import take
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed
-from autograder.timing.submission_speed import Order, measure
+from autograder.timing.submission_speed import TimingOptions, measure
 from common.assignment import load_assignment
 from common.atomic_write import write_atomically
 
@@ -41,12 +41,14 @@ def time(
 ) -> None:
     """Time a submission's training step and generation beside a baseline on PyTorch's layers."""
     chosen = load_assignment(assignment)
-    order = Order(device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16))
+    options = TimingOptions(
+        device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16)
+    )
     console = Console()
     submission = take(path, chosen)
     telling = console.status(f"timing {chosen.short} on {device}, beside the baseline")
     with telling, offering_unsafe():
-        speed = measure(chosen, submission, order)
+        speed = measure(chosen, submission, options)
     for note in submission.notes:
         console.print(note)
     print_speed(speed, console)

@@ -12,7 +12,7 @@ from autograder.grading.warm.judge_messages import GradingReply, GradingRequest,
 from autograder.packaging.fingerprint import differing, fresh_fingerprint
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
-from autograder.proving.verdict_cache import Memory
+from autograder.proving.verdict_cache import VerdictCache
 from autograder.semester import DIST, PRACTICE
 from common.assignment import Assignment
 from common.errors import CourseError
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Gradings:
+class JobResults:
     """What all gradings gave, by name."""
 
     sources: dict[str, str]  # the fingerprint of what was graded
@@ -41,24 +41,24 @@ class Gradings:
         ]
 
 
-def gather(
+def run_jobs(
     assignment: Assignment,
     jobs: dict[str, GradingRequest],
     sources: dict[str, str],
     progress: Progress,
     *,
     dist: Path = DIST,
-    tidy: bool = False,
-) -> Gradings:
+    drop_unused: bool = False,
+) -> JobResults:
     """Grade what isn't remembered, on all cores, with the grader of a built zip.
 
     A job brings its own salt. The zip is one of the practice term, built beside those in dist/.
     sources: the fingerprint of what the jobs were made of; the zip must be made of the same.
-    tidy: whether these jobs are all there are, so that everything else can be forgotten.
+    drop_unused: whether these jobs are all there are, so that everything else can be forgotten.
     """
     start = time.monotonic()
-    memory = Memory(dist / f"{assignment.short}-memory.bin", assignment)
-    known = {name: memory.recall(job) for name, job in jobs.items()}
+    cache = VerdictCache(dist / f"{assignment.short}-memory.bin", assignment)
+    known = {name: cache.find(job) for name, job in jobs.items()}
     replies = {name: merged([], verdicts) for name, (verdicts, left) in known.items() if not left}
     remembered = len(replies)
     progress(remembered, len(jobs))
@@ -66,7 +66,7 @@ def gather(
     def done(name: str, reply: GradingReply) -> None:
         # A failure of right code is to be looked into, not remembered.
         if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
-            memory.keep(jobs[name], reply.verdicts)
+            cache.store(jobs[name], reply.verdicts)
         replies[name] = merged(known[name][0], reply.verdicts, jobs[name])
         progress(len(replies), len(jobs))
 
@@ -77,10 +77,10 @@ def gather(
             check_sources(assignment, sources)
             with Pool(built.autograder, assignment.short) as pool:
                 pool.run(todo, done)
-    if tidy:
-        memory.tidy()
+    if drop_unused:
+        cache.drop_unused()
     in_order = {name: replies[name] for name in jobs}
-    return Gradings(sources, in_order, remembered, time.monotonic() - start)
+    return JobResults(sources, in_order, remembered, time.monotonic() - start)
 
 
 def check_sources(assignment: Assignment, before: dict[str, str]) -> None:

@@ -45,7 +45,7 @@ def lab_job(number: int) -> str:
     return f"reference: lab {number}"
 
 
-class Case:
+class ProofPlan:
     """One assignment, and all that is graded to prove its grader."""
 
     def __init__(self, assignment: Assignment, scope: Scope) -> None:

@@ -20,14 +20,14 @@ from common.testing.graded_tests import read_roster
 LENGTH = struct.Struct(">I")
 
 
-class Remembered(Record, frozen=True):
+class CachedVerdict(Record, frozen=True):
     """One entry of the file."""
 
     key: str
     verdict: Verdict
 
 
-class Memory:
+class VerdictCache:
     """The verdicts of earlier runs, in a file that only grows until it is tidied."""
 
     def __init__(self, file: Path, assignment: Assignment) -> None:
@@ -57,7 +57,7 @@ class Memory:
         digest = hashlib.sha256(repr((*decides, job.patient, answers)).encode())
         return digest.hexdigest()[:32]
 
-    def recall(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
+    def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
         """The verdicts on this very job that are known, and the tests that are left to run."""
         known: list[Verdict] = []
         left: list[str] = []
@@ -74,44 +74,44 @@ class Memory:
                 break
         return known, tuple(left)
 
-    def keep(self, job: GradingRequest, verdicts: Iterable[Verdict]) -> None:
+    def store(self, job: GradingRequest, verdicts: Iterable[Verdict]) -> None:
         """Remember how tests of a job ended, on disk at once."""
-        entries = [Remembered(self.key(job, verdict.test), verdict) for verdict in verdicts]
+        entries = [CachedVerdict(self.key(job, verdict.test), verdict) for verdict in verdicts]
         self.verdicts |= {entry.key: entry.verdict for entry in entries}
         self.used |= {entry.key for entry in entries}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("ab") as stream:
             stream.write(b"".join(map(framed, entries)))
 
-    def tidy(self) -> None:
+    def drop_unused(self) -> None:
         """Forget what this run has not used."""
         self.rewrite({key: self.verdicts[key] for key in sorted(self.used)})
 
     def rewrite(self, verdicts: dict[str, Verdict]) -> None:
         """Write the file again, with these verdicts alone."""
-        entries = (Remembered(key, verdict) for key, verdict in verdicts.items())
+        entries = (CachedVerdict(key, verdict) for key, verdict in verdicts.items())
         write_atomically(self.file, b"".join(map(framed, entries)))
 
 
-def framed(entry: Remembered) -> bytes:
+def framed(entry: CachedVerdict) -> bytes:
     """An entry as it stands in the file: its length first."""
     content = msgspec.msgpack.encode(entry)
     return LENGTH.pack(len(content)) + content
 
 
-def read_entries(file: Path) -> tuple[list[Remembered], bool]:
+def read_entries(file: Path) -> tuple[list[CachedVerdict], bool]:
     """The entries of a file, up to the first that is damaged, and whether there was none such."""
     try:
         content = file.read_bytes()
     except OSError:
         return [], True
-    entries: list[Remembered] = []
+    entries: list[CachedVerdict] = []
     place = 0
     with suppress(struct.error, msgspec.DecodeError):
         while place < len(content):
             (length,) = LENGTH.unpack_from(content, place)
             place += LENGTH.size + length
             frame = content[place - length : place]
-            entries.append(msgspec.msgpack.decode(frame, type=Remembered))
+            entries.append(msgspec.msgpack.decode(frame, type=CachedVerdict))
         return entries, True
     return entries, False

@@ -7,7 +7,7 @@ from autograder.grading.warm.judge_messages import GradingReply, Verdict
 from autograder.packaging.fingerprint import fresh_fingerprint
 from autograder.proving.function_coverage import find_reach
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
-from autograder.proving.job_runner import RIGHT, Gradings, Progress, gather
+from autograder.proving.job_runner import RIGHT, JobResults, Progress, run_jobs
 from autograder.proving.margins import margins
 from autograder.proving.mistakes import Mistake
 from autograder.proving.proof_findings import (
@@ -19,7 +19,7 @@ from autograder.proving.proof_findings import (
     Survivor,
     Timing,
 )
-from autograder.proving.proof_jobs import Case, Scope, lab_job
+from autograder.proving.proof_jobs import ProofPlan, Scope, lab_job
 from autograder.semester import DIST, PRACTICE_SALT
 from common.assignment import Assignment
 from common.testing.feedback.failure import BROKEN_TEST
@@ -31,54 +31,57 @@ FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
 
 def verify(
     assignment: Assignment, scope: Scope, progress: Progress, dist: Path = DIST
-) -> tuple[Proof, Gradings]:
+) -> tuple[Proof, JobResults]:
     """Grade everything that the proof needs, and say what it shows."""
     sources = fresh_fingerprint(assignment)  # before anything of it is read
-    case = Case(assignment, scope)
-    case.reach = find_reach(assignment, case.salts[0], dist)
+    plan = ProofPlan(assignment, scope)
+    plan.reach = find_reach(assignment, plan.salts[0], dist)
     whole = scope.mutants and scope.training and scope.seeds >= SALTS
-    evidence = gather(assignment, case.jobs(), sources, progress, dist=dist, tidy=whole)
-    return conclude(case, evidence), evidence
+    evidence = run_jobs(assignment, plan.jobs(), sources, progress, dist=dist, drop_unused=whole)
+    return conclude(plan, evidence), evidence
 
 
-def conclude(case: Case, evidence: Gradings) -> Proof:
+def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
     """What the gradings show."""
     replies = evidence.replies
-    hints = hints_of(case, evidence)
+    hints = hints_of(plan, evidence)
     wrong = [
-        *(evidence.verdicts(f"mistake {mistake.name}:") for mistake in case.mistakes),
-        *(telling(replies[f"mutant {mutant.name}"].verdicts) for mutant in case.mutants),
+        *(evidence.verdicts(f"mistake {mistake.name}:") for mistake in plan.mistakes),
+        *(
+            verdicts_for_margins(replies[f"mutant {mutant.name}"].verdicts)
+            for mutant in plan.mutants
+        ),
     ]
-    scored = [judge_right(case, name, replies) for name in case.right_versions()]
-    scored.append(judge_stub(case, evidence.verdicts("stub"), hints))
+    scored = [judge_right(plan, name, replies) for name in plan.right_versions()]
+    scored.append(judge_stub(plan, evidence.verdicts("stub"), hints))
     problems = []
-    if len(case.mistakes) < FEWEST_MISTAKES:
-        problems.append(f"{len(case.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
-    if len(case.alternatives) < FEWEST_ALTERNATIVES:
-        problems.append(f"{len(case.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
-    survivors = find_survivors(case, replies)
+    if len(plan.mistakes) < FEWEST_MISTAKES:
+        problems.append(f"{len(plan.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
+    if len(plan.alternatives) < FEWEST_ALTERNATIVES:
+        problems.append(f"{len(plan.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
+    survivors = find_survivors(plan, replies)
     missed = {survivor.name for survivor in survivors}
     problems += [
         f"{name} is listed as equivalent, but a test notices it"
-        for name in case.equivalents
-        if case.mutants and name not in missed
+        for name in plan.equivalents
+        if plan.mutants and name not in missed
     ]
     return Proof(
-        assignment=case.assignment.name,
-        title=case.assignment.title,
-        tests=len(case.tests),
-        points=sum(test.points for test in case.tests),
-        exercises=[exercise.number for exercise in case.assignment.exercises],
+        assignment=plan.assignment.name,
+        title=plan.assignment.title,
+        tests=len(plan.tests),
+        points=sum(test.points for test in plan.tests),
+        exercises=[exercise.number for exercise in plan.assignment.exercises],
         scored=scored,
         mistakes=[
             judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
-            for mistake in case.mistakes
+            for mistake in plan.mistakes
         ],
-        noticed=noticed_by(case, replies),
+        noticed=noticed_by(plan, replies),
         survivors=survivors,
         margins=margins(evidence.verdicts(*RIGHT), wrong),
         problems=problems,
-        not_run=sum(test.points for test in case.tests if test.needs_gpu),
+        not_run=sum(test.points for test in plan.tests if test.needs_gpu),
         effort=Effort(
             gradings=len(replies),
             remembered=evidence.remembered,
@@ -89,11 +92,11 @@ def conclude(case: Case, evidence: Gradings) -> Proof:
     )
 
 
-def hints_of(case: Case, evidence: Gradings) -> Hints:
+def hints_of(plan: ProofPlan, evidence: JobResults) -> Hints:
     """The hints that students get: committed ones, and under a secret salt fresh ones."""
-    secret = case.scope.salt != PRACTICE_SALT
-    hidden = (fresh_hints if secret else current_hints)(case.assignment, evidence, True)
-    return Hints([current_hints(case.assignment, evidence, False), hidden])
+    secret = plan.scope.salt != PRACTICE_SALT
+    hidden = (fresh_hints if secret else current_hints)(plan.assignment, evidence, True)
+    return Hints([current_hints(plan.assignment, evidence, False), hidden])
 
 
 def shown_hint(hints: Hints, verdict: Verdict) -> str:
@@ -101,7 +104,7 @@ def shown_hint(hints: Hints, verdict: Verdict) -> str:
     return hints.look_up(verdict.test, verdict.check, verdict.seen) if verdict.seen else ""
 
 
-def telling(mutant: list[Verdict]) -> list[Verdict]:
+def verdicts_for_margins(mutant: list[Verdict]) -> list[Verdict]:
     """What a mutant says about tolerances: the test that noticed it, or all if none did."""
     return [verdict for verdict in mutant if not verdict.passed] or mutant
 
@@ -133,18 +136,18 @@ def points(verdicts: Iterable[Verdict]) -> float:
     return sum(verdict.points for verdict in verdicts if verdict.passed)
 
 
-def judge_right(case: Case, name: str, replies: dict[str, GradingReply]) -> Scored:
+def judge_right(plan: ProofPlan, name: str, replies: dict[str, GradingReply]) -> Scored:
     """Right code must pass every test under every salt, but those that need a GPU."""
-    everything = sum(test.points for test in case.tests if not test.needs_gpu)
-    on_a_gpu = {test.name for test in case.tests if test.needs_gpu}
+    everything = sum(test.points for test in plan.tests if not test.needs_gpu)
+    on_a_gpu = {test.name for test in plan.tests if test.needs_gpu}
     problems: list[str] = []
     scores: list[float] = []
-    for number in range(len(case.salts)):
+    for number in range(len(plan.salts)):
         jobs = (f"{name}: public", f"{name}: hidden {number}", lab_job(number))
         # Without a lab there is no such job. Whatever else may lack, all tests are counted.
         verdicts = [v for job in jobs if job in replies for v in replies[job].verdicts]
-        if len(verdicts) != len(case.tests):
-            problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran under salt {number}")
+        if len(verdicts) != len(plan.tests):
+            problems.append(f"{len(verdicts)} of {len(plan.tests)} tests ran under salt {number}")
         problems += [
             f"fails {verdict.test} under salt {number}: {verdict.text}"
             for verdict in verdicts
@@ -161,15 +164,15 @@ def judge_right(case: Case, name: str, replies: dict[str, GradingReply]) -> Scor
         scores.append(points(verdicts))
         if not problems and scores[-1] != everything:
             problems.append(f"gets {scores[-1]:g} of {everything:g} points under salt {number}")
-    return Scored(name, len(case.salts), len(case.tests), min(scores), max(scores), problems)
+    return Scored(name, len(plan.salts), len(plan.tests), min(scores), max(scores), problems)
 
 
-def judge_stub(case: Case, verdicts: list[Verdict], hints: Hints) -> Scored:
+def judge_stub(plan: ProofPlan, verdicts: list[Verdict], hints: Hints) -> Scored:
     """The stub must fail every test, and get no hint: it has made no mistake yet."""
     problems = [f"passes {verdict.test}" for verdict in verdicts if verdict.passed]
     problems += [f"gets a hint at {v.test}" for v in verdicts if shown_hint(hints, v)]
-    if len(verdicts) != len(case.tests):
-        problems.append(f"{len(verdicts)} of {len(case.tests)} tests ran")
+    if len(verdicts) != len(plan.tests):
+        problems.append(f"{len(verdicts)} of {len(plan.tests)} tests ran")
     score = points(verdicts)
     return Scored("stub", 1, len(verdicts), score, score, problems)
 
@@ -207,20 +210,20 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> Mi
     )
 
 
-def noticed_by(case: Case, replies: Mapping[str, GradingReply]) -> dict[str, str]:
+def noticed_by(plan: ProofPlan, replies: Mapping[str, GradingReply]) -> dict[str, str]:
     """The first test that noticed each mutant; those that none noticed are left out."""
     failed = {
         mutant.name: [v.test for v in replies[f"mutant {mutant.name}"].verdicts if not v.passed]
-        for mutant in case.mutants
+        for mutant in plan.mutants
     }
     return {name: tests[0] for name, tests in failed.items() if tests}
 
 
-def find_survivors(case: Case, replies: Mapping[str, GradingReply]) -> list[Survivor]:
+def find_survivors(plan: ProofPlan, replies: Mapping[str, GradingReply]) -> list[Survivor]:
     """The mutants that passed every test, with the reasons of those that are equivalent."""
-    noticed = noticed_by(case, replies)
+    noticed = noticed_by(plan, replies)
     return [
-        Survivor(m.name, m.file, m.line, m.change, case.equivalents.get(m.name, ""))
-        for m in case.mutants
+        Survivor(m.name, m.file, m.line, m.change, plan.equivalents.get(m.name, ""))
+        for m in plan.mutants
         if m.name not in noticed
     ]

@@ -42,7 +42,7 @@ NARROWEST_LEAD = 3e-4  # far above rounding, of scores of the order 1
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """How fast one thing is. Where the submission isn't right, only the problem is there."""
 
     what: str
@@ -52,7 +52,7 @@ class Measured:
     baseline_tokens_per_second: Interval | None = None
 
 
-class Race:
+class AlternatingRuns:
     """A baseline and a student's model with the same weights, side by side."""
 
     def __init__(self, student: Handle, device: str, repeats: int, seed: int) -> None:
@@ -68,14 +68,14 @@ class Race:
         self.text = {token: self.random.sample(followers, len(SUCCESSORS)) for token in followers}
         self.model: Handle | None = None
 
-    def attempt(self, what: str, task: Callable[[], Measured]) -> Measured:
+    def attempt(self, what: str, task: Callable[[], Measurement]) -> Measurement:
         """Measure; what is wrong with the submission is told in place of figures."""
         try:
             return task()
         except Exception as error:
             if not is_the_submissions(error):
                 raise
-            return Measured(what, explain(error).sentence)
+            return Measurement(what, explain(error).sentence)
 
     def students_model(self) -> Handle:
         """The student's model, with the baseline's weights as they are now."""
@@ -105,7 +105,7 @@ class Race:
         whole = torch.tensor(rows)
         return whole[:, :-1].contiguous(), whole[:, 1:].contiguous()
 
-    def train(self) -> Measured:
+    def train(self) -> Measurement:
         """Both take the same steps, run after run, and lose the same at each of them."""
         model = self.students_model()
         training = self.student.training
@@ -129,7 +129,7 @@ class Race:
         for number, losses in right.items():
             self.check_losses(fetch(left[number]), losses, number * STEPS)
         tokens = STEPS * self.sizes.batch * self.sizes.context
-        return measured("training step", tokens, times)
+        return measurement("training step", tokens, times)
 
     def check_losses(self, found: Any, right: list[float], before: int) -> None:
         """Each loss is the baseline's, but for rounding."""
@@ -157,7 +157,7 @@ class Race:
                 found.append((prompt, tokens))
         raise GraderFault("the baseline can't decide between tokens")
 
-    def generate(self) -> Measured:
+    def generate(self) -> Measurement:
         """Both continue the same prompts with the likeliest tokens: the same ones."""
         runs = self.prompts()
         model = self.students_model()
@@ -181,7 +181,7 @@ class Race:
             wanted = torch.tensor(runs[number][1])
             if not is_tensor(tokens) or not torch.equal(tokens, wanted):
                 raise Failure("generate_cached gives other tokens than the baseline.")
-        return measured("generation", count, times)
+        return measurement("generation", count, times)
 
     def memory(self) -> tuple[int | None, int]:
         """Bytes of tensors at the peak of a training step: the student's, and the baseline's."""
@@ -205,9 +205,9 @@ class Race:
         return taken if type(taken) is int else None, of_baseline
 
 
-def measured(what: str, tokens: int, times: Alternation) -> Measured:
+def measurement(what: str, tokens: int, times: Alternation) -> Measurement:
     """The figures of runs of that many tokens each."""
-    return Measured(
+    return Measurement(
         what,
         ratio=interval(times.ratios),
         tokens_per_second=interval([tokens / taken for taken in times.candidate_seconds]),

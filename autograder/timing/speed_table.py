@@ -4,11 +4,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.timing.alternating_runs import Measured
-from autograder.timing.submission_speed import Speed
+from autograder.timing.alternating_runs import Measurement
+from autograder.timing.submission_speed import SubmissionSpeed
 
 
-def print_speed(speed: Speed, console: Console) -> None:
+def print_speed(speed: SubmissionSpeed, console: Console) -> None:
     """Ratios and rates, then what they were measured on."""
     table = Table(title=f"{speed.assignment} on {escape(speed.device_name)}")
     table.add_column("")
@@ -24,7 +24,7 @@ def print_speed(speed: Speed, console: Console) -> None:
         console.print(escape(line))
 
 
-def cells(entry: Measured) -> list[str]:
+def cells(entry: Measurement) -> list[str]:
     """The figures of one row."""
     rates = (entry.tokens_per_second, entry.baseline_tokens_per_second)
     return [
@@ -33,7 +33,7 @@ def cells(entry: Measured) -> list[str]:
     ]
 
 
-def facts(speed: Speed) -> list[str]:
+def facts(speed: SubmissionSpeed) -> list[str]:
     """The lines below the table."""
     sizes = speed.sizes
     lines = [

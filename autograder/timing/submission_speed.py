@@ -11,7 +11,7 @@ import msgspec
 from autograder.grading.sandbox.defences import check_floor
 from autograder.grading.sandbox.sandbox import Sandbox
 from autograder.grading.submission import Submission
-from autograder.timing.alternating_runs import Measured, Race
+from autograder.timing.alternating_runs import AlternatingRuns, Measurement
 from autograder.timing.baseline_gpt import Sizes
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class Speed:
+class SubmissionSpeed:
     """All that was measured."""
 
     assignment: str
@@ -30,8 +30,8 @@ class Speed:
     device_name: str
     sizes: Sizes
     repeats: int
-    training: Measured
-    generation: Measured
+    training: Measurement
+    generation: Measurement
     peak_bytes: int | None  # of a training step
     baseline_peak_bytes: int | None
     mfu: float | None
@@ -41,7 +41,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Order:
+class TimingOptions:
     """What to measure."""
 
     device: str = "cpu"
@@ -51,48 +51,52 @@ class Order:
     seed: int = 0
 
 
-def measure(assignment: Assignment, submission: Submission, order: Order) -> Speed:
+def measure(
+    assignment: Assignment, submission: Submission, options: TimingOptions
+) -> SubmissionSpeed:
     """Measure one submission."""
     if not set(NEEDED) <= set(assignment.files):
         raise CourseError(f"{assignment.short} has nothing to time: there is no baseline for it.")
-    if order.device == "cuda" and not cuda.available():
+    if options.device == "cuda" and not cuda.available():
         raise CourseError("--device cuda: there is no GPU here that PyTorch can use.")
-    if order.repeats < 2:
+    if options.repeats < 2:
         raise CourseError("--repeats must be at least 2: an interval is told.")
-    if order.peak_flops is not None and not 0 < order.peak_flops < math.inf:
+    if options.peak_flops is not None and not 0 < options.peak_flops < math.inf:
         raise CourseError("--peak-flops must be a number above 0.")
     limits = msgspec.structs.replace(
         assignment.limits,
         test_seconds=HOUR,
         total_seconds=HOUR,
         cpu_seconds=HOUR,
-        gpu=order.device == "cuda",
+        gpu=options.device == "cuda",
     )
     patient = msgspec.structs.replace(assignment, limits=limits)
     with Sandbox(patient) as sandbox:
         defences = sandbox.admit(submission.code, (ROOT / "tests",))
-        check_floor(defences, order.unsafe)
+        check_floor(defences, options.unsafe)
         with sandbox.child(assignment.forbidden, limits) as child:
-            race = Race(child.student(assignment.modules), order.device, order.repeats, order.seed)
-            before = clocks_in_words(order.device)
-            training = race.attempt("training step", race.train)
-            generation = race.attempt("generation", race.generate)
-            memory = race.memory()
-            after = clocks_in_words(order.device)
+            runs = AlternatingRuns(
+                child.student(assignment.modules), options.device, options.repeats, options.seed
+            )
+            before = clocks_in_words(options.device)
+            training = runs.attempt("training step", runs.train)
+            generation = runs.attempt("generation", runs.generate)
+            memory = runs.memory()
+            after = clocks_in_words(options.device)
     rate = training.tokens_per_second
-    return Speed(
+    return SubmissionSpeed(
         assignment=assignment.name,
-        device=order.device,
-        device_name=cuda.device_name() if order.device == "cuda" else "CPU, one thread",
-        sizes=race.sizes,
-        repeats=order.repeats,
+        device=options.device,
+        device_name=cuda.device_name() if options.device == "cuda" else "CPU, one thread",
+        sizes=runs.sizes,
+        repeats=options.repeats,
         training=training,
         generation=generation,
         peak_bytes=memory[0],
         baseline_peak_bytes=memory[1],
         mfu=(
-            rate.median * race.sizes.flops_per_token / order.peak_flops
-            if rate and order.peak_flops
+            rate.median * runs.sizes.flops_per_token / options.peak_flops
+            if rate and options.peak_flops
             else None
         ),
         clocks_before=before,

@@ -29,7 +29,7 @@ def hint_file(
         for verdict in failed[mistake.name]
         if verdict.seen is not None
     ]
-    sightings = without_doubles(sightings)
+    sightings = without_ambiguous(sightings)
     seen = {sighting.mistake for sighting in sightings}
     hints = {mistake.name: mistake.hint for mistake in ranked if mistake.name in seen}
     return HintFile(hints, sightings)
@@ -42,12 +42,12 @@ def failures(verdicts: list[Verdict], hidden: bool, timed: Collection[str]) -> l
     return [verdict for verdict in plain or failed if verdict.hidden == hidden]
 
 
-def without_doubles(sightings: list[Sighting]) -> list[Sighting]:
+def without_ambiguous(sightings: list[Sighting]) -> list[Sighting]:
     """The sightings that tell one mistake from all others, and the only ones of a mistake."""
     places: dict[tuple[str, int], list[Sighting]] = {}
     for sighting in sightings:
         places.setdefault((sighting.test, sighting.check), []).append(sighting)
-    telling = [
+    distinct = [
         sighting
         for sighting in sightings
         if not any(
@@ -55,9 +55,9 @@ def without_doubles(sightings: list[Sighting]) -> list[Sighting]:
             for other in places[sighting.test, sighting.check]
         )
     ]
-    known = {sighting.mistake for sighting in telling}
+    known = {sighting.mistake for sighting in distinct}
     return [
-        sighting for sighting in sightings if sighting in telling or sighting.mistake not in known
+        sighting for sighting in sightings if sighting in distinct or sighting.mistake not in known
     ]
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from autograder.proving.hints.hint_files import hint_file, outdated
-from autograder.proving.job_runner import Gradings
+from autograder.proving.job_runner import JobResults
 from autograder.proving.mistakes import load_mistakes
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment
@@ -22,7 +22,7 @@ def committed_file(assignment: Assignment, hidden: bool) -> Path:
     return ROOT / "tests" / assignment.name / (HIDDEN_HINTS if hidden else PUBLIC_HINTS)
 
 
-def fresh_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> HintFile:
+def fresh_hints(assignment: Assignment, evidence: JobResults, hidden: bool) -> HintFile:
     """The hints that gradings of all mistakes give, for public or for hidden tests."""
     mistakes = load_mistakes(assignment)
     verdicts = {mistake.name: evidence.verdicts(f"mistake {mistake.name}:") for mistake in mistakes}
@@ -31,7 +31,7 @@ def fresh_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> Hin
     return hint_file(mistakes, verdicts, hidden, timed)
 
 
-def current_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> HintFile:
+def current_hints(assignment: Assignment, evidence: JobResults, hidden: bool) -> HintFile:
     """The committed hints as long as they hold, else fresh ones.
 
     Float noise differs between machines: the committed files change only when hints do.
@@ -41,7 +41,7 @@ def current_hints(assignment: Assignment, evidence: Gradings, hidden: bool) -> H
     return fresh if outdated(stored, fresh) else stored
 
 
-def record_hints(assignment: Assignment, evidence: Gradings) -> list[Path]:
+def record_hints(assignment: Assignment, evidence: JobResults) -> list[Path]:
     """Write the committed hint files, as far as they aren't current; those that changed."""
     return [
         committed_file(assignment, hidden)

@@ -33,7 +33,7 @@ class Outcome:
         return shown
 
 
-class Gradings:
+class CorpusGradings:
     """Entries under way; the outcome of each as it comes. Leaving the block ends the rest."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -74,7 +74,7 @@ class Gradings:
                 if not self.outcomes[entry.name].done():
                     self.outcomes[entry.name].set_exception(error)
 
-    def __enter__(self) -> "Gradings":
+    def __enter__(self) -> "CorpusGradings":
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -14,7 +14,7 @@ from autograder.proving.judge_pool import Pool
 from autograder.proving.ledgers.proof_ledger import Ledger
 from autograder.proving.mutants import mutants_of, mutated_functions
 from autograder.proving.proof_findings import SALTS, MistakeRow
-from autograder.proving.proof_jobs import Case, Scope
+from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.semester import PRACTICE
 from common.assignment import Assignment
 from common.testing.graded_tests import TIMING, TRAINING
@@ -37,12 +37,12 @@ class Sampler:
     """Chooses what to grade by a seed, such as the commit."""
 
     def __init__(self, assignment: Assignment, ledger: Ledger, seed: str) -> None:
-        self.case = Case(assignment, Scope(seeds=1, mutants=False))
+        self.plan = ProofPlan(assignment, Scope(seeds=1, mutants=False))
         self.ledger = ledger
         self.rows = {row.name: row for row in ledger.proof.mistakes}
         self.seed = f"{seed}/{assignment.name}"
         self.random = random.Random(self.seed)
-        self.tests = {test.name: test for test in self.case.tests}
+        self.tests = {test.name: test for test in self.plan.tests}
         # To make all mutants takes long: any function, and one with noticed mutants, stand for all.
         functions = mutated_functions(assignment)
         noticed = {function_of(name) for name in ledger.proof.noticed}
@@ -61,16 +61,16 @@ class Sampler:
         said = {*(row.name for row in proof.scored), *self.rows}
         mutants = [*proof.noticed, *(survivor.name for survivor in proof.survivors)]
         said |= {name for name in mutants if function_of(name) in self.functions}
-        there = {"stub", *self.case.right_versions(), *self.mutants}
-        there |= {mistake.name for mistake in self.case.mistakes}
+        there = {"stub", *self.plan.right_versions(), *self.mutants}
+        there |= {mistake.name for mistake in self.plan.mistakes}
         functions = {function_of(name) for name in mutants}
-        if not functions <= {*mutated_functions(self.case.assignment)}:
+        if not functions <= {*mutated_functions(self.plan.assignment)}:
             yield "there are mutants of functions that have none"
         yield from (f"{name} is not in both" for name in sorted(there ^ said))
 
     def wrong_scores(self) -> Iterator[str]:
         """Right versions that don't have all points under all salts, and a stub that has some."""
-        proof, tests = self.ledger.proof, self.case.tests
+        proof, tests = self.ledger.proof, self.plan.tests
         points = sum(test.points for test in tests)
         if (proof.tests, proof.points) != (len(tests), points):
             yield f"{proof.tests} tests with {proof.points:g} points; there are {len(tests)}"
@@ -108,14 +108,14 @@ class Sampler:
         noticed = self.ledger.proof.noticed
         known = [name for name in self.mutants if noticed.get(name) in self.tests]
         return {
-            f"mutant {name}": self.case.mutant_job(self.mutants[name], (noticed[name],))
+            f"mutant {name}": self.plan.mutant_job(self.mutants[name], (noticed[name],))
             for name in shuffled(known, self.seed)[:MUTANTS]
         }
 
     def right_jobs(self) -> dict[str, GradingRequest]:
         """The reference on all tests, the stub, and one alternative but for training and clocks."""
-        jobs = self.case.jobs()
-        chosen = self.random.choice(sorted(self.case.alternatives))
+        jobs = self.plan.jobs()
+        chosen = self.random.choice(sorted(self.plan.alternatives))
         found = {name: job for name, job in jobs.items() if name.startswith(("reference", "stub"))}
         for side in ("public", "hidden 0"):
             job = jobs[f"alternative {chosen}: {side}"]
@@ -128,7 +128,7 @@ class Sampler:
 
         A clock says now this and now that, and training takes long: neither is graded here.
         """
-        both = self.case.mistake_jobs(hidden=False) | self.case.mistake_jobs(hidden=True)
+        both = self.plan.mistake_jobs(hidden=False) | self.plan.mistake_jobs(hidden=True)
         for name in shuffled(self.rows, self.seed):
             jobs = {}
             for job_name, job in both.items():

@@ -220,12 +220,12 @@ def test_pytest_on_the_reference_reads_them_and_a_students_own_run_does_not(cour
 
 PROVES = """
 import json, sys
-from autograder.proving.proof_jobs import Case, Scope
+from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.release.zip_check import laid_out_submission
 from common.assignment import load_assignment
 
 assignment = load_assignment("a1")
-case = Case(assignment, Scope(seeds=2, mutants=False))
+case = ProofPlan(assignment, Scope(seeds=2, mutants=False))
 readers = {test.name for test in case.tests if test.reads_artifacts}
 taken = {
     name: [sorted(job.files), not readers.isdisjoint(job.only)] for name, job in case.jobs().items()

@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from autograder.classroom import synthetic_submissions
-from autograder.classroom.damaged_submissions import DAMAGES, attacks
+from autograder.classroom.damaged_submissions import DAMAGES
+from autograder.classroom.hostile_submissions import attacks
 from autograder.classroom.synthetic_class import DAMAGED, HOSTILE, SHARES, make_class
 from autograder.classroom.synthetic_export import read_truths, write_class
 from common.assignment import ROOT, load_all, load_assignment

@@ -14,7 +14,7 @@ from autograder.grading.terminal import print_result
 from autograder.grading.warm import warm_judge
 from autograder.packaging.rehearsal import Rehearsal
 from autograder.packaging.zip_build import build
-from autograder.proving.proof_jobs import Case, Scope
+from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.verification import judge_right, judge_stub
 from autograder.release import zip_check
 from autograder.release.up_to_date import Row
@@ -170,7 +170,7 @@ def test_a_release_needs_every_point_of_the_tests_that_run_here(monkeypatch, tmp
 
 
 def test_the_proof_asks_no_verdict_of_them(tmp_path):
-    case = Case(A1, Scope(seeds=3, mutants=False))
+    case = ProofPlan(A1, Scope(seeds=3, mutants=False))
     case.tests = [replace(case.tests[0], tags=("gpu",)), *case.tests[1:]]
     first = case.tests[0].name
     replies = replies_of(case, "reference", lambda test, number: test.name != first)

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.proving import function_coverage
 from autograder.proving.function_coverage import Reach, find_reach
-from autograder.proving.proof_jobs import ONE_SALT, Case
+from autograder.proving.proof_jobs import ONE_SALT, ProofPlan
 from common.assignment import load_assignment
 
 A1 = load_assignment("a1")
@@ -41,7 +41,7 @@ def watched(dist):
 
 
 def test_the_functions_of_each_test_are_known(watched):
-    roster = {test.name for test in Case(A1, ONE_SALT).tests if not test.reads_lab}
+    roster = {test.name for test in ProofPlan(A1, ONE_SALT).tests if not test.reads_lab}
     assert set(watched.functions) == roster
     (names,) = (
         names
@@ -52,7 +52,7 @@ def test_the_functions_of_each_test_are_known(watched):
 
 
 def test_every_mistake_is_still_graded_where_it_must_cost_points(watched):
-    case = Case(A1, ONE_SALT)
+    case = ProofPlan(A1, ONE_SALT)
     exercise = {test.name: test.exercise for test in case.tests}
     before = sum(len(job.only) for job in case.mistake_jobs(hidden=False).values())
     case.reach = watched

@@ -16,7 +16,7 @@ from autograder.proving.margins import Margin, margins
 from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
 from autograder.proving.mutants import mutants
 from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored, Survivor, Timing
-from autograder.proving.proof_jobs import Case, Scope
+from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import (
     FEWEST_ALTERNATIVES,
@@ -187,7 +187,7 @@ def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
 
 @pytest.fixture(scope="module")
 def case():
-    return Case(A1, Scope(seeds=3, mutants=False))
+    return ProofPlan(A1, Scope(seeds=3, mutants=False))
 
 
 def replace_fields(entry, test, passed):
@@ -273,7 +273,7 @@ def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
 
 @pytest.mark.parametrize("tag", ["training", "timing"])
 def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(case, tag):
-    fresh = Case(A1, Scope(seeds=1, mutants=False))
+    fresh = ProofPlan(A1, Scope(seeds=1, mutants=False))
     fresh.tests = [replace(fresh.tests[0], tags=(tag,), exercise="1.1"), *fresh.tests[1:]]
     name = fresh.tests[0].name
     assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from autograder.grading.warm.judge_messages import GradingRequest, Verdict
 from autograder.proving import verdict_cache as module
-from autograder.proving.verdict_cache import Memory, framed, read_entries
+from autograder.proving.verdict_cache import VerdictCache, framed, read_entries
 from common.assignment import ROOT, load_assignment
 from common.testing.graded_tests import read_roster
 
@@ -39,27 +39,27 @@ def opened(file, monkeypatch):
     def start(hash="code", **tests):
         code["hash"] = hash
         code["tests"] |= tests
-        return Memory(file, A1)
+        return VerdictCache(file, A1)
 
     return start
 
 
 def test_what_was_kept_is_known_in_the_next_run_and_in_this_one(opened, file):
     memory = opened()
-    assert memory.recall(JOB) == ([], (FIRST, SECOND))
-    memory.keep(JOB, BOTH)
-    assert memory.recall(JOB) == opened().recall(JOB) == (BOTH, ())
+    assert memory.find(JOB) == ([], (FIRST, SECOND))
+    memory.store(JOB, BOTH)
+    assert memory.find(JOB) == opened().find(JOB) == (BOTH, ())
     # A test that is asked for in addition is the only one left to run.
     more = replace(JOB, only=(THIRD, FIRST, SECOND))
-    assert opened().recall(more) == (BOTH, (THIRD,))
+    assert opened().find(more) == (BOTH, (THIRD,))
 
 
 def test_each_grading_is_on_disk_at_once(opened, file):
     memory = opened()
-    memory.keep(JOB, BOTH[:1])
-    assert opened().recall(JOB) == (BOTH[:1], (SECOND,))
-    memory.keep(JOB, BOTH[1:])
-    assert opened().recall(JOB) == (BOTH, ())
+    memory.store(JOB, BOTH[:1])
+    assert opened().find(JOB) == (BOTH[:1], (SECOND,))
+    memory.store(JOB, BOTH[1:])
+    assert opened().find(JOB) == (BOTH, ())
 
 
 @pytest.mark.parametrize(
@@ -73,85 +73,85 @@ def test_each_grading_is_on_disk_at_once(opened, file):
     ],
 )
 def test_another_job_is_not_known(opened, other):
-    opened().keep(JOB, BOTH)
-    assert opened().recall(other) == ([], (FIRST, SECOND))
+    opened().store(JOB, BOTH)
+    assert opened().find(other) == ([], (FIRST, SECOND))
 
 
 def test_a_comment_makes_no_other_job_and_artifacts_only_for_tests_that_read_them(opened):
     both = replace(JOB, only=(FIRST, READS), files=JOB.files | {"lab.ipynb": b"{}"})
     verdicts = [verdict(FIRST), verdict(READS)]
-    opened().keep(both, verdicts)
+    opened().store(both, verdicts)
     said = JOB.files | {"convolution.py": b"def f():  # said\n    return 1\n", "lab.ipynb": b"{}"}
-    assert opened().recall(replace(both, files=said)) == (verdicts, ())
+    assert opened().find(replace(both, files=said)) == (verdicts, ())
     spoiled = replace(both, files=JOB.files | {"lab.ipynb": b"[]"})
-    assert opened().recall(spoiled) == (verdicts[:1], (READS,))
+    assert opened().find(spoiled) == (verdicts[:1], (READS,))
 
 
 def test_shared_code_of_another_hash_makes_all_unknown_and_a_test_only_itself(opened):
-    opened().keep(JOB, BOTH)
-    assert opened(hash="other code").recall(JOB) == ([], (FIRST, SECOND))
-    assert opened(**{SECOND: "changed"}).recall(JOB) == (BOTH[:1], (SECOND,))
+    opened().store(JOB, BOTH)
+    assert opened(hash="other code").find(JOB) == ([], (FIRST, SECOND))
+    assert opened(**{SECOND: "changed"}).find(JOB) == (BOTH[:1], (SECOND,))
 
 
 def test_other_stored_answers_make_public_tests_unknown_and_no_hidden_ones(opened, monkeypatch):
     hidden = next(test.name for test in ROSTER if test.hidden)
     job, verdicts = replace(JOB, only=(FIRST, hidden)), [verdict(FIRST), verdict(hidden)]
-    opened().keep(job, verdicts)
+    opened().store(job, verdicts)
     monkeypatch.setattr(module, "stored_answers_hash", lambda assignment: "others")
-    assert opened().recall(job) == (verdicts[1:], (FIRST,))
+    assert opened().find(job) == (verdicts[1:], (FIRST,))
 
 
 def test_where_the_first_failure_ends_a_job_nothing_behind_a_gap_counts(opened):
     job = replace(JOB, only=(FIRST, SECOND, THIRD), stop_at_failure=True)
     memory = opened()
-    memory.keep(job, [verdict(SECOND, passed=False), verdict(THIRD)])
-    assert memory.recall(job) == ([], (FIRST, SECOND, THIRD))
-    memory.keep(job, [verdict(FIRST)])
+    memory.store(job, [verdict(SECOND, passed=False), verdict(THIRD)])
+    assert memory.find(job) == ([], (FIRST, SECOND, THIRD))
+    memory.store(job, [verdict(FIRST)])
     known = [verdict(FIRST), verdict(SECOND, passed=False)]
-    assert memory.recall(job) == (known, ())  # the second ends it
+    assert memory.find(job) == (known, ())  # the second ends it
 
 
 def test_what_a_run_has_not_used_is_forgotten_when_it_is_tidied(opened, file):
     old = replace(JOB, salt="old")
     memory = opened()
-    memory.keep(JOB, BOTH)
-    memory.keep(old, BOTH)
+    memory.store(JOB, BOTH)
+    memory.store(old, BOTH)
     size = file.stat().st_size
     later = opened()
-    later.recall(JOB)
-    later.tidy()
+    later.find(JOB)
+    later.drop_unused()
     assert file.stat().st_size == size / 2
-    assert opened().recall(JOB) == (BOTH, ())
-    assert opened().recall(old) == ([], (FIRST, SECOND))
+    assert opened().find(JOB) == (BOTH, ())
+    assert opened().find(old) == ([], (FIRST, SECOND))
     assert [entry.name for entry in file.parent.iterdir()] == [file.name]
 
 
 def test_wherever_the_file_is_cut_off_all_before_is_known_and_more_can_be_kept(opened, file):
-    opened().keep(JOB, BOTH)
+    opened().store(JOB, BOTH)
     content = file.read_bytes()
     first = len(framed(read_entries(file)[0][0]))
     for length in range(len(content)):
         file.write_bytes(content[:length])
         known = BOTH[: (length >= first)]
         memory = opened()
-        assert memory.recall(JOB)[0] == known
-        memory.keep(JOB, BOTH[len(known) :])
-        assert opened().recall(JOB) == (BOTH, ())
+        assert memory.find(JOB)[0] == known
+        memory.store(JOB, BOTH[len(known) :])
+        assert opened().find(JOB) == (BOTH, ())
 
 
 @pytest.mark.parametrize(
     "damage", [b"damaged", b"\0\0\0\2{}", b"\xff\xff\xff\xffend", b"\0\0\0\0", b"\0\0\0\1\xc1"]
 )
 def test_damage_costs_only_what_comes_behind_it(opened, file, damage):
-    opened().keep(JOB, BOTH)
+    opened().store(JOB, BOTH)
     whole = file.read_bytes()
     file.write_bytes(whole + damage + whole)
-    assert opened().recall(JOB) == (BOTH, ())
+    assert opened().find(JOB) == (BOTH, ())
     assert file.read_bytes() == whole  # so that what is kept next can be read
     file.write_bytes(damage + whole)
-    assert opened().recall(JOB) == ([], (FIRST, SECOND))
+    assert opened().find(JOB) == ([], (FIRST, SECOND))
 
 
 def test_no_file_is_an_empty_memory_and_asking_writes_none(opened, file):
-    opened().recall(JOB)
+    opened().find(JOB)
     assert not file.exists()

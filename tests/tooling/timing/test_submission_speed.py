@@ -15,7 +15,7 @@ from autograder.grading.submission import Submission
 from autograder.timing import submission_speed
 from autograder.timing.baseline_gpt import SIZES, BaselineGPT, Sizes, Trainer, continue_greedily
 from autograder.timing.speed_table import print_speed
-from autograder.timing.submission_speed import Order, measure
+from autograder.timing.submission_speed import TimingOptions, measure
 from common.assignment import ROOT, Limits, load_assignment
 from common.errors import CourseError
 from tests.tooling.scratch import python
@@ -133,7 +133,7 @@ ASSIGNMENT = msgspec.structs.replace(
     forbidden=(),
     limits=Limits(60, 60, 2048),
 )
-ORDER = Order(repeats=4)
+ORDER = TimingOptions(repeats=4)
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +164,7 @@ def timed(order=ORDER, **changes):
 
 
 def test_right_code_gets_its_figures():
-    found = timed(Order(repeats=4, peak_flops=1e9))
+    found = timed(TimingOptions(repeats=4, peak_flops=1e9))
     for entry in (found.training, found.generation):
         assert entry.problem == ""
         assert 0 < entry.ratio.low <= entry.ratio.median <= entry.ratio.high
@@ -213,7 +213,7 @@ WRONG_STEPS = {
 @pytest.mark.usefixtures("one_sandbox")
 @pytest.mark.parametrize("change", WRONG_STEPS.values(), ids=WRONG_STEPS)
 def test_steps_that_are_not_the_baselines_get_no_ratio(change):
-    found = timed(Order(repeats=12), training=change)
+    found = timed(TimingOptions(repeats=12), training=change)
     assert "these are not the same steps" in found.training.problem
     assert found.training.ratio is None and found.training.tokens_per_second is None
     assert found.generation.ratio is not None  # with the baseline's own weights
@@ -311,10 +311,10 @@ def test_the_command_says_in_a_sentence_what_it_cannot_do(arguments, sentence):
 def test_what_cannot_be_measured_is_refused(monkeypatch):
     monkeypatch.setattr(submission_speed.cuda, "available", lambda: False)
     for order, sentence in (
-        (Order(device="cuda"), "--device cuda: there is no GPU here that PyTorch can use."),
-        (Order(repeats=1), "--repeats must be at least 2"),
-        (Order(peak_flops=0.0), "--peak-flops must be a number above 0"),
-        (Order(peak_flops=math.nan), "--peak-flops must be a number above 0"),
+        (TimingOptions(device="cuda"), "--device cuda: there is no GPU here that PyTorch can use."),
+        (TimingOptions(repeats=1), "--repeats must be at least 2"),
+        (TimingOptions(peak_flops=0.0), "--peak-flops must be a number above 0"),
+        (TimingOptions(peak_flops=math.nan), "--peak-flops must be a number above 0"),
     ):
         with pytest.raises(CourseError, match=sentence):
             timed(order)

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from autograder.proving.hostile.corpus_gradings import Gradings
+from autograder.proving.hostile.corpus_gradings import CorpusGradings
 from autograder.proving.hostile.gradescope_tree import HONEST
 from autograder.proving.hostile.hostile_corpus import BOAST, read_corpus
 from autograder.proving.hostile.leftover_traces import survivors
@@ -62,7 +62,7 @@ def gradings(request):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ast, "parse", noted)
-        with Gradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
+        with CorpusGradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
             made.parsing = parsing
             yield made
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from autograder.proving.hints.hint_files import outdated, without_doubles
+from autograder.proving.hints.hint_files import outdated, without_ambiguous
 from common.testing.compare import assert_close, check
 from common.testing.feedback.evidence import LOG, Evidence
 from common.testing.feedback.failure import Explanation, Failure, StudentCall, mark_as_students
@@ -177,7 +177,7 @@ def test_the_order_of_values_that_are_not_kept_counts():
 def test_a_sighting_that_two_mistakes_share_is_left_out_unless_it_is_all_there_is(array):
     shared = [Sighting("test_a", 3, name, seen(array)) for name in ("one", "two")]
     own = Sighting("test_b", 1, "one", seen(2 * array))
-    assert without_doubles([*shared, own]) == [shared[1], own]
+    assert without_ambiguous([*shared, own]) == [shared[1], own]
 
 
 @pytest.fixture
