@@ -473,14 +473,14 @@ def test_the_page_is_self_contained_and_escapes_what_it_shows():
 
 
 def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypatch, tmp_path):
-    monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "workers", []) or None)
+    monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "judges", []) or None)
     pool = Pool(tmp_path, "a1")
-    pool.size, pool.source, pool.assignment = 1, tmp_path, "a1"
+    pool.size, pool.source, pool.options = 1, tmp_path, "a1"
     monkeypatch.setattr(
         "autograder.proving.judge_pool.JudgeClient", lambda source, options: object()
     )
     fault = GradingReply(fault="the judge died twice")
-    monkeypatch.setattr(Pool, "grade", lambda self, worker, job: (fault, worker))
+    monkeypatch.setattr(Pool, "grade", lambda self, judge, job: (fault, judge))
     with pytest.raises(CourseError, match="mutant x: the judge died twice"):
         pool.run([("mutant x", GradingRequest({}, ""))], lambda name, reply: None)
 

@@ -26,7 +26,7 @@ def pool_of(folder, changes=()):
 
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory):
-    with pool_of(tmp_path_factory.mktemp("worker")) as pool:
+    with pool_of(tmp_path_factory.mktemp("judge")) as pool:
         yield pool
 
 
