@@ -1,4 +1,4 @@
-"""The commands that generate what is generated."""
+"""The commands that generate stubs, stored answers, trained weights, figures and notebooks."""
 
 import importlib
 
@@ -6,6 +6,7 @@ import click
 
 from autograder.authoring.answer_recorder import record_to_file
 from autograder.authoring.generated_files import generate
+from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
@@ -71,3 +72,18 @@ def figures(assignments: tuple[str, ...]) -> None:
         script = importlib.import_module(f"solutions.{assignment.name}.figures")
         for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
             click.echo(f"written: {file.relative_to(ROOT)}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def labs(assignments: tuple[str, ...]) -> None:
+    """Make the labs' notebooks from their masters.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    entries = chosen(assignments)
+    for file in write_labs(entry for entry in entries if entry.lab):
+        click.echo(f"written: {file.relative_to(ROOT)}")
+    for entry in entries:
+        if assignments and not entry.lab:
+            click.echo(f"{entry.short} has no lab: its assignment.toml has no [lab]")

@@ -22,7 +22,7 @@ from autograder.batch.output.anonymization import unnamed
 from autograder.batch.output.batch_comparison import changes
 from autograder.batch.output.written_answers import TEXTS
 from autograder.batch.work_queue import Work
-from autograder.commands.following import following
+from autograder.commands.batch_progress import following
 from common.assignment import load_assignment
 from common.errors import CourseError
 

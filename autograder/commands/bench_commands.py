@@ -11,7 +11,7 @@ from rich.table import Table
 
 from autograder.benchmarks import benchmark_parts, hostile_benchmarks
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
-from autograder.commands.progress import status_line
+from autograder.commands.progress_display import status_line
 from common.errors import CourseError
 
 FILE_WIDTH = 1000  # columns: more than any row has

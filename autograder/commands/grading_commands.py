@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from autograder.commands.progress import progress_bar
+from autograder.commands.progress_display import progress_bar
 from autograder.grading.grade import grade as grade_submission
 from autograder.grading.grade import with_gpu
 from autograder.grading.gradescope import grade_tree

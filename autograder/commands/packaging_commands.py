@@ -10,11 +10,13 @@ from rich.markup import escape
 from autograder.batch.batch_records import writing
 from autograder.commands.authoring_commands import chosen
 from autograder.commands.grading_commands import OUT, writable
+from autograder.packaging.otter_zip import build_and_prove
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from autograder.packaging.zip_build import build as build_zips
 from autograder.packaging.zip_build import find_autograder
 from common.assignment import ROOT, load_assignment
 from common.atomic_write import write_atomically
+from common.testing.graded_tests import format_points
 
 
 @click.command()
@@ -57,3 +59,21 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
         with writing(out):
             write_atomically(out, f"{json.dumps(rehearsal.results, indent=1)}\n".encode())
         console.print(f"Written: {out}")
+
+
+@click.command()
+@click.argument("assignments", nargs=-1)
+def otter(assignments: tuple[str, ...]) -> None:
+    """Build dist/aN-otter.zip, and grade the solved and the student's lab with it.
+
+    ASSIGNMENTS: a1 to a7; none: all.
+    """
+    for assignment in chosen(assignments):
+        if assignment.lab:
+            proof = build_and_prove(assignment)
+            solved, student = proof.solved, proof.student
+            click.echo(
+                f"{proof.archive.relative_to(ROOT)}: {solved.tests} tests; the solved lab gets "
+                f"{format_points(solved.score)} of {format_points(solved.maximum)} points, the "
+                f"student's {format_points(student.score)}"
+            )

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from autograder.commands.authoring_commands import chosen
-from autograder.commands.progress import progress_bar
+from autograder.commands.progress_display import progress_bar
 from autograder.commands.release_command import print_whole
 from autograder.proving.hints.hint_recorder import record_hints
 from autograder.proving.ledgers.proof_ledger import current_ledger, ledger_file, write_ledger

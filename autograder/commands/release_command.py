@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.authoring_commands import chosen
-from autograder.commands.progress import live_lines
+from autograder.commands.progress_display import live_lines
 from autograder.packaging.zip_build import Kind
 from autograder.release.up_to_date import Row
 from autograder.release.up_to_date import release as release_assignments

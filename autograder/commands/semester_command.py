@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 
 from autograder.commands.authoring_commands import chosen
-from autograder.commands.progress import live_lines, progress_bar
+from autograder.commands.progress_display import live_lines, progress_bar
 from autograder.commands.release_command import print_rows
 from autograder.packaging.term_hints import unfinished_file
 from autograder.packaging.zip_build import Kind, autograder_file

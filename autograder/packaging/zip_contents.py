@@ -54,7 +54,7 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
     members |= read(files("autograder/grading", "**/*.py"))
     members |= read(f"autograder/{name}.py" for name in ("__init__", "__main__", "semester"))
-    commands = ("__init__", "grading_commands", "doctor_command", "progress")
+    commands = ("__init__", "grading_commands", "doctor_command", "progress_display")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
     submitted = [f"assignments/{assignment.name}/{name}" for name in assignment.files]
     members |= read(common_files(assignment, [*members, *submitted]))

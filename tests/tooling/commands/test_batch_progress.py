@@ -8,7 +8,7 @@ from rich.console import Console
 
 from autograder.batch.batch_records import Submitted
 from autograder.batch.work_queue import Attempt, Tally
-from autograder.commands.following import following, picture
+from autograder.commands.batch_progress import following, picture
 
 
 def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
@@ -32,7 +32,7 @@ def test_the_display_tells_how_far_it_is_and_what_each_slot_does():
 
 
 def test_without_a_terminal_there_are_plain_lines(monkeypatch):
-    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("autograder.commands.progress_display.LINE_EVERY", 0.0)
     console = Console(width=100, file=io.StringIO())
     with following(console) as follow:
         follow(SimpleNamespace(tally=Tally(3, graded=1)), SimpleNamespace(slots=1))()

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from autograder.__main__ import COMMANDS, is_there, main
-from autograder.commands.progress import progress_bar
+from autograder.commands.progress_display import progress_bar
 from autograder.grading.sandbox.defences import FILES, Defence, check_floor
 from autograder.packaging.zip_build import find_autograder
 from autograder.semester import new_semester
@@ -349,7 +349,7 @@ def test_the_readme_names_only_targets_that_exist():
 
 @pytest.mark.parametrize(("every", "lines"), [(0.0, 3), (60.0, 0)])
 def test_a_log_gets_a_line_now_and_then(every, lines, monkeypatch):
-    monkeypatch.setattr("autograder.commands.progress.LINE_EVERY", every)
+    monkeypatch.setattr("autograder.commands.progress_display.LINE_EVERY", every)
     console = Console(file=io.StringIO(), width=80)
     with progress_bar(console, "proving a1") as show:
         for done in (1, 2, 3):

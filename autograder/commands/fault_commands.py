@@ -18,7 +18,7 @@ from autograder.classroom.disturbed_batch import (
 )
 from autograder.classroom.synthetic_class import make_class
 from autograder.classroom.synthetic_export import write_class
-from autograder.commands.progress import status_line
+from autograder.commands.progress_display import status_line
 from autograder.proving.faults.disturbed_gradings import DisturbedGradings, FaultReport
 from common.assignment import load_assignment
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from autograder.batch.engines.engine_protocol import Engine
 from autograder.batch.work_queue import Tally, Work
-from autograder.commands.progress import live_display
+from autograder.commands.progress_display import live_display
 
 SLOTS_SHOWN = 16
 
