@@ -17,8 +17,8 @@ from common.testing.artifacts import reference_artifact
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 CONCLUDING = (
-    *("case", "equivalents", "margins", "mistakes", "mutants"),
-    *("proof", "reach", "recording", "sightings", "verify"),
+    *("case", "equivalents", "line_wrapping", "margins", "mistakes", "mutants", "proof"),
+    *("reach", "recording", "sightings", "source_patch", "source_tokens", "verify"),
 )
 
 
