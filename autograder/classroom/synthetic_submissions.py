@@ -12,11 +12,11 @@ from autograder.proving.mistakes import (
     Mistake,
     alternatives,
     load_mistakes,
-    patch,
     reference,
     stub,
     wrong_master,
 )
+from autograder.proving.source_patch import Patch, apply_patch
 from common.assignment import LAB_FILE, Assignment, Exercise
 from common.errors import CourseError
 
@@ -168,11 +168,9 @@ class SubmissionMaker:
             if hit & {*mistake.exercises} or (functions is not None and top not in functions):
                 continue
             name = mistake.file or self.assignment.files[0]
-            source = files[name].decode("utf-8")
+            patch = Patch(name, mistake.function, mistake.find, mistake.replace)
             try:
-                fresh = patch(
-                    source, mistake.function, mistake.find, mistake.replace, mistake.name, name
-                )
+                fresh = apply_patch(files[name].decode("utf-8"), patch, mistake.name)
             except CourseError:  # an earlier mistake has taken its place
                 continue
             files = files | {name: fresh.encode()}

@@ -17,8 +17,9 @@ from common.testing.artifacts import reference_artifact
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 CONCLUDING = (
-    *("equivalents", "function_coverage", "hints.hint_files", "hints.hint_recorder", "margins"),
-    *("mistakes", "mutants", "proof_findings", "proof_jobs", "verification"),
+    *("equivalents", "function_coverage", "hints.hint_files", "hints.hint_recorder"),
+    *("line_wrapping", "margins", "mistakes", "mutants", "proof_findings", "proof_jobs"),
+    *("source_patch", "source_tokens", "verification"),
 )
 COMPOSING = "autograder.authoring.overlay"  # what makes alternatives whole
 

@@ -2,9 +2,8 @@
 
 import ast
 import tomllib
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
 from typing import Annotated
 
 import msgspec
@@ -13,12 +12,16 @@ from msgspec import Meta
 from autograder.authoring.answer_dependencies import questions_that_may_change
 from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
 from autograder.authoring.overlay import compose
+from autograder.proving.source_patch import Patch, apply_patch
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 
 
 class Mistake(Record, frozen=True):
-    """A patch of the reference, what it must cost, and what to tell whoever makes it."""
+    """A patch of the reference, what it must cost, and what to tell whoever makes it.
+
+    Comments and layout of `find` needn't be those of the reference; `replace` moves to its column.
+    """
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
     find: Name
@@ -26,7 +29,7 @@ class Mistake(Record, frozen=True):
     exercises: Annotated[list[ExerciseNumber], Meta(min_length=1)]
     hint: Name
     file: str = ""  # may be left out where an assignment has one file
-    function: str = ""  # where to look for `find`; the whole file, if left out
+    function: str = ""  # or Class.method, where `find` is; left out for code outside of them
     hidden: bool = False  # only hidden tests catch it, for the reason given
     reason: str = ""
 
@@ -47,42 +50,62 @@ def load_mistakes(assignment: Assignment) -> list[Mistake]:
         raise CourseError(f"{where} is missing: every assignment lists its mistakes.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise CourseError(f"{where}: {error}") from None
-    names = [mistake.name for mistake in content.mistakes]
-    known = {exercise.number for exercise in assignment.exercises}
-    for mistake in content.mistakes:
-        here = f"{where}, {mistake.name}"
-        if names.count(mistake.name) > 1:
-            raise CourseError(f"{here}: the name is there more than once.")
-        for number in mistake.exercises:
-            if number not in known:
-                raise CourseError(f"{here}: there is no exercise {number}.")
-        if mistake.hidden and not mistake.reason:
-            raise CourseError(f"{here}: hidden = true needs a reason.")
-        apply(mistake, assignment)
+    problems = [
+        problem
+        for mistake in content.mistakes
+        for problem in problems_of(mistake, content, assignment)
+    ]
+    if problems:
+        raise CourseError("\n".join(problems))
     return content.mistakes
+
+
+def problems_of(mistake: Mistake, content: MistakeFile, assignment: Assignment) -> Iterator[str]:
+    """What is wrong with one mistake of a catalogue."""
+    here = place_of(mistake, assignment)
+    if [other.name for other in content.mistakes].count(mistake.name) > 1:
+        yield f"{here}: the name is there more than once."
+    known = {exercise.number for exercise in assignment.exercises}
+    for number in mistake.exercises:
+        if number not in known:
+            yield f"{here}: there is no exercise {number}."
+    if mistake.hidden and not mistake.reason:
+        yield f"{here}: hidden = true needs a reason."
+    try:
+        apply(mistake, assignment)
+    except CourseError as error:
+        yield str(error)
+
+
+def place_of(mistake: Mistake, assignment: Assignment) -> str:
+    """Where a mistake is written down, for an error."""
+    return f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
 
 
 def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
     """The reference's files with the mistake made, and the lab if that is where it is made."""
     files = reference(assignment)
-    here = f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
+    here = place_of(mistake, assignment)
     if mistake.file == MASTER and assignment.lab:
         *_, last = spoiled_questions(mistake, assignment)
         return files | {LAB_FILE: solved_notebook(wrong_master(mistake, assignment), last)}
-    name = mistake.file or assignment.files[0]
-    if name not in files or (not mistake.file and len(files) > 1):
-        raise CourseError(f"{here}: `file` must name one of {', '.join(files)}.")
-    place = mistake.function or name
-    source = files[name].decode("utf-8")
-    patched = patch(source, mistake.function, mistake.find, mistake.replace, here, place)
-    return files | {name: patched.encode()}
+    name = patched_file(mistake.file, assignment, here)
+    patch = Patch(name, mistake.function, mistake.find, mistake.replace)
+    return files | {name: apply_patch(files[name].decode("utf-8"), patch, here).encode()}
+
+
+def patched_file(named: str, assignment: Assignment, here: str) -> str:
+    """The file to patch, which may be left unnamed where an assignment has one only."""
+    name = named or assignment.files[0]
+    if name not in assignment.files or (not named and len(assignment.files) > 1):
+        raise CourseError(f"{here}: `file` must name one of {', '.join(assignment.files)}.")
+    return name
 
 
 def wrong_master(mistake: Mistake, assignment: Assignment) -> str:
     """The master of the lab with the mistake made."""
-    here = f"solutions/{assignment.name}/mistakes.toml, {mistake.name}"
-    master = read_master(assignment)
-    return patch(master, mistake.function, mistake.find, mistake.replace, here, MASTER)
+    patch = Patch(MASTER, mistake.function, mistake.find, mistake.replace)
+    return apply_patch(read_master(assignment), patch, place_of(mistake, assignment))
 
 
 def spoiled_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ...]:
@@ -90,57 +113,8 @@ def spoiled_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ..
     wrong = wrong_master(mistake, assignment)
     found = questions_that_may_change(read_master(assignment), wrong)
     if not found:
-        raise CourseError(
-            f"solutions/{assignment.name}/mistakes.toml, {mistake.name}: no answer of the lab "
-            "depends on it."
-        )
+        raise CourseError(f"{place_of(mistake, assignment)}: no answer of the lab depends on it.")
     return found
-
-
-@cache
-def patch(source: str, function: str, find: str, replacement: str, here: str, place: str) -> str:
-    """A source with one piece of it replaced; remembered, since all is parsed to check it."""
-    first, last = extent(source, function, here)
-    part = source[first:last]
-    if part.count(find) != 1:
-        raise CourseError(
-            f"{here}: `find` must occur once in {place}, but occurs {part.count(find)} "
-            "times. If the reference has changed, bring `find` up to date."
-        )
-    fresh = part.replace(find, replacement)
-    try:
-        ast.parse(source[:first] + fresh + source[last:])
-        changed = ast.dump(ast.parse(dedent(fresh))) != ast.dump(ast.parse(dedent(part)))
-    except SyntaxError as error:
-        raise CourseError(f"{here}: the patched file is not valid Python: {error}.") from None
-    if not changed:
-        raise CourseError(f"{here}: the patch changes nothing.")
-    return source[:first] + fresh + source[last:]
-
-
-@cache
-def extent(source: str, function: str, here: str) -> tuple[int, int]:
-    """Where a function, or a method as Class.method, begins and ends in a source text."""
-    if not function:
-        return 0, len(source)
-    body: list[ast.stmt] = ast.parse(source).body
-    found: ast.stmt | None = None
-    for name in function.split("."):
-        found = next(
-            (
-                node
-                for node in body
-                if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
-            ),
-            None,
-        )
-        if found is None:
-            raise CourseError(f"{here}: there is no function {function}.")
-        body = getattr(found, "body", [])
-    lines = source.splitlines(keepends=True)
-    assert found is not None
-    first = sum(map(len, lines[: found.lineno - 1]))
-    return first, sum(map(len, lines[: found.end_lineno]))
 
 
 def reference(assignment: Assignment) -> dict[str, bytes]:

@@ -11,7 +11,9 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
 from autograder.authoring.solution_markers import find_blocks
-from autograder.proving.mistakes import extent, reference
+from autograder.proving.mistakes import reference
+from autograder.proving.source_patch import extent
+from autograder.proving.source_tokens import tokens_of
 from common.assignment import Assignment
 
 # Of the eleven ways to replace a binary operator, the ones that a person might write.
@@ -30,13 +32,14 @@ class Mutant:
     line: int
     function: str
     change: str  # "- old line" and "+ new line"
+    statement: str  # its tokens before and after, whatever the layout
     source: bytes
     earlier: int = 0  # how often the very same change was made further up in the function
 
     @property
     def name(self) -> str:
-        """A name that stays the same as long as the change does."""
-        digest = hashlib.sha256(f"{self.function}\n{self.change}".encode()).hexdigest()
+        """A name that stays the same as long as the changed statement does."""
+        digest = hashlib.sha256(f"{self.function}\n{self.statement}".encode()).hexdigest()
         ending = f"+{self.earlier}" if self.earlier else ""
         return f"{self.file}:{self.function}:{digest[:10]}{ending}"
 
@@ -86,8 +89,9 @@ def changed_versions(file: str, content: bytes, function: str) -> Iterator[Mutan
         line, change = difference(source[first:last], part)
         inside = [block for block in blocks if block.first < offset + line < block.last]
         if inside and parses(part):
-            changed = source[:first] + part + source[last:]
-            yield Mutant(file, offset + line, inside[0].function, change, changed.encode())
+            statement = changed_statement(source[first:last], part)
+            changed = (source[:first] + part + source[last:]).encode()
+            yield Mutant(file, offset + line, inside[0].function, change, statement, changed)
 
 
 def changes_of(source: str) -> Iterator[str]:
@@ -122,6 +126,23 @@ def difference(before: str, after: str) -> tuple[int, str]:
             ]
             return number, "\n".join(f"{line[0]} {line[1:].strip()}" for line in lines[:4])
     return 0, ""
+
+
+def changed_statement(before: str, after: str) -> str:
+    """The tokens of the statement that differs, before and after."""
+    old, new = ([token.value for token in tokens_of(text)] for text in (before, after))
+    ends = [place for place, token in enumerate(tokens_of(before)) if token.ends_line]
+    ahead = alike(old, new)
+    behind = alike(old[ahead:][::-1], new[ahead:][::-1])
+    first = max((end + 1 for end in ends if end < ahead), default=0)
+    rest = len(old) - min(end for end in ends if end >= len(old) - behind - 1)
+    return f"{' '.join(old[first : len(old) - rest])}\n{' '.join(new[first : len(new) - rest])}"
+
+
+def alike(first: list[str], second: list[str]) -> int:
+    """How many entries two lists share before they differ."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def parses(source: str) -> bool:
