@@ -11,8 +11,8 @@ from autograder.benchmarks.benchmark_row import Row, measure
 from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
-from autograder.proving.mistakes import Mistake, apply, load_mistakes
 from autograder.proving.proof_jobs import ONE_SALT, ProofPlan
+from autograder.proving.wrong_versions.mistakes import Mistake, apply, load_mistakes
 from common.assignment import ROOT, Assignment, load_assignment
 
 MISTAKES = 6

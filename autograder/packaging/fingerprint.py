@@ -17,9 +17,10 @@ from common.testing.artifacts import reference_artifact
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 CONCLUDING = (
-    *("equivalents", "function_coverage", "hints.hint_files", "hints.hint_recorder"),
-    *("line_wrapping", "margins", "mistakes", "mutants", "proof_findings", "proof_jobs"),
-    *("source_patch", "source_tokens", "verification"),
+    *("function_coverage", "hints.hint_files", "hints.hint_recorder", "margins"),
+    *("proof_findings", "proof_jobs", "verification", "wrong_versions.equivalents"),
+    *("wrong_versions.line_wrapping", "wrong_versions.mistakes", "wrong_versions.mutants"),
+    *("wrong_versions.source_patch", "wrong_versions.source_tokens"),
 )
 COMPOSING = "autograder.authoring.overlay"  # what makes alternatives whole
 

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from textwrap import dedent
 
-from autograder.proving.source_tokens import Token, matches, tokens_of
+from autograder.proving.wrong_versions.source_tokens import Token, matches, tokens_of
 
 CLOSE = 30  # of the likely candidates, so many are compared thoroughly
 

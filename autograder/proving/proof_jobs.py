@@ -7,9 +7,9 @@ from typing import Any
 from autograder.authoring.lab_master import MASTER
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.grading.warm.judge_messages import GradingRequest
-from autograder.proving.equivalents import read_equivalents
 from autograder.proving.function_coverage import Reach
-from autograder.proving.mistakes import (
+from autograder.proving.wrong_versions.equivalents import read_equivalents
+from autograder.proving.wrong_versions.mistakes import (
     Mistake,
     alternatives,
     apply,
@@ -18,7 +18,7 @@ from autograder.proving.mistakes import (
     spoiled_questions,
     stub,
 )
-from autograder.proving.mutants import Mutant, mutants
+from autograder.proving.wrong_versions.mutants import Mutant, mutants
 from autograder.semester import PRACTICE_SALT
 from common.assignment import ROOT, Assignment
 from common.testing.graded_tests import GPU, TIMING, TRAINING, GradedTest, read_roster

@@ -9,7 +9,6 @@ from autograder.proving.function_coverage import find_reach
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
 from autograder.proving.job_runner import RIGHT, JobResults, Progress, run_jobs
 from autograder.proving.margins import margins
-from autograder.proving.mistakes import Mistake
 from autograder.proving.proof_findings import (
     SALTS,
     Effort,
@@ -20,6 +19,7 @@ from autograder.proving.proof_findings import (
     Timing,
 )
 from autograder.proving.proof_jobs import ProofPlan, Scope, lab_job
+from autograder.proving.wrong_versions.mistakes import Mistake
 from autograder.semester import DIST, PRACTICE_SALT
 from common.assignment import Assignment
 from common.testing.feedback.failure import BROKEN_TEST

@@ -14,7 +14,7 @@ from autograder.batch.batch_records import (
 )
 from autograder.classroom.synthetic_students import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
-from autograder.proving.mistakes import load_mistakes
+from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
 from common.testing.feedback.failure import Explanation
 from common.testing.graded_tests import read_roster

@@ -6,7 +6,7 @@ from autograder.authoring.html_pages import render_page
 from autograder.batch.batch_records import Batch, read_batch, writing
 from autograder.batch.output.report_data import ReportData
 from autograder.batch.output.written_answers import prompts, write_texts
-from autograder.proving.mistakes import load_mistakes
+from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import load_assignment
 from common.atomic_write import write_atomically
 

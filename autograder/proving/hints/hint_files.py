@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from autograder.grading.warm.judge_messages import Verdict
-from autograder.proving.mistakes import Mistake
+from autograder.proving.wrong_versions.mistakes import Mistake
 from common.testing.feedback.hints import Fingerprint, HintFile, Sighting, same
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from autograder.proving.hints.hint_files import hint_file, outdated
 from autograder.proving.job_runner import JobResults
-from autograder.proving.mistakes import load_mistakes
+from autograder.proving.wrong_versions.mistakes import load_mistakes
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment
 from common.testing.feedback.hints import (

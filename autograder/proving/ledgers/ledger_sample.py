@@ -12,9 +12,9 @@ from autograder.grading.warm.judge_messages import GradingReply, GradingRequest,
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
 from autograder.proving.ledgers.proof_ledger import Ledger
-from autograder.proving.mutants import mutants_of, mutated_functions
 from autograder.proving.proof_findings import SALTS, MistakeRow
 from autograder.proving.proof_jobs import ProofPlan, Scope
+from autograder.proving.wrong_versions.mutants import mutants_of, mutated_functions
 from autograder.semester import PRACTICE
 from common.assignment import Assignment
 from common.testing.graded_tests import TIMING, TRAINING

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from autograder.authoring.overlay import compose
-from autograder.proving import mistakes
+from autograder.proving.wrong_versions import mistakes
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 

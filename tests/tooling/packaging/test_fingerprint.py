@@ -38,7 +38,12 @@ CHANGES = {
     "a version that grades nothing": ("requirements.txt", "mypy==", "mypy==1", ""),
     "data of others": ("common/data/shakespeare.py", "", "\nNEW = 1\n", ""),
     "the proof's page": ("autograder/proving/proof_page.py", "", "\nNEW = 1\n", ""),
-    "what finds mutants": ("autograder/proving/mutants.py", "", "\nNEW = 1\n", "proving code"),
+    "what finds mutants": (
+        "autograder/proving/wrong_versions/mutants.py",
+        "",
+        "\nNEW = 1\n",
+        "proving code",
+    ),
     "what composes": ("autograder/authoring/overlay.py", "", "\nNEW = 1\n", "proving code"),
     "what remembers": ("autograder/proving/verdict_cache.py", "", "\nNEW = 1\n", ""),
     "a comment on data": ("common/data/requirements.txt", "", "\n# Said.\n", ""),

@@ -8,7 +8,7 @@ import pytest
 
 from autograder.authoring.lab_master import read_master, solved_notebook
 from autograder.packaging.zip_contents import handout
-from autograder.proving.mistakes import load_mistakes
+from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import LAB_FILE, ROOT, load_all, load_assignment
 from common.testing.graded_tests import TRAINING, points_by_exercise, read_roster
 from tests.tooling.scratch import give_python, python, run, unzip

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_sample, shuffled
 from autograder.proving.ledgers.proof_ledger import current_ledger
-from autograder.proving.mistakes import load_mistakes
+from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import load_all, load_assignment
 from common.testing.feedback.evidence import Evidence
 from common.testing.feedback.hints import HintFile, Hints, hint_bytes

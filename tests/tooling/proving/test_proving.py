@@ -8,13 +8,9 @@ import pytest
 
 from autograder.authoring.lab_master import MASTER
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
-from autograder.proving import equivalents, mistakes
-from autograder.proving import mutants as mutating
 from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.judge_pool import Pool
 from autograder.proving.margins import Margin, margins
-from autograder.proving.mistakes import Mistake, apply, extent, load_mistakes
-from autograder.proving.mutants import mutants
 from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored, Survivor, Timing
 from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
@@ -25,6 +21,10 @@ from autograder.proving.verification import (
     judge_right,
     judge_stub,
 )
+from autograder.proving.wrong_versions import equivalents, mistakes
+from autograder.proving.wrong_versions import mutants as mutating
+from autograder.proving.wrong_versions.mistakes import Mistake, apply, extent, load_mistakes
+from autograder.proving.wrong_versions.mutants import mutants
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.testing.feedback.evidence import Evidence

@@ -7,7 +7,7 @@ from functools import cache
 from keyword import iskeyword
 from textwrap import dedent
 
-from autograder.proving.source_tokens import CLOSED_BY, raw_tokens
+from autograder.proving.wrong_versions.source_tokens import CLOSED_BY, raw_tokens
 
 Pieces = list[tuple[str, int, int]]  # tokens without comments and line breaks, and where they lie
 Pair = tuple[int, int]  # an opening bracket and its closing one, among the pieces

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from textwrap import dedent
 
-from autograder.proving.line_wrapping import unwrapped
 from autograder.proving.nearest_code import nearest_code
-from autograder.proving.source_tokens import Token, matches, tokens_of
+from autograder.proving.wrong_versions.line_wrapping import unwrapped
+from autograder.proving.wrong_versions.source_tokens import Token, matches, tokens_of
 from common.errors import CourseError
 
 Tokens = Sequence[Token]

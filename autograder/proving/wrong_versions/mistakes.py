@@ -1,6 +1,5 @@
 """The wrong versions that students really write: `solutions/aN/mistakes.toml`."""
 
-import ast
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from msgspec import Meta
 from autograder.authoring.answer_dependencies import questions_that_may_change
 from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
 from autograder.authoring.overlay import compose
-from autograder.proving.source_patch import Patch, apply_patch
+from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 

@@ -11,9 +11,9 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
 from autograder.authoring.solution_markers import find_blocks
-from autograder.proving.mistakes import reference
-from autograder.proving.source_patch import extent
-from autograder.proving.source_tokens import tokens_of
+from autograder.proving.wrong_versions.mistakes import reference
+from autograder.proving.wrong_versions.source_patch import extent
+from autograder.proving.wrong_versions.source_tokens import tokens_of
 from common.assignment import Assignment
 
 # Of the eleven ways to replace a binary operator, the ones that a person might write.

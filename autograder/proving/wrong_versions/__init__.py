@@ -1,0 +1,1 @@
+"""Wrong versions of the reference that graders must notice: mistakes and mutants."""
