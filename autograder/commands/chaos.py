@@ -31,9 +31,8 @@ def chaos(faults: int, seed: int) -> None:
     start = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-") as folder,
-        status_line(console) as say,
+        status_line(console, "grading without a fault") as say,
     ):
-        say("grading without a fault")
         Path(folder).chmod(0o711)
         made = Chaos(Path(folder), seed)
         if not made.own_disks:

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from autograder.commands.progress import status_line
 from autograder.grading.grade import secret_places
 from autograder.grading.sandbox.defences import Defence, Mechanism, check_floor, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox
@@ -24,7 +25,7 @@ def doctor() -> None:
     console = Console()
     assignment = load_all()[0]
     with (
-        console.status("trying what student code must not be able to do"),
+        status_line(console, "trying what student code must not be able to do"),
         TemporaryDirectory() as empty,
         Sandbox(assignment) as sandbox,
     ):

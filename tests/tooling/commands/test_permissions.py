@@ -106,6 +106,9 @@ def full(*arguments):
 def done(monkeypatch):
     """Rehearsals and timings that are over at once."""
     rehearsal = Rehearsal({"tests": [], "output": ""}, "")
+    monkeypatch.setattr(
+        packaging_commands, "find_autograder", lambda assignment: Path("autograder.zip")
+    )
     monkeypatch.setattr(packaging_commands, "rehearse_zip", lambda archive, submission: rehearsal)
     monkeypatch.setattr(timing_command, "take", lambda path, assignment: Submission())
     monkeypatch.setattr(timing_command, "measure", lambda *arguments: {"device": "cpu"})
