@@ -3,6 +3,9 @@
 DIR/batch.json       what is graded, and every submission with its students
 DIR/state/ID.json    how a submission's grading ended
 DIR/results/ID.json  its result in Gradescope's schema, unless grading failed
+
+Files rather than a database: a TA reads, copies and deletes them, and one that is damaged costs one
+submission.
 """
 
 import hashlib

@@ -27,7 +27,7 @@ def bench(only: str | None) -> None:
     chosen = benchmark_parts.choose(benchmark_parts.all_parts(), only)
     console = table_console()
     harms = {}
-    with status_line(console) as say:
+    with status_line(console, "looking for changes") as say:
         rows, failed = measured(chosen, announcement(console, say))
         print_rows(console, rows)
         if any(part.name == benchmark_parts.HOSTILE for part in chosen if part not in failed):
@@ -140,7 +140,7 @@ def print_missed(console: Console, missed: Sequence[Row]) -> None:
 def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None:
     """Hand hostile submissions to other graders and to this one, which must give them nothing."""
     console = Console()
-    with status_line(console) as say:
+    with status_line(console, "looking for changes") as say:
         if install_otter:
             say("installing otter-grader into dist/")
             otter = hostile_benchmarks.install_otter()

@@ -7,6 +7,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from autograder.commands.progress import status_line
 from autograder.grading.grade import secret_places
 from autograder.grading.sandbox.defences import Defence, Mechanism, check_floor, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox
@@ -22,7 +23,7 @@ def doctor() -> None:
     console = Console()
     assignment = load_all()[0]
     with (
-        console.status("trying what student code must not be able to do"),
+        status_line(console, "trying what student code must not be able to do"),
         Sandbox(assignment) as sandbox,
     ):
         defences = sandbox.admit({}, secret_places())

@@ -40,9 +40,8 @@ def chaos(faults: int, seed: int) -> None:
     start = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-") as folder,
-        status_line(console) as say,
+        status_line(console, "grading without a fault") as say,
     ):
-        say("grading without a fault")
         Path(folder).chmod(0o711)
         gradings = DisturbedGradings(Path(folder), seed)
         if not gradings.own_disks:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from autograder.batch.batch_records import writing
 from autograder.commands.authoring_commands import chosen
 from autograder.commands.grading_commands import OUT, writable
+from autograder.commands.progress_display import status_line
 from autograder.packaging.otter_zip import build_and_prove
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from autograder.packaging.zip_build import build as build_zips
@@ -40,7 +41,7 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     """Run the built zip's run_autograder in a tree like Gradescope's."""
     archive = find_autograder(load_assignment(assignment))
     console = Console()
-    with console.status(f"run_autograder of {archive.name}"):
+    with status_line(console, f"run_autograder of {archive.name}"):
         rehearsal = rehearse_zip(archive, submission)
     if rehearsal.output.strip():
         console.print(escape(rehearsal.output))

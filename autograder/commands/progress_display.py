@@ -74,11 +74,11 @@ def live_lines(console: Console, names: list[str]) -> Iterator[Callable[[str, st
 
 
 @contextmanager
-def status_line(console: Console) -> Iterator[Callable[[str], None]]:
-    """A function that takes what is being done."""
+def status_line(console: Console, first: str) -> Iterator[Callable[[str], None]]:
+    """A function that takes what is being done; first: what is done until it is called."""
 
     def spinner(text: str) -> Spinner:
         return Spinner("dots", text, style="status.spinner")
 
-    with live_display(console, spinner("looking for changes")) as show:
+    with live_display(console, spinner(first)) as show:
         yield lambda text: show(text, lambda: spinner(text))

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from autograder.batch.batch_records import writing
 from autograder.commands.grading_commands import OUT, offering_unsafe, writable
+from autograder.commands.progress import status_line
 from autograder.grading.submission import take
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed
@@ -46,7 +47,7 @@ def time(
     )
     console = Console()
     submission = take(path, chosen)
-    telling = console.status(f"timing {chosen.short} on {device}, beside the baseline")
+    telling = status_line(console, f"timing {chosen.short} on {device}, beside the baseline")
     with telling, offering_unsafe():
         speed = measure(chosen, submission, options)
     for note in submission.notes:

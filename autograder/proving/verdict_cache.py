@@ -1,4 +1,7 @@
-"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed."""
+"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed.
+
+A file that is only appended to, rather than a database: damage costs only what lies behind it.
+"""
 
 import hashlib
 import struct

@@ -1,7 +1,8 @@
 """Runs the code cells of a notebook in one namespace, as Jupyter would, and reads its answers.
 
 Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, magics)
-does nothing.
+does nothing. No Jupyter kernel (nbclient) runs it: a kernel needs sockets, which the sandbox
+denies, and gives back printed text rather than values.
 """
 
 import builtins

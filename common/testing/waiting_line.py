@@ -1,6 +1,7 @@
 """Says what a long test is waiting for: in place on a terminal, by lines in a log.
 
-It stands below the line that pytest is writing, and on a terminal it leaves no trace there.
+It stands below the line that pytest is writing, and on a terminal it leaves no trace there. rich
+can't draw it: it would have to know what pytest has written into its line.
 """
 
 import os

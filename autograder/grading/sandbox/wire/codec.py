@@ -2,7 +2,8 @@
 
 On the wire, None, bools, numbers, strings and bytes are themselves, a msgpack array is always a
 tagged node (a container, a handle or a reference), and arrays and large integers are extensions.
-A random generator crosses to the child only: a copy, in the state that it has.
+A random generator crosses to the child only: a copy, in the state that it has. No library decodes
+this for us: it must keep aliases, handles and layouts of arrays, and bound what hostile bytes cost.
 """
 
 from collections import Counter
