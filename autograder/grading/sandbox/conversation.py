@@ -1,4 +1,4 @@
-"""The judge's side of the talk with one child, which holds the objects of its handles."""
+"""The judge's connection to one child: sends requests, enforces time and output limits."""
 
 import builtins
 import math

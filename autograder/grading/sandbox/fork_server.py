@@ -1,4 +1,4 @@
-"""The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
+"""The fork server: loads the libraries once, forks one child per test, kills leftovers.
 
 Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`; the judge is on the
 other end.

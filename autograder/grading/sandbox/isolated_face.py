@@ -1,4 +1,4 @@
-"""The isolated face of `student`: the code under test runs in a child of the sandbox."""
+"""`student` in grading: a proxy to a new sandboxed child for each test."""
 
 import re
 from collections.abc import Iterator
