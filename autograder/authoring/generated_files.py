@@ -1,4 +1,4 @@
-"""Writes what is generated from an assignment's source: stubs, exercise table, hidden points."""
+"""Writes an assignment's generated files: stubs, exercise table, hidden points (`make stubs`)."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""Builds an assignment's two zips into dist/."""
+"""Builds the handout zip and the autograder zip into dist/, and checks both for leaks."""
 
 import hashlib
 from dataclasses import dataclass
