@@ -1,4 +1,4 @@
-"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed."""
+"""Caches verdicts on disk by a hash of their inputs, so that proofs can resume."""
 
 import hashlib
 import struct
