@@ -1,4 +1,4 @@
-"""Grades a whole class into a folder, resuming where an earlier run was stopped."""
+"""Runs a batch from export to report (`make batch`), resuming an interrupted one."""
 
 import difflib
 import fcntl

@@ -1,4 +1,4 @@
-"""The queue of a batch: what is still to grade, by how many attempts, what becomes of each."""
+"""The queue of a batch: hands out submissions, retries faults, and saves results."""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-"""What goes wrong when students hand in, and what a few of them try: damaged and hostile work."""
+"""Makes damaged and hostile submissions for a synthetic class."""
 
 import random
 import tempfile

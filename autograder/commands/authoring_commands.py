@@ -1,4 +1,4 @@
-"""The commands that generate what is generated."""
+"""Commands `stubs`, `answers`, `artifacts` and `figures`, which write generated files."""
 
 import importlib
 

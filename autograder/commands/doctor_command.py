@@ -1,4 +1,4 @@
-"""The command behind `make doctor`."""
+"""Command `doctor`: shows which defenses of the sandbox hold on this machine."""
 
 import os
 import sys

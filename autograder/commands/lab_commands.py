@@ -1,4 +1,4 @@
-"""The commands that make the labs' notebooks, and the zips with which plain Otter grades them."""
+"""Commands `labs` and `otter`: make lab notebooks, and zips for grading with plain Otter."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""The command that times a submission."""
+"""Command `time`: measures how fast a submission trains and generates."""
 
 from pathlib import Path
 

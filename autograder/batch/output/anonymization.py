@@ -1,4 +1,4 @@
-"""Hides who somebody is, in texts that they wrote or that name their files."""
+"""Removes students' names, emails and ids from texts, for anonymous reports."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Writes the page that shows a TA how the class did: one file, which needs no network."""
+"""Writes a batch's report.html: one self-contained file, which needs no network."""
 
 import json
 from html import escape
