@@ -1,4 +1,4 @@
-"""Comparisons that tests grade with: each failure says in words what is wrong."""
+"""Comparisons for graded tests (assert_close, ...), with failures explained in words."""
 
 from collections.abc import Sequence
 from typing import Any
