@@ -1,4 +1,4 @@
-"""Runs a batch from export to report (`make batch`), resuming an interrupted one."""
+"""Runs a batch (`make batch`) from export to report: locks its folder, resumes if interrupted."""
 
 import difflib
 import fcntl

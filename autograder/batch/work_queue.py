@@ -1,4 +1,4 @@
-"""The queue of a batch: hands out submissions, retries faults, and saves results."""
+"""The queue of a batch: skips submissions that have a result, retries faults, saves results."""
 
 import hashlib
 import threading

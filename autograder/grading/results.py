@@ -1,4 +1,4 @@
-"""The result of one grading, and its serialization as Gradescope's results.json."""
+"""The result of one grading, and how it is written atomically as Gradescope's results.json."""
 
 import json
 import os

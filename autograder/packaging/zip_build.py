@@ -1,4 +1,4 @@
-"""Builds the handout zip and the autograder zip into dist/, and checks both for leaks."""
+"""Builds the handout zip and the autograder zip (release, -practice or -draft) into dist/."""
 
 import hashlib
 from dataclasses import dataclass

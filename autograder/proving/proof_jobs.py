@@ -1,4 +1,4 @@
-"""Lists every grading of a proof: reference, alternatives, stub, mistakes, mutants."""
+"""Lists every grading of a proof, and its tests: reference, alternatives, mistakes, mutants."""
 
 from dataclasses import dataclass
 from functools import cached_property

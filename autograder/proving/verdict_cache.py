@@ -1,4 +1,4 @@
-"""Caches verdicts on disk by a hash of their inputs, so that proofs can resume."""
+"""Caches the gradings of proofs on disk, by a hash of their inputs, so that they can resume."""
 
 import hashlib
 import struct

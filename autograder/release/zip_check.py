@@ -1,4 +1,4 @@
-"""Checks a built zip: the reference must get all points, the stub none."""
+"""Grades reference and stub with a built zip: all points for one, none for the other."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""Measures training and generation speed of a submission against the baseline.
+"""Measures a submission's speed (tokens per second) in training and generation.
 
 The clock is the judge's, around work whose results are compared. Student code stays in its child.
 """

@@ -1,4 +1,4 @@
-"""Comparisons for graded tests (assert_close, ...), with failures explained in words."""
+"""Compares results with expected values within a tolerance (assert_close), and explains why not."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures `student`, `rng` (seeded by the salt), `oracle`, `lab`; points."""
+"""The pytest plugin: fixtures (student, rng from the salt, oracle, lab), test order, points."""
 
 import hashlib
 import importlib

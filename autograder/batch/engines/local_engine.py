@@ -1,4 +1,4 @@
-"""Grades a batch on this machine, with one warm judge per slot."""
+"""Grades a batch on this machine in parallel slots, with one warm judge per slot."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Parses Gradescope's submission_metadata.yml: the students of each submission."""
+"""Parses Gradescope's submission_metadata.yml: who submitted what."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""Removes students' names, emails and ids from texts, for anonymous reports."""
+"""Hides students' names, emails and ids in texts, for anonymous reports."""
 
 import re
 from functools import lru_cache

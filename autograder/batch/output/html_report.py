@@ -1,4 +1,4 @@
-"""Writes a batch's report.html: one self-contained file, which needs no network."""
+"""Renders a batch's report.html: one self-contained file, which needs no network."""
 
 import json
 from html import escape

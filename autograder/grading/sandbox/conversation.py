@@ -1,4 +1,4 @@
-"""The judge's connection to one child: sends requests, enforces time and output limits."""
+"""The judge's connection to one child: requests, replies, time limit, limit on printed output."""
 
 import builtins
 import math

@@ -1,4 +1,4 @@
-"""The fork server: loads the libraries once, forks one child per test, kills leftovers.
+"""The fork server: loads libraries once, forks a child per test, kills what outlives the test.
 
 Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`; the judge is on the
 other end.

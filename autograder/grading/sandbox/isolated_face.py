@@ -1,4 +1,4 @@
-"""`student` in grading: a proxy to a new sandboxed child for each test."""
+"""`student` in grading: a new sandboxed child per test, less time after repeated timeouts."""
 
 import re
 from collections.abc import Iterator

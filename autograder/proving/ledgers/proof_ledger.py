@@ -1,4 +1,4 @@
-"""Reads and writes solutions/aN/proof.json, and detects an outdated one."""
+"""Reads and writes solutions/aN/proof.json, and decides whether it is out of date."""
 
 import hashlib
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Restricts a process to an allowlist of files with Landlock; blocks TCP where it can."""
+"""Restricts a process to an allowlist of files with Landlock: no reading of hidden tests."""
 
 import ctypes
 import os
