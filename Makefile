@@ -44,7 +44,7 @@ test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 le
 		&& $(TOOLING) tests/tooling; code=$$?; seconds=$$(($$(date +%s) - start)); \
 	echo "make test took $$((seconds / 60)) min $$((seconds % 60)) s"; exit $$code
 
-stubs: $(VENV)/.installed  ## make stubs and exercise tables from solutions and tests
+stubs: $(VENV)/.installed  ## make stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
 
 answers: $(VENV)/.installed  ## record the oracles' answers that public tests of assignments 1 to 3 read

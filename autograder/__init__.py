@@ -1,1 +1,1 @@
-"""The machinery of the course: authoring, packaging, grading, proving, batch."""
+"""The course's machinery: authoring, packaging, grading, proving, batch grading."""

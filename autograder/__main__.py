@@ -1,4 +1,4 @@
-"""The command line of the course: `python -m autograder --help`."""
+"""The command line: maps each command of `python -m autograder` to its function."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The term's salt, from which hidden tests draw inputs: a secret, or the public practice salt."""
+"""Draws, stores and reads a term's secret salt (.semester), which seeds hidden tests' inputs."""
 
 import hashlib
 import secrets

@@ -1,4 +1,4 @@
-"""Zip files whose bytes depend on nothing but what is in them."""
+"""Writes reproducible zips, writes files atomically, and unpacks our own zips."""
 
 import stat
 import zipfile

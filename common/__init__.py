@@ -1,1 +1,1 @@
-"""What students and graders both import."""
+"""Code that both students and graders import."""

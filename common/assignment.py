@@ -1,4 +1,4 @@
-"""What `assignment.toml` says of an assignment, read with a schema."""
+"""Parses assignment.toml with a schema: files, exercises, limits, forbidden calls."""
 
 import tomllib
 from pathlib import Path

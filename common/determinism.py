@@ -1,4 +1,4 @@
-"""Makes computations repeat: the environment of NumPy and PyTorch, and their random seeds."""
+"""Makes runs repeatable: thread and environment settings, random seeds."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""The error that is meant for people."""
+"""The exceptions CourseError (shown to people as one sentence) and GraderFault."""
 
 
 class CourseError(Exception):

@@ -1,4 +1,4 @@
-"""The protocol of both faces of `student`: how graded tests reach the code under test."""
+"""The interface of `student`, implemented by the direct and the isolated face."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Zips what a student hands in: `python -m common.submission_zip a1`."""
+"""Zips a student's submission (`make submission`), after checking its files."""
 
 import ast
 import sys

@@ -1,1 +1,1 @@
-"""Authoring: from the one source of an assignment to all that is generated from it."""
+"""Generates stubs, exercise tables, stored answers, notebooks and weights from solutions."""

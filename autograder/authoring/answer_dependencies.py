@@ -1,4 +1,4 @@
-"""Finds out which questions of a lab an answer has to do with, by reading the master."""
+"""Finds which questions of a lab a change of its master can affect, by static analysis."""
 
 import ast
 from collections.abc import Iterator

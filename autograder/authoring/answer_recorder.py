@@ -1,4 +1,4 @@
-"""Records the oracle's answers for the public tests, by running them on the reference."""
+"""Records the oracle's answers for public tests into answers.npz (`make answers`)."""
 
 from pathlib import Path
 

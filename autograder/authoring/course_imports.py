@@ -1,4 +1,4 @@
-"""Finds which modules of the course a piece of code imports, without running it."""
+"""Finds which course modules a file imports, transitively, without running it."""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Writes what is generated from an assignment's source: stubs, exercise table, hidden points."""
+"""Writes an assignment's generated files: stubs, exercise table, hidden points (`make stubs`)."""
 
 import importlib
 import json
@@ -132,8 +132,13 @@ def with_table(readme: Path, table: str) -> str:
     """The handout with its table brought up to date."""
     if not readme.is_file():
         raise CourseError(f"{readme} is missing: every assignment has a handout.")
-    text = readme.read_text("utf-8")
-    pattern = re.compile(f"{re.escape(TABLE_BEGIN)}\n.*?{re.escape(TABLE_END)}", re.DOTALL)
+    return with_block(readme, table, TABLE_BEGIN, TABLE_END)
+
+
+def with_block(file: Path, content: str, begin: str, end: str) -> str:
+    """A file's text with this content between its two marker lines."""
+    text = file.read_text("utf-8")
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
     if len(pattern.findall(text)) != 1:
-        raise CourseError(f"{readme} must hold '{TABLE_BEGIN}' and '{TABLE_END}' once, in lines.")
-    return pattern.sub(lambda match: f"{TABLE_BEGIN}\n{table}\n{TABLE_END}", text)
+        raise CourseError(f"{file} must hold '{begin}' and '{end}' once, in lines.")
+    return pattern.sub(lambda match: f"{begin}\n{content}\n{end}", text)

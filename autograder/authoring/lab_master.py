@@ -1,4 +1,4 @@
-"""Reads the master of a lab, `solutions/aN/lab.py`, and makes the solved notebook from it.
+"""Parses a lab's master notebook, `solutions/aN/lab.py`, and makes the solved notebook.
 
 The master is a notebook in jupytext's percent format. Raw cells hold the markers of Otter Assign.
 """

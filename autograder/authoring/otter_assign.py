@@ -1,4 +1,4 @@
-"""Makes the student's notebook and Otter's tests from a master, by `otter assign`."""
+"""Makes the students' lab.ipynb from a lab's master with `otter assign` (`make labs`)."""
 
 import hashlib
 import json

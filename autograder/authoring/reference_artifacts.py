@@ -1,4 +1,4 @@
-"""What a reference submits beside its code: trained weights, which are committed, and the lab.
+"""Trains and checks the reference's artifacts: weights and the solved lab (`make artifacts`).
 
 `solutions/aN/artifacts.py` has `make(folder)`; `make artifacts` runs it, as
 `python -m autograder.authoring.reference_artifacts aN FOLDER`, and commits nothing by itself.

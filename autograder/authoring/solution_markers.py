@@ -1,4 +1,4 @@
-"""Finds the solution blocks of a source file, and makes a stub by taking them out."""
+"""Parses BEGIN/END SOLUTION markers, and makes a stub by removing solution blocks."""
 
 import ast
 import io

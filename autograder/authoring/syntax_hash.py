@@ -1,4 +1,4 @@
-"""Hashes Python by its syntax tree: comments, docstrings and formatting don't count."""
+"""Hashes Python code by its syntax tree, ignoring comments, docstrings and formatting."""
 
 import ast
 import hashlib

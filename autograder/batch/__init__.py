@@ -1,1 +1,1 @@
-"""Grades a whole class: many submissions in, results, tables and a report out."""
+"""Grades a whole class: a Gradescope export in; results, tables and a report out."""

@@ -1,4 +1,4 @@
-"""Writes and reads the files in a batch's folder, but for tables and report.
+"""Reads and writes a batch's folder: batch.json, state/ID.json and results/ID.json.
 
 DIR/batch.json       what is graded, and every submission with its students
 DIR/state/ID.json    how a submission's grading ended

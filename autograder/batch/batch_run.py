@@ -1,4 +1,4 @@
-"""Grades a whole class into a folder, resuming where an earlier run was stopped."""
+"""Runs a batch (`make batch`) from export to report: locks its folder, resumes if interrupted."""
 
 import difflib
 import fcntl

@@ -1,4 +1,4 @@
-"""Appends what happened in a batch to log.jsonl: a JSON object on each line."""
+"""Appends a batch's events to log.jsonl, one JSON object per line."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The queue of a batch: what is still to grade, by how many attempts, what becomes of each."""
+"""The queue of a batch: skips submissions that have a result, retries faults, saves results."""
 
 import hashlib
 import threading

@@ -1,1 +1,1 @@
-"""Benchmarks: what must be fast, each as a ratio to a baseline measured in the same run."""
+"""Benchmarks of `make bench`, each as a ratio to a baseline measured in the same run."""

@@ -1,4 +1,4 @@
-"""The speed of grading a class, and what it costs in memory."""
+"""Benchmarks batch grading: throughput, scaling with slots, memory, Ray's overhead."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The parts of `make bench`, each of which can be run alone."""
+"""Lists the parts of `make bench`, each of which can run alone (`ONLY=batch`)."""
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A row of `make bench`: ours, the baseline, their ratio, and the bar that it must not pass."""
+"""One row of `make bench`: ours, the baseline, their ratio, and its limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The processor time of graded tests on right code, against the seconds that they may take.
+"""Checks the CPU time of each graded test and lab on correct code against its limit.
 
 Public and hidden tests count. Tests tagged `timing` are quick ones; those tagged `gpu` count where
 there is a GPU. The tests of a lab share one run of the notebook, which the first of them starts.

@@ -1,4 +1,4 @@
-"""The speed of the course's own machinery."""
+"""Benchmarks proofs (mistakes per minute), and the cost of isolated grading."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What hostile submissions get out of other graders and of this one, and how long that takes."""
+"""Compares what hostile submissions gain from other graders and from this one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The processor time of each graded test on the reference, measured in a process of its own.
+"""Measures the CPU time of each graded test on the reference, in a separate process.
 
 Run as `python -m autograder.benchmarks.processor_time aN FILE`, by the benchmark alone.
 """

@@ -1,4 +1,4 @@
-"""The speed of a student's own pytest."""
+"""Benchmarks a student's own pytest run of the public tests."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the sandbox costs each test, over a fork without any protection."""
+"""Benchmarks the sandbox's overhead per test, against a fork without protection."""
 
 import shutil
 from collections.abc import Iterator

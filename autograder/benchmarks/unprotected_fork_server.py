@@ -1,4 +1,4 @@
-"""A fork server whose children have no protection at all: the baseline of what protection costs.
+"""A fork server without any protection: the baseline for the sandbox's overhead.
 
 Run as `python -m autograder.benchmarks.unprotected_fork_server DESCRIPTOR FOLDER`, by the
 benchmark alone.

@@ -1,4 +1,4 @@
-"""The speed of grading reference and stub by a built zip, training included."""
+"""Benchmarks grading reference and stub with a built zip, training included."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Makes a synthetic class whose true scores are known, to check the grading of a whole class."""
+"""Makes synthetic classes with known scores, to test the grading of a whole class."""

@@ -1,4 +1,4 @@
-"""The faults of a batch: one of its processes is killed, or its Ray cluster loses a node."""
+"""The faults of `make chaos` for batches: killed processes, lost Ray nodes."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What goes wrong when students hand in: damaged work, with its truth."""
+"""Makes damaged submissions for a synthetic class, with their true scores."""
 
 import random
 from collections.abc import Callable

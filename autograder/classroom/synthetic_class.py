@@ -1,4 +1,4 @@
-"""Puts a class together: who hands in with whom, and what."""
+"""Composes a synthetic class: groups of students, and what each group submits."""
 
 import random
 from dataclasses import dataclass

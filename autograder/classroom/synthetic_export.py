@@ -1,4 +1,4 @@
-"""Writes a class as Gradescope exports one, with the true scores in a file beside it."""
+"""Writes a synthetic class as a Gradescope export, with its true scores in truth.json."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Invents the students of a class: names from a list, addresses at example.edu."""
+"""Invents students for a synthetic class: names, ids, addresses at example.edu."""
 
 import random
 import unicodedata

@@ -1,4 +1,4 @@
-"""What a student can have handed in: right, wrong and unfinished work, each with its truth."""
+"""Makes correct, wrong and unfinished submissions, each with its true score."""
 
 import random
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a piece of work must score: in each exercise a lowest and a highest number of points.
+"""Bounds of the score that a submission must get, by exercise.
 
 Both are the same where it is known exactly. A mistake is proved to lose points in the exercises
 that it names, but not how many: all that can be said is that at least one test fails there.

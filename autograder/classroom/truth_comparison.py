@@ -1,4 +1,4 @@
-"""Compares the results of a batch with what its synthetic class must score."""
+"""Compares a batch's results with the true scores of its synthetic class."""
 
 from collections.abc import Iterator
 

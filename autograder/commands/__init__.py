@@ -1,1 +1,1 @@
-"""The commands of the command line: thin, over functions that can be called without it."""
+"""The click commands: thin, over functions that can be called without them."""

@@ -1,4 +1,4 @@
-"""The commands that generate stubs, stored answers, trained weights, figures and notebooks."""
+"""Commands `stubs`, `answers`, `artifacts`, `figures` and `labs`, which write generated files."""
 
 import importlib
 
@@ -6,6 +6,7 @@ import click
 
 from autograder.authoring.answer_recorder import record_to_file
 from autograder.authoring.generated_files import generate
+from autograder.authoring.module_tree import write_module_tree
 from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
 from common.assignment import ROOT, Assignment, load_all, load_assignment
@@ -19,11 +20,11 @@ def chosen(names: tuple[str, ...]) -> list[Assignment]:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def stubs(assignments: tuple[str, ...]) -> None:
-    """Make stubs and exercise tables from solutions and tests.
+    """Make stubs and exercise tables from solutions and tests, and the list of modules in docs/.
 
     ASSIGNMENTS: a1 to a7; none: all.
     """
-    for file in generate(chosen(assignments)):
+    for file in [*generate(chosen(assignments)), *write_module_tree()]:
         click.echo(f"written: {file.relative_to(ROOT)}")
 
 

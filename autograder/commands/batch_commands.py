@@ -1,4 +1,4 @@
-"""The commands that grade a whole class."""
+"""Commands `batch`, `regrade` and `compare`, for a whole class."""
 
 import signal
 import sys

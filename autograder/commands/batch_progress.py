@@ -1,4 +1,4 @@
-"""Shows how far a batch is: a live display on a terminal, a line now and then in a log."""
+"""Shows a batch's progress: a live display on a terminal, occasional lines in a log."""
 
 import time
 from collections.abc import Callable, Iterator

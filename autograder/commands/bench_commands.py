@@ -1,4 +1,4 @@
-"""The command behind `make bench`, and its last part alone."""
+"""Commands `bench` and `hostile`: benchmarks, and the comparison with other graders."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

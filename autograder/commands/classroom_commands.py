@@ -1,4 +1,4 @@
-"""The commands that make a synthetic class, and compare its grades with its true scores."""
+"""Commands `class` and `truth`: make a synthetic class, and check its grades."""
 
 import sys
 from pathlib import Path

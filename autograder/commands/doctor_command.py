@@ -1,4 +1,4 @@
-"""The command behind `make doctor`."""
+"""Command `doctor`: shows which defenses of the sandbox hold on this machine."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from autograder.commands.progress import status_line
+from autograder.commands.progress_display import status_line
 from autograder.grading.grade import secret_places
 from autograder.grading.sandbox.defences import Defence, Mechanism, check_floor, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""The commands behind `make chaos`: faults in single gradings, and in whole batches."""
+"""Commands `chaos` and `chaos-batch`: inject faults into gradings and into batches."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""The commands that grade."""
+"""Commands `grade` (one submission) and `gradescope` (what run_autograder runs)."""
 
 import os
 from collections.abc import Iterator

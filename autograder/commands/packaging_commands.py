@@ -1,4 +1,4 @@
-"""The commands that build zips and try them out."""
+"""Commands `build` and `rehearse`: build zips, and try one as Gradescope would."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shows how far something is: in place on a terminal, by a line now and then in a log."""
+"""Progress bars and status lines for commands: live on a terminal, plain lines in a log."""
 
 import time
 from collections.abc import Callable, Iterator

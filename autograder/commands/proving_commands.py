@@ -1,4 +1,4 @@
-"""The command that proves the graders."""
+"""Command `verify`: proves the graders, and writes ledgers, hints and proof.html."""
 
 import sys
 import time

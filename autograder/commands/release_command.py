@@ -1,4 +1,4 @@
-"""The command behind `make`."""
+"""Command `release` (plain `make`): generate, build and check every assignment."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The command that writes a batch's report again."""
+"""Command `report`: rewrites a batch's report.html, and can take a screenshot of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The command that makes the release of a term."""
+"""Command `semester`: draws a secret salt, proves, and builds a term's release zips."""
 
 from datetime import date
 from pathlib import Path

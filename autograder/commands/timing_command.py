@@ -1,4 +1,4 @@
-"""The command that times a submission."""
+"""Command `time`: measures how fast a submission trains and generates."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from rich.console import Console
 
 from autograder.batch.batch_records import writing
 from autograder.commands.grading_commands import OUT, offering_unsafe, writable
-from autograder.commands.progress import status_line
+from autograder.commands.progress_display import status_line
 from autograder.grading.submission import take
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed

@@ -1,1 +1,1 @@
-"""Grading: one submission in, one results.json out, with student code isolated."""
+"""Grades one submission into one results.json, with student code isolated in a sandbox."""

@@ -1,4 +1,4 @@
-"""Grades one submission: from its files to a result that is complete at every moment."""
+"""Grades one submission: sandbox, judge, one retry after a fault, finished result."""
 
 import importlib
 import sys

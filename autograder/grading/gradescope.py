@@ -1,4 +1,4 @@
-"""Grades in the tree that Gradescope lays out: submission/, results/, source/."""
+"""Grades in Gradescope's file tree: submission/ in, results/results.json out."""
 
 import os
 import traceback

@@ -1,4 +1,4 @@
-"""The judge: runs the tests against a submission, and writes down how each ended.
+"""The judge, a pytest plugin: runs the tests, records outcomes, adds hints, saves results.
 
 It never imports student code (unless told `direct`, for debugging).
 """

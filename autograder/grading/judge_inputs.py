@@ -1,4 +1,4 @@
-"""What a judge reads of an assignment before it can grade: its tests, and the hints for them."""
+"""Reads what a judge needs of an assignment: its graded tests and its hint files."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs the cells of a submitted lab in a child of the sandbox, each within its time."""
+"""Runs a submitted lab's cells in a sandboxed child, each with a time limit."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

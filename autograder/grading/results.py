@@ -1,4 +1,4 @@
-"""The result of grading one submission, and its form as Gradescope's results.json."""
+"""The result of one grading, and how it is written atomically as Gradescope's results.json."""
 
 import json
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""Takes the named files out of whatever a student handed in, and nothing else."""
+"""Reads the assignment's files from a submitted folder, zip or file, and nothing else."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A result as a table on the terminal."""
+"""Prints a result on the terminal: points by exercise, failures, defenses in force."""
 
 from rich.console import Console
 from rich.markup import escape

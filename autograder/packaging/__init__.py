@@ -1,1 +1,1 @@
-"""Packaging: the handout for students and the autograder zip for Gradescope."""
+"""Builds the handout for students and the autograder zip for Gradescope."""

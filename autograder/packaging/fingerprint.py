@@ -1,4 +1,4 @@
-"""The fingerprint of an assignment: a hash of all that decides what its gradings find."""
+"""Hashes everything that decides an assignment's gradings, to detect stale proofs."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Hashes each graded test: its own code, and all that it uses of the files beside it."""
+"""Hashes each graded test: its code, and what it uses from files in its folder."""
 
 import ast
 import hashlib

@@ -1,4 +1,4 @@
-"""Hashes the shared code that decides a grading: what the judge and its children really import."""
+"""Hashes the shared code that judge and children import, plus settings and versions."""
 
 import hashlib
 

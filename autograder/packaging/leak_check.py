@@ -1,4 +1,4 @@
-"""Opens a built zip and fails if anything of a solution is in it."""
+"""Checks a built zip for leaked solutions: source lines, bytecode, forbidden names."""
 
 import io
 import json

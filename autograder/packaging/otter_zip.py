@@ -1,4 +1,4 @@
-"""Builds dist/aN-otter.zip, with which plain Otter grades a lab, and proves it."""
+"""Builds dist/aN-otter.zip, for grading a lab with plain Otter, and checks it."""
 
 import json
 import subprocess

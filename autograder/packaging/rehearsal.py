@@ -1,4 +1,4 @@
-"""Runs a built autograder zip as Gradescope would, in a scratch tree like Gradescope's."""
+"""Runs a built zip's run_autograder in a scratch copy of Gradescope's file tree."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Splits requirements.txt: the handout and the grader each need a part of it."""
+"""Splits requirements.txt into the handout's and the grader's parts."""
 
 import re
 from pathlib import Path

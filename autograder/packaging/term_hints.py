@@ -1,4 +1,4 @@
-"""The hints of hidden tests for a term: committed for practice, in dist/ for a secret salt."""
+"""Stores and validates the hidden tests' hints for a term's secret salt."""
 
 import hashlib
 from pathlib import Path

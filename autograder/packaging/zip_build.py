@@ -1,4 +1,4 @@
-"""Builds an assignment's two zips into dist/."""
+"""Builds the handout zip and the autograder zip (release, -practice or -draft) into dist/."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What goes into the handout and into the autograder zip, by name. Nothing else does."""
+"""Selects the files of the handout zip and of the autograder zip."""
 
 import os
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""Proving: shows that the graders reward right code and only right code."""
+"""Proves that the graders give full points to correct code and only to correct code."""

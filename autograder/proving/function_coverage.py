@@ -1,4 +1,4 @@
-"""Which functions of the reference each test runs.
+"""Records which functions of the reference each test runs, to skip irrelevant gradings.
 
 Run as `python -m autograder.proving.function_coverage aN SALT`.
 

@@ -1,4 +1,4 @@
-"""Grades all jobs of a proof: what is remembered is not graded again."""
+"""Grades all jobs of a proof, skipping those whose verdicts are cached."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Grades many submissions at once, with the grader of a built zip: a warm judge on each core."""
+"""Grades many submissions in parallel with a built zip: one warm judge per core."""
 
 import os
 import queue

@@ -1,4 +1,4 @@
-"""Margins: how far each tolerance lies above float noise and below the nearest mistake."""
+"""Checks that each tolerance lies well above float noise and below the nearest mistake."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The processes of this machine, as /proc shows them."""
+"""Reads this machine's processes from /proc: parents, command lines, memory."""
 
 import resource
 from collections.abc import Mapping

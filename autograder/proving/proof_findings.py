@@ -1,4 +1,4 @@
-"""What a proof found, and what of it is wrong."""
+"""The data of a proof: scores, mistakes, surviving mutants, margins, problems."""
 
 from autograder.proving.margins import Margin
 from common.assignment import Record

@@ -1,4 +1,4 @@
-"""All that is graded to prove one assignment's grader."""
+"""Lists every grading of a proof, and its tests: reference, alternatives, mistakes, mutants."""
 
 from dataclasses import dataclass
 from functools import cached_property

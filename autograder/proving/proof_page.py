@@ -1,4 +1,4 @@
-"""The proof as one self-contained page, for reading in a browser or on a phone."""
+"""Renders proofs as dist/proof.html, one self-contained page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Remembers verdicts, each by a hash of all that decides it: a stopped proof can be resumed.
+"""Caches the gradings of proofs on disk, by a hash of their inputs, so that they can resume.
 
 A file that is only appended to, rather than a database: damage costs only what lies behind it.
 """

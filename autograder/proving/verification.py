@@ -1,4 +1,4 @@
-"""Verifies an assignment's grader: right code gets everything, wrong code loses what it must."""
+"""Runs an assignment's proof, and judges what its gradings show (`make verify`)."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What `make` and `make semester` do: zips that are up to date, and shown to work."""
+"""What `make` and `make semester` do: build up-to-date zips, and check that they work."""

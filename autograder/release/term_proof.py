@@ -1,4 +1,4 @@
-"""Makes the release of a term: hints and a proof under its secret salt, zips, and a rehearsal."""
+"""Proves an assignment under a term's secret salt, and records hidden tests' hints for it."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Brings assignments up to date: generate, build, and grade reference and stub by the zip."""
+"""Brings assignments up to date for `make`: generate, build, check; skips unchanged ones."""
 
 import hashlib
 import os

@@ -1,1 +1,1 @@
-"""Timing: how fast a submission is, beside a baseline, on a CPU or a GPU."""
+"""Measures how fast a submission is, against a baseline, on a CPU or a GPU."""

@@ -1,4 +1,4 @@
-"""A baseline and a student's model side by side: the same weights, the same work, in turn."""
+"""Alternates runs of the student's model and the baseline, with identical weights."""
 
 import math
 import random

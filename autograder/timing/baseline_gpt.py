@@ -1,4 +1,4 @@
-"""The baseline for assignment 7's speed: a GPT built on PyTorch's own nn.TransformerEncoderLayer.
+"""The baseline for the speed of assignment 7: a GPT on nn.TransformerEncoderLayer.
 
 It is the judge's. Its weights can be copied into a student's model, which must then compute the
 same losses and the same tokens.

@@ -1,4 +1,4 @@
-"""What was measured of a submission's speed, as a table on the terminal."""
+"""Prints a submission's measured speed on the terminal."""
 
 from rich.console import Console
 from rich.markup import escape

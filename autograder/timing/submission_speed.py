@@ -1,4 +1,4 @@
-"""How fast a submission trains and generates, beside a baseline, alternately and in one run.
+"""Measures a submission's speed (tokens per second) in training and generation.
 
 The clock is the judge's, around work whose results are compared. Student code stays in its child.
 """

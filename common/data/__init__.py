@@ -1,4 +1,4 @@
-"""The course's data: handwritten digits, Shakespeare and number words."""
+"""The course's datasets: MNIST digits, Shakespeare, number words."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""Keeps what took long to make in a folder of the user's, checked by hash each time it is read.
+"""Caches prepared data in the user's cache folder, verified by hash.
 
 A process can hold it in memory besides, for forks that may not reach that folder.
 """

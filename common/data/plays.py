@@ -1,4 +1,4 @@
-"""Cleans the text of a play: what is left are speeches, each under its speaker's name.
+"""Cleans a play's text: removes stage directions and headings, normalizes speeches.
 
 The rules, in the order in which they are applied:
 

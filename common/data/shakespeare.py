@@ -1,4 +1,4 @@
-"""Loads Shakespeare: 37 plays, or the well-known short text called tiny Shakespeare."""
+"""Loads Shakespeare: all 37 plays, or tiny Shakespeare."""
 
 import os
 from pathlib import Path

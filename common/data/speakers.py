@@ -1,4 +1,4 @@
-"""Tells speakers' names in a play's text, and writes them in one form.
+"""Recognizes and normalizes speakers' names in a play's text.
 
 The texts have "Ham.", "LAFEU.", "QUINCE", "1 Clown.", "I Player." and "Ros. and Guil.". The one
 form is the whole name in capitals, without dots: "HAMLET", "FIRST CLOWN", "HORATIO AND MARCELLUS".

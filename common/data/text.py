@@ -1,4 +1,4 @@
-"""A text to train on and one to validate with, as characters and as numbers."""
+"""A training text and a validation text, as characters and as ids."""
 
 from dataclasses import dataclass
 from functools import cached_property

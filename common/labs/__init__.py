@@ -1,4 +1,4 @@
-"""The labs: what their notebooks import, and how a submitted notebook is read and run."""
+"""Labs: what notebooks import, and how submitted notebooks are read and run."""
 
 from common.labs.own_code import own_or_standin
 from common.labs.questions import answered

@@ -1,4 +1,4 @@
-"""Checks of a lab's answers, for the tests: numbers, choices, sizes, arrays."""
+"""Assertions about a lab's answers, for graded tests: numbers, choices, sizes, arrays."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Runs a lab in this process: in a student's own pytest, and where nothing is to be protected."""
+"""Runs a lab in the current process, for a student's own pytest run."""
 
 from typing import Any
 

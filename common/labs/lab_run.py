@@ -1,4 +1,4 @@
-"""Runs a submitted lab cell by cell, and keeps what it answers as data for the tests."""
+"""Runs a submitted lab cell by cell with time limits, and collects its answers as data."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Makes Python of a notebook's cell: what only Jupyter understands does nothing.
+"""Removes Jupyter magics and shell commands from a cell, so that it is valid Python.
 
 Python itself says which line it can't read, so that no other line is ever touched.
 """

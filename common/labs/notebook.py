@@ -1,4 +1,4 @@
-"""Reads a submitted notebook as data: its code cells, and the texts that people are to read."""
+"""Parses a submitted .ipynb: code cells, and written answers for the staff."""
 
 import re
 from dataclasses import dataclass

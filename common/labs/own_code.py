@@ -1,4 +1,4 @@
-"""Lets a lab run on the student's own code, or on a stand-in where that isn't finished."""
+"""Chooses the student's own function for a lab, or a stand-in if it isn't correct yet."""
 
 import importlib
 from collections.abc import Callable

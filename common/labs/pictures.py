@@ -1,4 +1,4 @@
-"""A picture like a photograph, made of nothing but a seed: sky, hills, a house, trees, grain."""
+"""Generates a synthetic landscape picture from a seed, for the lab on convolution."""
 
 import numpy as np
 from jaxtyping import Float

@@ -1,4 +1,4 @@
-"""What a question of a lab asks for, and where no answer is given yet."""
+"""Names of answer variables in labs, and detection of unanswered questions."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sliders for the labs' figures; where there are none, a figure is drawn once."""
+"""Sliders for interactive figures in labs, with a fallback that draws once."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A limit of time for code that runs in this process, as a student's own does."""
+"""Interrupts code of the current process after a time limit."""
 
 import signal
 import threading

@@ -1,1 +1,1 @@
-"""How a submission is found, loaded and called."""
+"""Finds, loads, restricts and calls a submission's code."""

@@ -1,4 +1,4 @@
-"""The direct face of `student`: the code under test runs in the test's own process.
+"""`student` in a student's own pytest run: the code runs in the test's process.
 
 So tracebacks, `pdb` and coverage work as usual. Values cross by the same rules as in the isolated
 face: arrays are copied both ways, what is not plain data comes back as a Handle, and each test

@@ -1,4 +1,4 @@
-"""Refuses, at run time, the calls that an exercise doesn't allow."""
+"""Blocks calls and imports that an exercise forbids, with a message that says why."""
 
 import importlib
 import sys

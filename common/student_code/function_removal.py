@@ -1,4 +1,4 @@
-"""Takes forbidden functions away from this process for good.
+"""Removes forbidden functions and PyTorch operators from a process for good.
 
 A guard lives beside the code that it watches, and that code can find it, and whatever it holds. So
 a process that serves one exercise goes further: Python functions get another body, PyTorch's

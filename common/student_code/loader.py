@@ -1,4 +1,4 @@
-"""Where `import assignments.aN_name` finds its modules, and how a submitted one is loaded."""
+"""Imports submitted modules as `assignments.aN_name`, and mounts stand-ins."""
 
 import builtins
 import difflib

@@ -1,4 +1,4 @@
-"""How values cross between a test and student code, whichever face of `student` is in use.
+"""Handles and copies of values that cross between a test and student code.
 
 Arrays, tensors, numbers, strings, random generators and containers of them cross by value. Every
 other object stays with the student's code, and the test holds a Handle to it. A container that came

@@ -1,4 +1,4 @@
-"""Artifacts: submitted files that are not Python. Where they lie, and how they are read."""
+"""Finds and reads artifacts: submitted files that aren't Python, such as weights."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Calls of student code that cross together, and are checked in the order of the calls."""
+"""Batches several calls of student code into one message, and checks the results in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Checks that tests of every assignment need, and views of arrays to call code with."""
+"""Assertions that many tests share: refused inputs, unchanged arguments, array layouts."""
 
 import math
 import re

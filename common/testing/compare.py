@@ -1,4 +1,4 @@
-"""Comparisons that tests grade with: each failure says in words what is wrong."""
+"""Compares results with expected values within a tolerance (assert_close), and explains why not."""
 
 from collections.abc import Sequence
 from typing import Any

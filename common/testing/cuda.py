@@ -1,4 +1,4 @@
-"""All that can't run without a GPU, and asking whether there is one."""
+"""Everything that needs a GPU: detection, synchronization, peak memory, clocks."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""Tells from numbers which dropouts they went through, whatever random numbers were drawn.
+"""Detects from a module's output where dropout was applied, and with which rate.
 
 A part that gives the same number everywhere shows it: each dropout drops a number by itself, and
 divides what it keeps by 1 - p.

@@ -1,4 +1,4 @@
-"""The pytest plugin of the course: the fixtures of graded tests, readable failures, the points."""
+"""The pytest plugin: fixtures (student, rng from the salt, oracle, lab), test order, points."""
 
 import hashlib
 import importlib

@@ -1,4 +1,4 @@
-"""The graded tests of an assignment and their points, read from the tests without running them."""
+"""Reads an assignment's graded tests, points, tags and visibility without running them."""
 
 import ast
 import math

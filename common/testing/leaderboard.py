@@ -1,4 +1,4 @@
-"""What graded tests put on the leaderboard: a name, a number, and which end of it is the best."""
+"""Leaderboard entries that graded tests report: name, value, sort order."""
 
 import math
 from dataclasses import dataclass

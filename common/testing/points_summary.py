@@ -1,4 +1,4 @@
-"""The points of a student's own run, and the table of them that closes it."""
+"""Prints the points by exercise at the end of a student's own pytest run."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Compares how long two things take, fairly: alternately, in one run, on one clock."""
+"""Times a function against a baseline in alternation, for graded speed tests."""
 
 import itertools
 import statistics

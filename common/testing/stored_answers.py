@@ -1,4 +1,4 @@
-"""Stored answers of an oracle, so that public tests need not wait for `import torch`.
+"""Reads and records an oracle's answers (answers.npz), so that public tests skip PyTorch.
 
 An answer is found by what was asked: the oracle function's name and its arguments. A test whose
 inputs change finds no answer, instead of a wrong one.

@@ -1,4 +1,4 @@
-"""Says what a long test is waiting for: in place on a terminal, by lines in a log.
+"""Shows what a slow test is doing while pytest runs it.
 
 It stands below the line that pytest is writing, and on a terminal it leaves no trace there. rich
 can't draw it: it would have to know what pytest has written into its line.

@@ -1,4 +1,4 @@
-"""The command line that every assignment's experiments have, and how they end."""
+"""The command line that every assignment's experiments.py shares."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Gradients by finite differences: slow, simple, and right."""
+"""Numeric gradients by finite differences."""
 
 from collections.abc import Callable
 

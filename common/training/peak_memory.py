@@ -1,4 +1,4 @@
-"""How much memory the tensors of a call take on a CPU, at the moment when they take most."""
+"""Measures the peak memory of a call's tensors on the CPU."""
 
 import weakref
 from collections.abc import Callable

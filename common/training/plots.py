@@ -1,4 +1,4 @@
-"""Drawing primitives for the handouts' figures: grids of numbers on a canvas measured in cells."""
+"""Drawing functions for the handouts' figures: grids of numbers, boxes, arrows, charts."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shows how a training loop gets on: a progress bar on a terminal, short lines elsewhere.
+"""Progress display for training loops: a bar on a terminal, plain lines elsewhere.
 
     with TrainingDisplay(total_steps=1000, title="LeNet") as display:
         for batch in batches:

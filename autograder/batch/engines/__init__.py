@@ -1,1 +1,1 @@
-"""Grades the submissions of a batch: on this machine, or on a Ray cluster."""
+"""Engines that grade a batch's submissions: on this machine, or on a Ray cluster."""

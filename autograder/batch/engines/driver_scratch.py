@@ -1,4 +1,4 @@
-"""The scratch folder of a batch's driver: locked while it lives, cleared by the next if it dies.
+"""The scratch folder of a batch's driver: locked while it runs, cleaned up if it dies.
 
 The lock ends with its process, however that ends; a pid may be another's by then.
 """

@@ -1,4 +1,4 @@
-"""What a batch asks of its engine, whichever it is."""
+"""The interface that both batch engines implement."""
 
 from collections.abc import Callable
 from typing import Protocol

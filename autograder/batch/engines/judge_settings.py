@@ -1,4 +1,4 @@
-"""What a warm judge needs, whichever the engine: memory, options, and time to answer."""
+"""The memory, options and timeout of a batch's warm judges, for both engines."""
 
 from collections.abc import Iterable
 from pathlib import Path

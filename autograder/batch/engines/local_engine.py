@@ -1,4 +1,4 @@
-"""The engine for one machine: a warm judge in each slot, with a uid of its own."""
+"""Grades a batch on this machine in parallel slots, with one warm judge per slot."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""The parts of this machine that grading may use: cores and memory, or a container's share."""
+"""Measures the cores and memory available here, including a container's limits."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""The engine for many machines: a Ray task for each submission."""
+"""Grades a batch on a Ray cluster, with one task per submission."""
 
 import hashlib
 import importlib

@@ -1,4 +1,4 @@
-"""What a Ray worker runs: it keeps a warm judge, and has it grade one submission for each task.
+"""Runs on Ray workers: unpacks the zip, keeps a warm judge, grades one submission per task.
 
 Sent to the workers as a whole, so that a node needs no checkout: it imports nothing of ours before
 the assignment's zip, which carries the rest, is unpacked.

@@ -1,1 +1,1 @@
-"""Reads what a TA has downloaded: the submissions of a class, and who made each."""
+"""Reads a Gradescope export: the submissions of a class, and who made each."""

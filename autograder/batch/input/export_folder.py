@@ -1,4 +1,4 @@
-"""Reads the submissions of an export that is a folder."""
+"""Reads submissions from an export that is a folder."""
 
 import os
 from collections.abc import Iterator

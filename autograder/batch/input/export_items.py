@@ -1,4 +1,4 @@
-"""The entries of an export: which of them are submissions, under which identifiers."""
+"""Decides which entries of an export are submissions, and their identifiers."""
 
 import re
 from dataclasses import dataclass

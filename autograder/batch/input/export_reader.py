@@ -1,4 +1,4 @@
-"""Finds the submissions in what a TA has downloaded: a Gradescope export, or a folder of them."""
+"""Finds all submissions of an export, which is a folder or a zip, with their students."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reads the submissions of an export that is a zip, without unpacking it."""
+"""Reads submissions from an export that is a zip, without unpacking it."""
 
 import zipfile
 from collections.abc import Iterator

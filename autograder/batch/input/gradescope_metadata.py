@@ -1,4 +1,4 @@
-"""Reads who handed in what: Gradescope's submission_metadata.yml."""
+"""Parses Gradescope's submission_metadata.yml: who submitted what."""
 
 from dataclasses import dataclass
 from datetime import date

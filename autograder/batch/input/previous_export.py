@@ -1,4 +1,4 @@
-"""Finds the submissions of a previous export that the one given now lacks."""
+"""Finds submissions of a batch's previous export that are missing from the new one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

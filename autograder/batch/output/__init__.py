@@ -1,1 +1,1 @@
-"""Shows how a class did: the report, the tables, the written answers, two batches compared."""
+"""Writes what people read of a batch: report, grade tables, written answers, comparison."""

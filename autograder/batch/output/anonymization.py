@@ -1,4 +1,4 @@
-"""Hides who somebody is, in texts that they wrote or that name their files."""
+"""Hides students' names, emails and ids in texts, for anonymous reports."""
 
 import re
 from functools import lru_cache

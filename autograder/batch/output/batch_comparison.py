@@ -1,4 +1,4 @@
-"""Compares two batches of the same submissions: whose score changed, and why."""
+"""Compares two batches of the same submissions: which scores changed, and why (`compare`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Writes a batch's grades as tables: grades.csv for people, canvas.csv for Canvas's gradebook."""
+"""Writes grades.csv for people, and canvas.csv for Canvas's gradebook."""
 
 import csv
 import io

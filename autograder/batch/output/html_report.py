@@ -1,4 +1,4 @@
-"""Writes the page that shows a TA how the class did: one file, which needs no network."""
+"""Renders a batch's report.html: one self-contained file, which needs no network."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Condenses the results of a batch for the report: what repeats is kept once.
+"""Aggregates a batch's results for report.html, storing each repeated text once.
 
 Two thousand results are a hundred megabytes of JSON, most of it the same sentences. Here each
 sentence has a number, and each way in which all tests of a submission can end has one, too.

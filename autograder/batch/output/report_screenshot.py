@@ -1,4 +1,4 @@
-"""Takes a picture of a report in a browser: for documentation."""
+"""Takes a screenshot of report.html with Chromium, for the documentation."""
 
 import importlib
 import os

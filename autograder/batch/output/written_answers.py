@@ -1,4 +1,4 @@
-"""Collects the answers to a lab's questions that people read: a page for each question."""
+"""Writes answers/: one page per lab question that the staff grade by hand."""
 
 import json
 import re

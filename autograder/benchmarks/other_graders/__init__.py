@@ -1,1 +1,1 @@
-"""Other graders, with the same exercise, for comparison: what hostile submissions get from them."""
+"""Runs gradescope-utils and otter-grader on hostile submissions, for comparison."""

@@ -1,4 +1,4 @@
-"""One small exercise of assignment 1, as tests of other graders' own kinds: four points in all."""
+"""One small exercise, written as tests for gradescope-utils and for otter-grader."""
 
 # Nobody who wasn't shown a hidden test knows this number.
 HIDDEN_SIZE = 97531

@@ -1,4 +1,4 @@
-"""Runs a submission through another grader, in a scratch folder and a closed process tree."""
+"""Runs a submission through gradescope-utils or otter-grader, in a pid namespace."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The first process of a closed process tree: runs a command, and tells what it left running.
+"""Process 1 of a pid namespace: runs a command, and reports what it left running.
 
 Run as `python namespace_init.py SECONDS COMMAND...` in a pid namespace with a /proc of its own,
 where it is process 1: when it ends, so does everything in there. It needs nothing but Python.

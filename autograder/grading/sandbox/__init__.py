@@ -1,1 +1,1 @@
-"""The sandbox: where student code runs, and how the judge talks to it."""
+"""The sandbox: processes that run student code, and the judge's protocol with them."""

@@ -1,4 +1,4 @@
-"""What libraries want done in every fork: the fork server leaves it to its children's own forks.
+"""Defers libraries' at-fork hooks in the fork server, so that children start faster.
 
 Imported before the libraries. The fork server has one thread and holds no lock, so in a child
 there is nothing to put right; its random numbers are seeded anyway. To do it all the same makes

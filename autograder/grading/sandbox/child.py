@@ -1,4 +1,4 @@
-"""The child: holds the submission, and answers the judge's questions about it."""
+"""The child process: loads the submission, calls it, and answers the judge's requests."""
 
 import marshal
 import socket

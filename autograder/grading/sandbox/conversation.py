@@ -1,4 +1,4 @@
-"""The judge's side of the talk with one child, which holds the objects of its handles."""
+"""The judge's connection to one child: requests, replies, time limit, limit on printed output."""
 
 import builtins
 import math

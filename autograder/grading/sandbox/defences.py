@@ -1,4 +1,4 @@
-"""What student code can't do on this machine, what prevents it, and what its absence would cost."""
+"""Names the defenses that hold here, and refuses to grade on an unsafe machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

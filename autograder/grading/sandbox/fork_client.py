@@ -1,4 +1,4 @@
-"""The judge's end of a fork server: starts it, asks it, and ends it."""
+"""Starts, queries and stops a fork server: the judge's side."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""The fork server: libraries loaded, no test, salt or name ever seen; each child is a fork of it.
+"""The fork server: loads libraries once, forks a child per test, kills what outlives the test.
 
 Run as `python -m autograder.grading.sandbox.fork_server DESCRIPTOR FOLDER`; the judge is on the
 other end.

@@ -1,4 +1,4 @@
-"""The isolated face of `student`: the code under test runs in a child of the sandbox."""
+"""`student` in grading: a new sandboxed child per test, less time after repeated timeouts."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Tries, from inside, what a confined child must not be able to do."""
+"""Tests the sandbox from inside a child: tries forbidden reads, network, memory, forks."""
 
 import ctypes
 import errno

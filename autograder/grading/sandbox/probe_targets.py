@@ -1,4 +1,4 @@
-"""What the judge lays out for a child to try in vain: files, sockets, and an end of its output."""
+"""Sets up the files and sockets that a probe must fail to reach."""
 
 import os
 import socket

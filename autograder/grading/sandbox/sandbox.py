@@ -1,4 +1,4 @@
-"""The sandbox: a fork server, and children of it that run student code out of harm's way."""
+"""Starts fork servers and sandboxed children for one submission at a time, and cleans up."""
 
 import os
 import pkgutil

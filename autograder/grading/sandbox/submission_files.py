@@ -1,4 +1,4 @@
-"""Puts a submission where children can read it, compiled once for all of them."""
+"""Writes a submission's files where children can read them, and compiles them once."""
 
 import compileall
 import importlib.util

@@ -1,4 +1,4 @@
-"""User ids for student code, one per grader that runs at the same time on this machine."""
+"""Reserves a user id (uid) for student code: one per concurrent grader on this machine."""
 
 import fcntl
 import os

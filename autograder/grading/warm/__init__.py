@@ -1,1 +1,1 @@
-"""The warm judge: a process that reads an assignment's tests once and grades many submissions."""
+"""The warm judge: loads an assignment's tests once, then grades many submissions."""

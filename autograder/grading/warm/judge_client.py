@@ -1,4 +1,4 @@
-"""The other end of a warm judge: starts its process, asks it, and ends it."""
+"""Starts, asks and stops a warm judge's process, for batches, proofs and hostile tests."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Runs one piece of work in a fork of this process, of which nothing is left but an answer."""
+"""Runs one grading in a fork of the warm judge, and returns its answer."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a warm judge is started with, what it is asked, and what it answers.
+"""The messages of a warm judge: options, grading request, reply, verdicts.
 
 Batches, proofs and the hostile corpus all use these.
 """

@@ -1,4 +1,4 @@
-"""The warm judge: has read the tests and loaded all libraries, and grades many submissions.
+"""The warm judge's process: collects tests and loads libraries once, grades on request.
 
 Run as `python -m autograder.grading.warm.warm_judge DESCRIPTOR OPTIONS`, in a checkout or a built
 zip, with a judge client on the other end. A fork of it grades each submission of a class: no memory

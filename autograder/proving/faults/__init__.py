@@ -1,1 +1,1 @@
-"""One fault injector, for gradings and for batches, and what must hold of a result afterwards."""
+"""Fault injection (`make chaos`), and what must hold for results afterwards."""

@@ -1,4 +1,4 @@
-"""Runs gradings, injects a fault into each, and checks their results."""
+"""Runs gradings, injects one fault into each, and checks their results."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""Injects faults into a grading or a batch while it runs, and records what it injected."""
+"""Schedules and injects faults into a running grading or batch."""
 
 import math
 import os

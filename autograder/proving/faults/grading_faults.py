@@ -1,4 +1,4 @@
-"""The faults of a grading: each is something that goes wrong on a machine."""
+"""The faults of a single grading: kills, full disks, no memory, clock jumps."""
 
 import random
 import resource

@@ -1,4 +1,4 @@
-"""The processes and folders of one grading, as seen from outside."""
+"""Finds the processes and folders of a running grading, to inject faults into them."""
 
 import os
 import resource

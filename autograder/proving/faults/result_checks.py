@@ -1,4 +1,4 @@
-"""What must hold of a result, whatever has happened to the grading."""
+"""Checks that results.json is complete and honest, whatever fault was injected."""
 
 import json
 import math

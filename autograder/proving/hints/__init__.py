@@ -1,1 +1,1 @@
-"""Hints: recorded from what mistakes returned in a proof, and shipped with the tests."""
+"""Records the hint files: what each known mistake returned in each test."""

@@ -1,4 +1,4 @@
-"""Turns what mistakes gave into the hint files that ship with the tests."""
+"""Builds a hint file from mistakes' verdicts, dropping what several mistakes share."""
 
 from collections.abc import Collection, Mapping
 

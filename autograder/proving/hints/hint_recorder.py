@@ -1,4 +1,4 @@
-"""Turns what mistakes gave in a proof into the hint files that tests look into."""
+"""Records hints from a proof's gradings, and writes the committed hint files."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Hostile submissions: what each of them tries, and what is to be seen after it was graded."""
+"""Grades the corpus of hostile submissions, and detects what they gained or left behind."""

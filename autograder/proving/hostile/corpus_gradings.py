@@ -1,4 +1,4 @@
-"""Grades entries of the corpus, those of each assignment in a lane of its own, side by side."""
+"""Grades hostile submissions in parallel, and an honest one after each."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Leaves out tests that a hostile submission would meet in the same way as those that stay."""
+"""Selects the tests that hostile submissions are graded on, to save time."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A tree like Gradescope's in which one hostile submission after another is graded, and watched."""
+"""Grades hostile submissions in a Gradescope tree, and compares it before and after."""
 
 import compileall
 import json

@@ -1,4 +1,4 @@
-"""Reads the corpus of hostile submissions, and lays each of them out as a student would hand it in.
+"""Reads the hostile submissions of tests/tooling/hostile, and writes each as submitted.
 
 An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
 FILE that is handed in besides, and its TEXT. Each has a docstring: a line that says what is tried,

@@ -1,4 +1,4 @@
-"""What a submission may have left on the machine: files, changes, processes, shared memory."""
+"""Detects what a submission left behind: files, processes, shared memory."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

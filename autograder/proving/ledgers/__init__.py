@@ -1,1 +1,1 @@
-"""The ledger of a proof, which is committed, and the sample of it that each commit regrades."""
+"""Proof ledgers (solutions/aN/proof.json), and the sample that each commit regrades."""

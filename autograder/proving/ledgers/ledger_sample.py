@@ -1,4 +1,4 @@
-"""Grades a sample of a ledger afresh, another one for each commit, and compares."""
+"""Regrades a sample of a ledger, chosen by the commit, and compares (`make test`)."""
 
 import random
 import time

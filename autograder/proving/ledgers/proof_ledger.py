@@ -1,4 +1,4 @@
-"""The ledger of an assignment: what the last whole proof found, and of what. It is committed."""
+"""Reads and writes solutions/aN/proof.json, and decides whether it is out of date."""
 
 import hashlib
 from contextlib import suppress

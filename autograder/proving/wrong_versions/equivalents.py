@@ -1,4 +1,4 @@
-"""The committed list of mutants that change nothing that a student is asked for."""
+"""Reads equivalent.toml: mutants that no test needs to notice, each with its reason."""
 
 import tomllib
 from typing import Annotated

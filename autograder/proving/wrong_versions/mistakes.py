@@ -1,4 +1,4 @@
-"""The wrong versions that students really write: `solutions/aN/mistakes.toml`."""
+"""Reads mistakes.toml, and applies known student mistakes as patches of the reference."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Small automatic changes of the reference, by cosmic-ray's operators: tests should notice each."""
+"""Makes mutants of the reference with cosmic-ray, for mutation testing of the graders."""
 
 import ast
 import difflib

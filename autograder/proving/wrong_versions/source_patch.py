@@ -1,4 +1,4 @@
-"""Replaces a piece of code inside a function, whatever the layout of either is."""
+"""Replaces a piece of code inside a function, ignoring comments and layout."""
 
 import ast
 from collections.abc import Mapping, Sequence

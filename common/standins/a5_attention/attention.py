@@ -1,4 +1,4 @@
-"""Stands in for assignment 5 where later ones are graded: the same functions, by PyTorch's own.
+"""Stand-in for assignment 5 when later ones are graded, on PyTorch's attention.
 
 PyTorch's composite kernel gives the weights too, and zeros for a query that may look at nothing.
 It is asked for by its own name: its public front, F.scaled_dot_product_attention, is refused while

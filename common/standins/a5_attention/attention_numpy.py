@@ -1,4 +1,4 @@
-"""Stands in for the NumPy part of assignment 5: the same functions, by PyTorch and its autograd."""
+"""Stand-in for the NumPy part of assignment 5, on PyTorch and its autograd."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Why a test failed, in words, and which known mistake explains it."""
+"""Explains in words why a test failed, and recognizes known mistakes (hints)."""

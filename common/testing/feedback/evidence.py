@@ -1,4 +1,4 @@
-"""What the checks of the running test have seen: errors for margins, wrong values for hints."""
+"""Records what the running test's checks saw: errors for margins, values for hints."""
 
 from dataclasses import dataclass, field
 from typing import Any

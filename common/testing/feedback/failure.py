@@ -1,4 +1,4 @@
-"""Why a test failed, in words: one record that every page, table and terminal is made from."""
+"""Turns an exception of a test into what the student reads; hides hidden tests' details."""
 
 import re
 import traceback

@@ -1,4 +1,4 @@
-"""Recognises known mistakes: a wrong output that a mistake was seen to give gets that one's hint.
+"""Decides which hint is shown: matches a wrong output with recorded known mistakes.
 
 A hint file holds what mistakes gave at each check of each test: outputs, never code.
 """

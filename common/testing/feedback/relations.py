@@ -1,4 +1,4 @@
-"""Simple relations between a wrong array and the right one, told in words."""
+"""Describes how a wrong array relates to the right one: transposed, scaled, shifted."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations

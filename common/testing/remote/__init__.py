@@ -1,1 +1,1 @@
-"""Operations that tests ask for by name, and that run beside student code."""
+"""Operations that tests request by name, and that run in student code's process."""

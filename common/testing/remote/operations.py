@@ -1,4 +1,4 @@
-"""What tests ask of student code beyond calling it. Each runs beside that code, in either face."""
+"""Remote operations for any student code: held values, changed inputs, warnings, calls."""
 
 import hashlib
 import inspect

@@ -1,4 +1,4 @@
-"""A private folder beside the student's code, for tests of what it saves and loads."""
+"""Remote operations on files that student code saves and loads."""
 
 import shutil
 import tempfile

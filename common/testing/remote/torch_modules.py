@@ -1,4 +1,4 @@
-"""What tests ask of PyTorch code: its gradients, and its weights by their names."""
+"""Remote operations on PyTorch modules: gradients (vjp), parameters, optimizer steps."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Objects of PyTorch that stay beside the student's code: made there, and watched there."""
+"""Remote operations that create or watch PyTorch objects: generators, optimizers, devices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

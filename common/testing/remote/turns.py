@@ -1,4 +1,4 @@
-"""Several calls of student code in one message, one after the other, beside that code."""
+"""Remote operations that run several calls of student code in one message."""
 
 import inspect
 from collections.abc import Callable

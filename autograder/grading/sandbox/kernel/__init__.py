@@ -1,1 +1,1 @@
-"""The kernel's defenses that confine student code: one module for each."""
+"""The Linux kernel features that confine student code, one module for each."""

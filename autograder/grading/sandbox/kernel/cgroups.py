@@ -1,4 +1,4 @@
-"""Control groups: memory and processes of all that a slot runs, bounded together.
+"""Limits the memory and process count of a fork server and its children with cgroups.
 
 The fork server joins its group once, and children are born into it, which costs them nothing; to
 move each child there would make the whole kernel wait.

@@ -1,4 +1,4 @@
-"""Puts all defences on a process, for good, before student code is imported."""
+"""Confines a child before it imports student code: uid, limits, Landlock, seccomp."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a child may use, as the judge tells the fork server."""
+"""Messages between judge and fork server: what a child may use, what the kernel provides."""
 
 from common.assignment import Forbidden, Limits, Record
 

@@ -1,4 +1,4 @@
-"""The files of GPUs: in reach when a run asks for a GPU, and only then."""
+"""Lists the GPU device files, which a child may open only if its run asked for a GPU."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A child's home: empty, its own, bounded, and gone with it."""
+"""Makes a child's home folder: an empty tmpfs of limited size, removed with the child."""
 
 import os
 from collections.abc import Iterable, Iterator

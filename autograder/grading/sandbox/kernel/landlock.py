@@ -1,4 +1,4 @@
-"""Landlock: the process may reach the named files and nothing else."""
+"""Restricts a process to an allowlist of files with Landlock: no reading of hidden tests."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Namespaces: a network with nothing on it, and a process tree that dies as one."""
+"""Isolates children in network, pid, IPC, mount and user namespaces."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Resource limits of a child."""
+"""Limits one child's memory, CPU time, processes, file size and descriptors with rlimits."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""seccomp: system calls that student code never needs answer "not permitted".
+"""Blocks dangerous system calls with a seccomp BPF filter: network, exec, ptrace, mounts.
 
 The filter is written here as BPF and set with prctl, not made by libseccomp (pyseccomp): that
 library is not on every machine, and a list of numbers with three questions about arguments needs no

@@ -1,4 +1,4 @@
-"""System calls that Python has no function for."""
+"""Linux system calls that Python doesn't wrap: prctl, unshare, mount, close_range."""
 
 import ctypes
 import os

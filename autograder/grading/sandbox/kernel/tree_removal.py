@@ -1,4 +1,4 @@
-"""Removes folders that student code may have written to, however deep and however closed."""
+"""Deletes folders that student code wrote to, however deep or write-protected."""
 
 import os
 import secrets

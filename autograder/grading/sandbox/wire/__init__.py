@@ -1,1 +1,1 @@
-"""What crosses between the judge and a child: frames of msgpack with raw array buffers."""
+"""Serialization between judge and child: frames of msgpack with raw array buffers."""

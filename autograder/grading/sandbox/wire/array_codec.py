@@ -1,4 +1,4 @@
-"""The values that msgpack doesn't know, as its extensions and back: arrays, large numbers."""
+"""Encodes arrays, tensors, generators and large numbers as msgpack extensions."""
 
 import importlib
 import math

@@ -1,4 +1,4 @@
-"""Values as msgpack and back. What the child sends is checked before anything is made of it.
+"""Encodes values as msgpack; validates everything that a child sends while decoding.
 
 On the wire, None, bools, numbers, strings and bytes are themselves, a msgpack array is always a
 tagged node (a container, a handle or a reference), and arrays and large integers are extensions.

@@ -1,4 +1,4 @@
-"""Frames of bytes between the judge and a child, with a deadline and a bound on their size."""
+"""Sends and receives length-prefixed frames over a socket, with deadline and size limit."""
 
 import select
 import socket

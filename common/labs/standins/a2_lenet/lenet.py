@@ -1,4 +1,4 @@
-"""What the lab of assignment 2 runs on where your own network isn't finished.
+"""Stand-in for the lab of assignment 2: LeNet and Adam on PyTorch.
 
 It is written on PyTorch, which the exercises don't allow.
 """

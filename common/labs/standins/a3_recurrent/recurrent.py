@@ -1,4 +1,4 @@
-"""What the lab of assignment 3 runs on where your own networks aren't finished.
+"""Stand-in for the lab of assignment 3: a character-level LSTM on PyTorch.
 
 It is written on PyTorch, which the exercises don't allow.
 """

@@ -1,4 +1,4 @@
-"""What the lab of assignment 5 runs on where your own attention isn't finished.
+"""Stand-in for the lab of assignment 5: attention on PyTorch's own.
 
 It is written on PyTorch's own attention, which the exercises don't allow.
 """

@@ -1,4 +1,4 @@
-"""What the lab of assignment 6 runs on where your own transformer.py isn't finished.
+"""Stand-in for the lab of assignment 6: a Transformer on PyTorch's own layers.
 
 It is written on PyTorch's own layers, which the exercises don't allow.
 """

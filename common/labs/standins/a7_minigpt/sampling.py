@@ -1,4 +1,4 @@
-"""What the lab of assignment 7 runs on where your own next_probabilities isn't finished.
+"""Stand-in for the lab of assignment 7: next_probabilities.
 
 It is for looking at one setting at a time: it checks nothing, keeps no dtype, and knows no
 temperature of 0.
