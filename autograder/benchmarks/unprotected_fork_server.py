@@ -11,7 +11,6 @@ import socket
 import sys
 from contextlib import suppress
 
-import msgpack
 import msgspec
 
 from autograder.grading.sandbox.child import Child
@@ -50,13 +49,13 @@ class BareServer(Server):
 def main() -> None:
     """Load the libraries, and serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    plan = msgspec.convert(msgpack.unpackb(control.recv(MESSAGE_BYTES)), ServerPlan)
+    plan = msgspec.msgpack.decode(control.recv(MESSAGE_BYTES), type=ServerPlan)
     preload(plan.libraries)
     server = BareServer(control, plan)
     gc.collect()
     gc.freeze()
     nothing = Mechanisms(False, False, False, homes_in_memory=True, cgroups={})
-    control.send(msgpack.packb(msgspec.to_builtins(nothing)))
+    control.send(msgspec.msgpack.encode(nothing))
     with suppress(ConnectionError):
         server.answer_requests()
 

@@ -34,11 +34,7 @@ def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kw
 
 def check_unchanged(name: str, function: Handle, *args: Any) -> None:
     """The call leaves its array arguments as they were."""
-    check_all_unchanged(name, changed_inputs(function, *args))
-
-
-def check_all_unchanged(name: str, changed: list[str]) -> None:
-    """No input of the function was changed. changed: the names of those that were."""
+    changed = changed_inputs(function, *args)
     check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
 
 

@@ -4,28 +4,20 @@ import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import array_answer, check_choice, check_number
-from common.testing.calls import Calls
-from common.testing.checks import sliced, transposed
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, assert_equal, unpack
+from common.testing.remote.operations import call_each
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,
-    Convolution,
-    Pooling,
-    cache_of,
-    check_array,
-    check_convolution,
-    check_convolution_caches_stay_apart,
-    check_convolution_gradients,
-    check_convolutions_stay_apart,
-    check_count,
+    KERNEL_AXES,
     check_fast,
-    check_pooling,
-    check_pooling_backward,
-    check_pooling_gradient,
-    check_poolings_stay_apart,
+    compare_gradients,
+    compare_images,
     draw_bytes,
     draw_convolution,
     draw_distinct,
+    draw_gradient,
     draw_whole,
 )
 from tests.a1_convolution.lab_cases import (
@@ -40,7 +32,6 @@ from tests.a1_convolution.lab_cases import (
 @number("1.1")
 def test_conv_output_size_is_right_for_any_sizes(student, rng):
     """Whatever the sizes, the result is the number of places where the kernel fits."""
-    cases = []
     for _ in range(60):
         size, stride, padding = (
             int(rng.integers(low, high)) for low, high in ((1, 40), (1, 7), (0, 5))
@@ -49,10 +40,8 @@ def test_conv_output_size_is_right_for_any_sizes(student, rng):
         kernel = int(rng.integers(1, padded + 1))
         # A kernel starts at every stride-th pixel from which it still fits.
         places = len(range(0, padded - kernel + 1, stride))
-        cases.append(((size, kernel, stride, padding), places))
-    with Calls(student) as calls:
-        for sizes, places in cases:
-            check_count(calls, "conv_output_size", sizes, places, "the output size")
+        result = student.conv_output_size(size, kernel, stride, padding)
+        assert_equal(result, places, what="the output size")
 
 
 @weight(1)
@@ -60,66 +49,70 @@ def test_conv_output_size_is_right_for_any_sizes(student, rng):
 def test_conv_output_size_refuses_any_sizes_out_of_range(student, rng):
     """Sizes, kernels and strides below 1, paddings below 0 and too long kernels: ValueError."""
     size, padding, below = (int(rng.integers(low, low + 9)) for low in (6, 1, 1))
-    with Calls(student) as calls:
-        for situation, sizes in (
-            ("a size below 1", (0, 1, 1, padding)),
-            ("a kernel below 1", (size, 0, 1, padding)),
-            ("a stride below 1", (size, 3, 0, padding)),
-            ("a size below 1", (1 - below, 1, 1, below)),
-            ("a kernel below 1", (size, 1 - below, 1, 0)),
-            ("a stride below 1", (size, 3, 1 - below, padding)),
-            ("a padding below 0", (size + 2 * below, 2, 1, -below)),
-            ("a kernel that doesn't fit", (size, size + 1, 2, 0)),
-            ("a kernel that doesn't fit", (size, size + 2 * padding + below, 1, padding)),
-        ):
-            calls.refused(situation, "conv_output_size", *sizes)
-        sizes, what = (size, size + 2 * padding, 1, padding), "a kernel that just fits"
-        check_count(calls, "conv_output_size", sizes, 1, f"the output size for {what}")
+    for situation, sizes in (
+        ("a size below 1", (0, 1, 1, padding)),
+        ("a kernel below 1", (size, 0, 1, padding)),
+        ("a stride below 1", (size, 3, 0, padding)),
+        ("a size below 1", (1 - below, 1, 1, below)),
+        ("a kernel below 1", (size, 1 - below, 1, 0)),
+        ("a stride below 1", (size, 3, 1 - below, padding)),
+        ("a padding below 0", (size + 2 * below, 2, 1, -below)),
+        ("a kernel that doesn't fit", (size, size + 1, 2, 0)),
+        ("a kernel that doesn't fit", (size, size + 2 * padding + below, 1, padding)),
+    ):
+        check_refused(situation, student.conv_output_size, *sizes)
+    result = student.conv_output_size(size, size + 2 * padding, 1, padding)
+    assert_equal(result, 1, what="the output size for a kernel that just fits")
 
 
 @weight(2)
 @number("1.2")
 def test_conv2d_forward_is_right_for_other_images_and_kernels(student, rng, oracle):
     """Without stride or padding, the output is PyTorch's on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, w_shape in (((3, 2, 7, 5), (5, 2, 2, 4)), ((2, 4, 5, 8), (3, 4, 4, 1))):
-            case = draw_convolution(rng, x_shape, w_shape)
-            check_convolution(calls, oracle, case, "no stride, no padding")
+    for x_shape, w_shape in (((3, 2, 7, 5), (5, 2, 2, 4)), ((2, 4, 5, 8), (3, 4, 4, 1))):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        out, _ = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b)
+        assert_close(out, expected, what="out (no stride, no padding)", axes=IMAGE_AXES)
 
 
 @weight(2)
 @number("1.2")
 def test_conv2d_forward_is_right_for_other_strides_and_paddings(student, rng, oracle):
     """With strides and paddings, as pairs and as single numbers, the output is PyTorch's."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, sizes in (
-            ((2, 3, 10, 6), (4, 3, 4, 2), {"stride": (3, 2)}),
-            ((3, 2, 4, 7), (2, 2, 3, 5), {"padding": (1, 4)}),
-            ((2, 3, 6, 9), (4, 3, 4, 3), {"stride": (2, 5), "padding": (3, 2)}),
-            ((2, 1, 8, 5), (3, 1, 4, 1), {"stride": 2, "padding": np.int64(2)}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, **sizes)
-            check_convolution(calls, oracle, case, "stride or padding or both")
+    for x_shape, w_shape, sizes in (
+        ((2, 3, 10, 6), (4, 3, 4, 2), {"stride": (3, 2)}),
+        ((3, 2, 4, 7), (2, 2, 3, 5), {"padding": (1, 4)}),
+        ((2, 3, 6, 9), (4, 3, 4, 3), {"stride": (2, 5), "padding": (3, 2)}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), {"stride": 2, "padding": np.int64(2)}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        out, _ = unpack(student.conv2d_forward(x, w, b, **sizes), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what="out (stride or padding or both)", axes=IMAGE_AXES)
 
 
 @weight(2)
 @number("1.2")
 def test_conv2d_forward_is_right_for_other_types_sizes_of_one_and_views(student, rng, oracle):
     """float32, integers, sizes of 1, leftover pixels and views, on other shapes."""
-    case = draw_convolution(rng, (3, 2, 6, 4), (2, 2, 2, 3), np.float32, stride=(2, 1))
-    with Calls(student) as calls:
-        check_convolution(calls, oracle, case, "float32")
-        inputs = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
-        check_convolution(calls, oracle, Convolution(*inputs), "integers")
-        case = draw_convolution(rng, (1, 3, 5, 5), (2, 3, 2, 4))
-        case = Convolution(draw_bytes(rng, case.x.shape, np.uint8), case.w, case.b)
-        check_convolution(calls, oracle, case, "images of integers")
-        case = draw_convolution(rng, (1, 1, 1, 6), (1, 1, 1, 6))
-        check_convolution(calls, oracle, case, "sizes of one")
-        case = draw_convolution(rng, (2, 3, 8, 9), (2, 3, 3, 2), stride=(3, 4), padding=(0, 1))
-        check_convolution(calls, oracle, case, "leftover pixels")
-        case = Convolution(transposed(case.x), sliced(case.w), sliced(case.b), {"stride": (1, 7)})
-        check_convolution(calls, oracle, case, "views")
+    floats = draw_convolution(rng, (3, 2, 6, 4), (2, 2, 2, 3), np.float32)
+    integers = [draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,))]
+    _, w, b = draw_convolution(rng, (1, 3, 5, 5), (2, 3, 2, 4))
+    images = draw_bytes(rng, (1, 3, 5, 5), np.uint8), w, b
+    ones = draw_convolution(rng, (1, 1, 1, 6), (1, 1, 1, 6))
+    x, w, b = draw_convolution(rng, (2, 3, 8, 9), (2, 3, 3, 2))
+    for situation, inputs, sizes in (
+        ("float32", floats, {"stride": (2, 1)}),
+        ("integers", integers, {}),
+        ("images of integers", images, {}),
+        ("sizes of one", ones, {}),
+        ("leftover pixels", (x, w, b), {"stride": (3, 4), "padding": (0, 1)}),
+        ("views", (transposed(x), sliced(w), sliced(b)), {"stride": (1, 7)}),
+    ):
+        out, _ = unpack(student.conv2d_forward(*inputs, **sizes), 2, "conv2d_forward")
+        expected = oracle.conv2d(*inputs, **sizes)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -127,120 +120,146 @@ def test_conv2d_forward_is_right_for_other_types_sizes_of_one_and_views(student,
 def test_conv2d_forward_has_no_side_effects(student, rng, oracle):
     """Inputs stay as they are, outputs survive further calls, and wrong channels are refused."""
     first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
-    with Calls(student) as calls:
-        check_convolutions_stay_apart(calls, oracle, first, second, ((2, 1), (0, 1)))
-        for sizes in ((1, 0), (1, (1, 0))):
-            calls.unchanged("conv2d_forward", *first.inputs, *sizes)
-        for images, kernels in ((4, 1), (1, 5), (3, 4)):
-            case = draw_convolution(rng, (1, images, 4, 6), (2, kernels, 2, 3))
-            situation = "a c_in that differs between x and w"
-            calls.refused(situation, "conv2d_forward", *case.inputs, sent=1)
+    calls = [(*inputs, (2, 1), (0, 1)) for inputs in (first, second, first)]
+    for call, result in zip(calls, call_each(student.conv2d_forward, calls), strict=True):
+        out, _ = unpack(result, 2, "conv2d_forward")
+        expected = oracle.conv2d(*call)
+        assert_close(out, expected, what="out (several calls in a row)", axes=IMAGE_AXES)
+    for padding in (0, (1, 0)):
+        check_unchanged("conv2d_forward", student.conv2d_forward, *first, 1, padding)
+    for images, kernels in ((4, 1), (1, 5), (3, 4)):
+        x, w, b = draw_convolution(rng, (1, images, 4, 6), (2, kernels, 2, 3))
+        check_refused("a c_in that differs between x and w", student.conv2d_forward, x, w, b)
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_is_right_for_other_kernels(student, rng, oracle):
     """dw and db, without stride or padding, are PyTorch's on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, w_shape in (((4, 2, 7, 5), (3, 2, 2, 4)), ((2, 4, 5, 6), (3, 4, 4, 1))):
-            case = draw_convolution(rng, x_shape, w_shape)
-            check_convolution_gradients(
-                calls, oracle, rng, case, "no stride, no padding", only=("dw", "db")
-            )
+    for x_shape, w_shape in (((4, 2, 7, 5), (3, 2, 2, 4)), ((2, 4, 5, 6), (3, 4, 4, 1))):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+        _, expected_dw, expected_db = oracle.conv2d_gradients(x, w, b, dout)
+        _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+        _, dw, db = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        assert_close(dw, expected_dw, what="dw (no stride, no padding)", axes=KERNEL_AXES)
+        assert_close(db, expected_db, what="db (no stride, no padding)", axes=("kernel",))
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_is_right_for_other_images(student, rng, oracle):
     """dx, without stride or padding, is PyTorch's on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, w_shape in (((3, 2, 4, 7), (5, 2, 3, 2)), ((2, 4, 6, 5), (3, 4, 1, 4))):
-            case = draw_convolution(rng, x_shape, w_shape)
-            check_convolution_gradients(
-                calls, oracle, rng, case, "no stride, no padding", only=("dx",)
-            )
+    for x_shape, w_shape in (((3, 2, 4, 7), (5, 2, 3, 2)), ((2, 4, 6, 5), (3, 4, 1, 4))):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+        expected, _, _ = oracle.conv2d_gradients(x, w, b, dout)
+        _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+        dx, _, _ = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        assert_close(dx, expected, what="dx (no stride, no padding)", axes=IMAGE_AXES)
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_is_right_for_other_strides_and_paddings(student, rng, oracle):
     """dx, dw and db with strides and paddings are PyTorch's on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, sizes in (
-            ((2, 3, 10, 6), (4, 3, 4, 2), {"stride": (3, 2)}),
-            ((3, 2, 4, 6), (2, 2, 3, 5), {"padding": (1, 4)}),
-            ((2, 3, 6, 9), (4, 3, 4, 3), {"stride": (2, 5), "padding": (3, 2)}),
-            ((2, 1, 8, 5), (3, 1, 4, 1), {"stride": 2, "padding": 2}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, **sizes)
-            check_convolution_gradients(calls, oracle, rng, case, "stride or padding or both")
+    for x_shape, w_shape, sizes in (
+        ((2, 3, 10, 6), (4, 3, 4, 2), {"stride": (3, 2)}),
+        ((3, 2, 4, 6), (2, 2, 3, 5), {"padding": (1, 4)}),
+        ((2, 3, 6, 9), (4, 3, 4, 3), {"stride": (2, 5), "padding": (3, 2)}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), {"stride": 2, "padding": 2}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, **sizes))
+        _, cache = unpack(student.conv2d_forward(x, w, b, **sizes), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
+        compare_gradients(gradients, expected, "stride or padding or both")
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_is_right_for_other_types_sizes_of_one_and_views(student, rng, oracle):
     """float32, integers, sizes of 1, leftover pixels and views, on other shapes."""
-    case = draw_convolution(rng, (3, 2, 6, 4), (2, 2, 2, 3), np.float32, stride=(2, 1))
-    with Calls(student) as calls:
-        check_convolution_gradients(calls, oracle, rng, case, "float32")
-        shapes = ((3, 2, 5, 4), (2, 2, 3, 2), (2,))
-        inputs = (draw_whole(rng, shape).astype(np.int32) for shape in shapes)
-        check_convolution_gradients(calls, oracle, rng, Convolution(*inputs), "integers")
-        case = draw_convolution(rng, (1, 1, 1, 6), (1, 1, 1, 6))
-        check_convolution_gradients(calls, oracle, rng, case, "sizes of one")
-        case = draw_convolution(rng, (2, 3, 8, 9), (2, 3, 3, 2), stride=(3, 4), padding=(0, 1))
-        check_convolution_gradients(calls, oracle, rng, case, "leftover pixels")
-        case = Convolution(transposed(case.x), sliced(case.w), sliced(case.b), {"stride": (1, 7)})
-        check_convolution_gradients(calls, oracle, rng, case, "views", view=sliced)
+
+    def check_backward(inputs, situation, view=np.asarray, **sizes):
+        dout = draw_gradient(rng, oracle.conv2d(*inputs, **sizes))
+        _, cache = unpack(student.conv2d_forward(*inputs, **sizes), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(view(dout), cache), 3, "conv2d_backward")
+        compare_gradients(gradients, oracle.conv2d_gradients(*inputs, dout, **sizes), situation)
+
+    floats = draw_convolution(rng, (3, 2, 6, 4), (2, 2, 2, 3), np.float32)
+    check_backward(floats, "float32", stride=(2, 1))
+    shapes = ((3, 2, 5, 4), (2, 2, 3, 2), (2,))
+    integers = [draw_whole(rng, shape).astype(np.int32) for shape in shapes]
+    check_backward(integers, "integers")
+    check_backward(draw_convolution(rng, (1, 1, 1, 6), (1, 1, 1, 6)), "sizes of one")
+    x, w, b = draw_convolution(rng, (2, 3, 8, 9), (2, 3, 3, 2))
+    check_backward((x, w, b), "leftover pixels", stride=(3, 4), padding=(0, 1))
+    check_backward((transposed(x), sliced(w), sliced(b)), "views", sliced, stride=(1, 7))
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_has_no_side_effects(student, rng, oracle):
     """Each backward pass belongs to the forward pass whose cache it gets; dout stays as it is."""
-    first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
-    with Calls(student) as calls:
-        check_convolution_caches_stay_apart(calls, oracle, rng, first, second, ((2, 1), (0, 1)))
-        cache = cache_of(calls, "conv2d_forward", second.inputs)
-        dout = rng.normal(size=(1, 2, 3, 4))
-        calls.unchanged("conv2d_backward", dout, cache)
+    inputs = [draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2)]
+    sizes = ((2, 1), (0, 1))
+    douts = [draw_gradient(rng, oracle.conv2d(*arrays, *sizes)) for arrays in inputs]
+    results = call_each(student.conv2d_forward, [(*arrays, *sizes) for arrays in inputs])
+    caches = [unpack(result, 2, "conv2d_forward")[1] for result in results]
+    order = (0, 1, 0)
+    results = call_each(student.conv2d_backward, [(douts[i], caches[i]) for i in order])
+    for i, result in zip(order, results, strict=True):
+        gradients = unpack(result, 3, "conv2d_backward")
+        expected = oracle.conv2d_gradients(*inputs[i], douts[i], *sizes)
+        compare_gradients(gradients, expected, "several calls in a row")
+    _, cache = unpack(student.conv2d_forward(*inputs[1]), 2, "conv2d_forward")
+    dout = rng.normal(size=(1, 2, 3, 4))
+    check_unchanged("conv2d_backward", student.conv2d_backward, dout, cache)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, negative numbers and views, on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, kernel, sizes in (
-            ((3, 2, 6, 10), (3, 5), {}),
-            ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
-            ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
-            ((2, 1, 7, 8), 3, {"stride": 2, "padding": np.int64(1)}),
-        ):
-            x = draw_distinct(rng, x_shape)
-            for image in (x, x - 1000, transposed(x)):
-                check_pooling(calls, oracle, "max", Pooling(image, kernel, sizes), "other windows")
-        for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
-            situation = "a padding above half the kernel"
-            calls.refused(situation, "max_pool2d_forward", x, kernel, 1, padding, sent=1)
+    for x_shape, kernel, sizes in (
+        ((3, 2, 6, 10), (3, 5), {}),
+        ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
+        ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
+        ((2, 1, 7, 8), 3, {"stride": 2, "padding": np.int64(1)}),
+    ):
+        images = draw_distinct(rng, x_shape)
+        for x in (images, images - 1000, transposed(images)):
+            result = student.max_pool2d_forward(x, kernel, **sizes)
+            out, _ = unpack(result, 2, "max_pool2d_forward")
+            expected = oracle.max_pool2d(x, kernel, **sizes)
+            assert_close(out, expected, what="out (other windows)", axes=IMAGE_AXES)
+    for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
+        situation = "a padding above half the kernel"
+        check_refused(situation, student.max_pool2d_forward, images, kernel, 1, padding)
 
 
 @weight(2)
 @number("1.4")
 def test_max_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
     """Windows side by side, overlapping and with gaps, with and without padding."""
-    with Calls(student) as calls:
-        for x_shape, kernel, sizes in (
-            ((3, 2, 6, 10), (3, 5), {}),
-            ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
-            ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
-            ((2, 1, 7, 8), 3, {"stride": 2, "padding": 1}),
-        ):
-            x = draw_distinct(rng, x_shape)
-            x[:, :, 3, 3] += 1000  # the largest of every window that holds it
-            for view in (sliced, transposed):
-                case = Pooling(view(x - 2000), kernel, sizes)
-                check_pooling_gradient(calls, oracle, rng, "max", case, "other windows", view=view)
+    for x_shape, kernel, sizes in (
+        ((3, 2, 6, 10), (3, 5), {}),
+        ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
+        ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
+        ((2, 1, 7, 8), 3, {"stride": 2, "padding": 1}),
+    ):
+        images = draw_distinct(rng, x_shape) - 2000
+        images[:, :, 3, 3] += 1000  # the largest of every window that holds it
+        for view in (sliced, transposed):
+            x = view(images)
+            dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes))
+            result = student.max_pool2d_forward(x, kernel, **sizes)
+            _, cache = unpack(result, 2, "max_pool2d_forward")
+            dx = student.max_pool2d_backward(view(dout), cache)
+            expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
+            assert_close(dx, expected, what="dx (other windows)", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -261,18 +280,20 @@ def test_max_pool2d_backward_is_right_for_other_ties(student, rng):
         .reshape(n, c, out_h * kh, out_w * kw)
         for a in (windows, expected)
     )
-    with Calls(student) as calls:
-        case, what = Pooling(x, (kh, kw)), "dx (windows side by side)"
-        check_pooling_backward(calls, "max", case, dout, expected, what)
+    _, cache = unpack(student.max_pool2d_forward(x, (kh, kw)), 2, "max_pool2d_forward")
+    dx = student.max_pool2d_backward(dout, cache)
+    assert_close(dx, expected, what="dx (windows side by side)", axes=IMAGE_AXES)
 
-        # In an image of equal numbers, the first pixel of a window that is no padding wins.
-        dout = rng.normal(size=(2, 2, 6, 5))
-        expected = np.zeros((2, 2, 5, 4))
-        for row, column in np.ndindex(6, 5):
-            expected[:, :, max(row - 1, 0), max(column - 1, 0)] += dout[:, :, row, column]
-        case = Pooling(np.full((2, 2, 5, 4), -0.5), 2, {"stride": 1, "padding": 1})
-        what = "dx (equal pixels, overlapping windows)"
-        check_pooling_backward(calls, "max", case, dout, expected, what)
+    # In an image of equal numbers, the first pixel of a window that is no padding wins.
+    x = np.full((2, 2, 5, 4), -0.5)
+    dout = rng.normal(size=(2, 2, 6, 5))
+    expected = np.zeros((2, 2, 5, 4))
+    for row, column in np.ndindex(6, 5):
+        expected[:, :, max(row - 1, 0), max(column - 1, 0)] += dout[:, :, row, column]
+    result = student.max_pool2d_forward(x, 2, stride=1, padding=1)
+    _, cache = unpack(result, 2, "max_pool2d_forward")
+    dx = student.max_pool2d_backward(dout, cache)
+    assert_close(dx, expected, what="dx (equal pixels, overlapping windows)", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -280,131 +301,178 @@ def test_max_pool2d_backward_is_right_for_other_ties(student, rng):
 def test_max_pool2d_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """out has the dtype of x, dx has that of dout, and calls don't disturb each other."""
     sizes = {"stride": (2, 1), "padding": (1, 0)}
-    x = draw_distinct(rng, (2, 3, 6, 5)) * 4 - 500
-    with Calls(student) as calls:
-        for dtype in (np.float32, np.int16):
-            case = Pooling(x.astype(dtype), (2, 3), sizes)
-            check_pooling(calls, oracle, "max", case, "another type")
-            check_pooling_gradient(calls, oracle, rng, "max", case, "another type", np.float32)
-        check_poolings_stay_apart(
-            calls, oracle, rng, "max", [x, x[::-1], x[:1, :, 2:]], ((2, 3), 1, (1, 0))
-        )
-        calls.unchanged("max_pool2d_forward", x, (3, 2), 1)
-        cache = cache_of(calls, "max_pool2d_forward", (x, (3, 2), 1))
-        dout = rng.normal(size=(2, 3, 4, 4))
-        calls.unchanged("max_pool2d_backward", dout, cache)
+    images = draw_distinct(rng, (2, 3, 6, 5)) * 4 - 500
+    for dtype in (np.float32, np.int16):
+        x = images.astype(dtype)
+        out, _ = unpack(student.max_pool2d_forward(x, (2, 3), **sizes), 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, (2, 3), **sizes)
+        assert_close(out, expected, what="out (another type)", axes=IMAGE_AXES)
+        dout = draw_gradient(rng, expected, np.float32)
+        _, cache = unpack(student.max_pool2d_forward(x, (2, 3), **sizes), 2, "max_pool2d_forward")
+        dx = student.max_pool2d_backward(dout, cache)
+        expected = oracle.max_pool2d_gradient(x, dout, (2, 3), **sizes)
+        assert_close(dx, expected, what="dx (another type)", axes=IMAGE_AXES)
+
+    xs, sizes = (images, images[::-1], images[:1, :, 2:]), ((2, 3), 1, (1, 0))
+    expected = [oracle.max_pool2d(x, *sizes) for x in xs]
+    douts = [draw_gradient(rng, out) for out in expected]
+    results = call_each(student.max_pool2d_forward, [(x, *sizes) for x in xs])
+    results = [unpack(result, 2, "max_pool2d_forward") for result in results]
+    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
+    order = (0, 1, 2, 0)
+    calls = [(douts[i], results[i][1]) for i in order]
+    expected = [oracle.max_pool2d_gradient(xs[i], douts[i], *sizes) for i in order]
+    gradients = call_each(student.max_pool2d_backward, calls)
+    compare_images(gradients, expected, "dx (several calls in a row)")
+    check_unchanged("max_pool2d_forward", student.max_pool2d_forward, images, (3, 2), 1)
+    _, cache = unpack(student.max_pool2d_forward(images, (3, 2), 1), 2, "max_pool2d_forward")
+    dout = rng.normal(size=(2, 3, 4, 4))
+    check_unchanged("max_pool2d_backward", student.max_pool2d_backward, dout, cache)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, views, float32 and integers, on other shapes."""
-    with Calls(student) as calls:
-        for x_shape, kernel, sizes in (
-            ((3, 2, 6, 10), (3, 5), {}),
-            ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
-            ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
-            ((2, 1, 7, 8), 3, {"stride": 2, "padding": np.int64(1)}),
-        ):
-            x = rng.normal(size=x_shape)
-            for image in (sliced(x), x.astype(np.float32), draw_bytes(rng, x_shape, np.uint8)):
-                check_pooling(calls, oracle, "avg", Pooling(image, kernel, sizes), "other windows")
-            calls.unchanged("avg_pool2d_forward", x, kernel)
-        for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
-            situation = "a padding above half the kernel"
-            calls.refused(situation, "avg_pool2d_forward", x, kernel, 1, padding, sent=1)
+    for x_shape, kernel, sizes in (
+        ((3, 2, 6, 10), (3, 5), {}),
+        ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
+        ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
+        ((2, 1, 7, 8), 3, {"stride": 2, "padding": np.int64(1)}),
+    ):
+        images = rng.normal(size=x_shape)
+        integers = draw_bytes(rng, x_shape, np.uint8)
+        for x in (sliced(images), images.astype(np.float32), integers):
+            result = student.avg_pool2d_forward(x, kernel, **sizes)
+            out, _ = unpack(result, 2, "avg_pool2d_forward")
+            expected = oracle.avg_pool2d(x, kernel, **sizes)
+            assert_close(out, expected, what="out (other windows)", axes=IMAGE_AXES)
+        check_unchanged("avg_pool2d_forward", student.avg_pool2d_forward, images, kernel)
+    for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
+        situation = "a padding above half the kernel"
+        check_refused(situation, student.avg_pool2d_forward, images, kernel, 1, padding)
 
 
 @weight(2)
 @number("1.5")
 def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
     """Overlaps, gaps, paddings and types on other shapes, and calls don't disturb each other."""
-    with Calls(student) as calls:
-        for x_shape, kernel, sizes in (
-            ((3, 2, 6, 10), (3, 5), {}),
-            ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
-            ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
-            ((2, 1, 7, 8), 3, {"stride": 2, "padding": 1}),
-        ):
-            x = rng.normal(size=x_shape)
-            for image, dtype in ((x, np.float64), (draw_bytes(rng, x_shape), np.float32)):
-                case = Pooling(image, kernel, sizes)
-                check_pooling_gradient(
-                    calls, oracle, rng, "avg", case, "other windows", dtype, transposed
-                )
-        check_poolings_stay_apart(
-            calls, oracle, rng, "avg", [x, x[:, :, ::-1], x[:1, :, 2:]], ((2, 3), 1, (1, 0))
-        )
-        cache = cache_of(calls, "avg_pool2d_forward", (x, (3, 2), 1))
-        dout = rng.normal(size=(2, 1, 5, 7))
-        calls.unchanged("avg_pool2d_backward", dout, cache)
+    for x_shape, kernel, sizes in (
+        ((3, 2, 6, 10), (3, 5), {}),
+        ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
+        ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
+        ((2, 1, 7, 8), 3, {"stride": 2, "padding": 1}),
+    ):
+        images = rng.normal(size=x_shape)
+        for x, dtype in ((images, np.float64), (draw_bytes(rng, x_shape), np.float32)):
+            dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes), dtype)
+            result = student.avg_pool2d_forward(x, kernel, **sizes)
+            _, cache = unpack(result, 2, "avg_pool2d_forward")
+            dx = student.avg_pool2d_backward(transposed(dout), cache)
+            expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
+            assert_close(dx, expected, what="dx (other windows)", axes=IMAGE_AXES)
+
+    xs, sizes = (images, images[:, :, ::-1], images[:1, :, 2:]), ((2, 3), 1, (1, 0))
+    expected = [oracle.avg_pool2d(x, *sizes) for x in xs]
+    douts = [draw_gradient(rng, out) for out in expected]
+    results = call_each(student.avg_pool2d_forward, [(x, *sizes) for x in xs])
+    results = [unpack(result, 2, "avg_pool2d_forward") for result in results]
+    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
+    order = (0, 1, 2, 0)
+    calls = [(douts[i], results[i][1]) for i in order]
+    expected = [oracle.avg_pool2d_gradient(xs[i], douts[i], *sizes) for i in order]
+    gradients = call_each(student.avg_pool2d_backward, calls)
+    compare_images(gradients, expected, "dx (several calls in a row)")
+    _, cache = unpack(student.avg_pool2d_forward(images, (3, 2), 1), 2, "avg_pool2d_forward")
+    dout = rng.normal(size=(2, 1, 5, 7))
+    check_unchanged("avg_pool2d_backward", student.avg_pool2d_backward, dout, cache)
 
 
 @weight(1)
 @number("1.6")
 def test_im2col_and_col2im_are_right_for_other_shapes(student, rng, oracle):
     """Columns and images are PyTorch's, whatever stride, padding and type, leftovers included."""
-    with Calls(student) as calls:
-        for dtype, x_shape, kernel, sizes in (
-            (np.float64, (3, 2, 5, 7), (2, 4), {}),
-            (np.float32, (2, 3, 8, 4), (4, 3), {"stride": (2, 1), "padding": (0, 2)}),
-            (np.int16, (1, 2, 7, 9), (3, 2), {"stride": (3, 4), "padding": 1}),
-        ):
-            x = draw_whole(rng, x_shape).astype(dtype)
-            expected = oracle.im2col(x, kernel, **sizes)
-            check_array(calls, "im2col", (sliced(x), kernel), sizes, expected, "cols", COLUMN_AXES)
-            cols = draw_whole(rng, expected.shape).astype(dtype)
-            expected = oracle.col2im(cols, x_shape, kernel, **sizes)
-            arguments = (transposed(cols), x_shape, kernel)
-            check_array(calls, "col2im", arguments, sizes, expected, "x", IMAGE_AXES)
-            calls.unchanged("im2col", x, kernel)
-            calls.unchanged("col2im", cols, x_shape, kernel, *sizes.values())
+    for dtype, x_shape, kernel, sizes in (
+        (np.float64, (3, 2, 5, 7), (2, 4), {}),
+        (np.float32, (2, 3, 8, 4), (4, 3), {"stride": (2, 1), "padding": (0, 2)}),
+        (np.int16, (1, 2, 7, 9), (3, 2), {"stride": (3, 4), "padding": 1}),
+    ):
+        images = draw_whole(rng, x_shape).astype(dtype)
+        cols = student.im2col(sliced(images), kernel, **sizes)
+        expected = oracle.im2col(images, kernel, **sizes)
+        assert_close(cols, expected, what="cols", axes=COLUMN_AXES)
+        columns = draw_whole(rng, expected.shape).astype(dtype)
+        x = student.col2im(transposed(columns), x_shape, kernel, **sizes)
+        expected = oracle.col2im(columns, x_shape, kernel, **sizes)
+        assert_close(x, expected, what="x", axes=IMAGE_AXES)
+        check_unchanged("im2col", student.im2col, images, kernel)
+        check_unchanged("col2im", student.col2im, columns, x_shape, kernel, *sizes.values())
 
 
 @weight(2)
 @number("1.6")
 def test_conv2d_forward_fast_is_right_for_other_shapes(student, rng, oracle):
     """Strides, paddings, float32, integers and views; inputs and earlier outputs stay."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, dtype, sizes in (
-            ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
-            ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
-            ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
-            ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": np.int64(2)}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, dtype, **sizes)
-            case = Convolution(sliced(case.x), transposed(case.w), case.b, sizes)
-            check_convolution(calls, oracle, case, "other shapes", fast=True)
-        inputs = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
-        check_convolution(calls, oracle, Convolution(*inputs), "integers", fast=True)
-        first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
-        check_convolutions_stay_apart(calls, oracle, first, second, ((2, 1), (0, 1)), fast=True)
-        calls.unchanged("conv2d_forward_fast", *first.inputs)
+    for x_shape, w_shape, dtype, sizes in (
+        ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
+        ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
+        ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": np.int64(2)}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape, dtype)
+        result = student.conv2d_forward_fast(sliced(x), transposed(w), b, **sizes)
+        out, _ = unpack(result, 2, "conv2d_forward_fast")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what="out (other shapes)", axes=IMAGE_AXES)
+    x, w, b = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
+    out, _ = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
+    assert_close(out, oracle.conv2d(x, w, b), what="out (integers)", axes=IMAGE_AXES)
+    first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
+    calls = [(*inputs, (2, 1), (0, 1)) for inputs in (first, second, first)]
+    for call, result in zip(calls, call_each(student.conv2d_forward_fast, calls), strict=True):
+        out, _ = unpack(result, 2, "conv2d_forward_fast")
+        expected = oracle.conv2d(*call)
+        assert_close(out, expected, what="out (several calls in a row)", axes=IMAGE_AXES)
+    check_unchanged("conv2d_forward_fast", student.conv2d_forward_fast, *first)
 
 
 @weight(1)
 @number("1.6")
 def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
     """Strides, paddings, float32, integers and views; each pass uses its own cache."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, dtype, sizes in (
-            ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
-            ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
-            ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
-            ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": 2}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, dtype, **sizes)
-            check_convolution_gradients(
-                calls, oracle, rng, case, "other shapes", fast=True, view=sliced
-            )
-        inputs = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
-        check_convolution_gradients(calls, oracle, rng, Convolution(*inputs), "integers", fast=True)
-        first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
-        sizes = ((2, 1), (0, 1))
-        check_convolution_caches_stay_apart(calls, oracle, rng, first, second, sizes, fast=True)
-        cache = cache_of(calls, "conv2d_forward_fast", first.inputs)
-        dout = rng.normal(size=(1, 2, 3, 4))
-        calls.unchanged("conv2d_backward_fast", dout, cache)
+    for x_shape, w_shape, dtype, sizes in (
+        ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
+        ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
+        ((2, 3, 6, 9), (4, 3, 4, 3), np.float64, {"stride": (2, 5), "padding": (3, 2)}),
+        ((2, 1, 8, 5), (3, 1, 4, 1), np.float64, {"stride": 2, "padding": 2}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape, dtype)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, **sizes))
+        _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
+        result = student.conv2d_backward_fast(sliced(dout), cache)
+        gradients = unpack(result, 3, "conv2d_backward_fast")
+        expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
+        compare_gradients(gradients, expected, "other shapes")
+    x, w, b = (draw_bytes(rng, shape, np.int16) for shape in ((3, 2, 5, 4), (2, 2, 3, 2), (2,)))
+    dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+    _, cache = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
+    gradients = unpack(student.conv2d_backward_fast(dout, cache), 3, "conv2d_backward_fast")
+    compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout), "integers")
+
+    inputs = [draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2)]
+    sizes = ((2, 1), (0, 1))
+    douts = [draw_gradient(rng, oracle.conv2d(*arrays, *sizes)) for arrays in inputs]
+    results = call_each(student.conv2d_forward_fast, [(*arrays, *sizes) for arrays in inputs])
+    caches = [unpack(result, 2, "conv2d_forward_fast")[1] for result in results]
+    order = (0, 1, 0)
+    results = call_each(student.conv2d_backward_fast, [(douts[i], caches[i]) for i in order])
+    for i, result in zip(order, results, strict=True):
+        gradients = unpack(result, 3, "conv2d_backward_fast")
+        expected = oracle.conv2d_gradients(*inputs[i], douts[i], *sizes)
+        compare_gradients(gradients, expected, "several calls in a row")
+    _, cache = unpack(student.conv2d_forward_fast(*inputs[0]), 2, "conv2d_forward_fast")
+    dout = rng.normal(size=(1, 2, 3, 4))
+    check_unchanged("conv2d_backward_fast", student.conv2d_backward_fast, dout, cache)
 
 
 @weight(2)
@@ -412,7 +480,7 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
     """On another image and kernel of about that size: 10 times faster, forward and backward."""
-    check_fast(student, oracle, rng, (1, 1, 71, 102), (1, 1, 3, 2))
+    check_fast(student, oracle, rng, x_shape=(1, 1, 71, 102), w_shape=(1, 1, 3, 2))
 
 
 @weight(1)
@@ -428,13 +496,12 @@ def test_parameters_are_counted_right_for_any_layer(student, rng):
                 expected = c_in * area * c_out + bias * c_out
                 convolutions.append(((c_in, c_out, kernel, *flag), expected))
             layers.append(((c_in, c_out, *flag), c_in * c_out + bias * c_out))
-    what = "the number of a convolution's parameters"
-    with Calls(student) as calls:
-        for arguments, expected in convolutions:
-            check_count(calls, "conv_parameters", arguments, expected, what)
-        what = "the number of a dense layer's parameters"
-        for arguments, expected in layers:
-            check_count(calls, "linear_parameters", arguments, expected, what)
+    for arguments, expected in convolutions:
+        count = student.conv_parameters(*arguments)
+        assert_equal(count, expected, what="the number of a convolution's parameters")
+    for arguments, expected in layers:
+        count = student.linear_parameters(*arguments)
+        assert_equal(count, expected, what="the number of a dense layer's parameters")
 
 
 @weight(2)

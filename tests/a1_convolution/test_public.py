@@ -6,30 +6,20 @@ import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import array_answer, check_number, check_sizes
-from common.testing.calls import Calls
-from common.testing.checks import sliced, transposed
-from common.testing.compare import assert_close, check
+from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import call_each
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,
-    Convolution,
-    Pooling,
-    cache_of,
-    check_array,
-    check_convolution,
-    check_convolution_caches_stay_apart,
-    check_convolution_gradients,
-    check_convolutions_stay_apart,
-    check_count,
+    KERNEL_AXES,
     check_fast,
-    check_output,
-    check_pooling,
-    check_pooling_backward,
-    check_pooling_gradient,
-    check_poolings_stay_apart,
+    compare_gradients,
+    compare_images,
     draw_bytes,
     draw_convolution,
     draw_distinct,
+    draw_gradient,
     draw_whole,
     in_words,
 )
@@ -40,57 +30,54 @@ from tests.a1_convolution.lab_cases import check_flat, check_step
 @number("1.1")
 def test_conv_output_size_counts_the_places_of_the_kernel(student):
     """Kernels that reach the far edge exactly, with and without padding on both sides."""
-    with Calls(student) as calls:
-        for sizes, expected in (
-            ((7, 3), 5),
-            ((5, 1), 5),
-            ((1, 1), 1),
-            ((6, 6), 1),
-            ((9, 3, 2), 4),
-            ((28, 5, 1, 2), 28),
-            ((3, 5, 1, 1), 1),
-            ((8, 3, 3, 2), 4),
-            ((np.int64(7), np.int64(3), np.int64(2), np.int64(1)), 4),
-        ):
-            check_count(calls, "conv_output_size", sizes, expected, f"the size for {sizes}")
-        sizes, what = {"size": 10, "kernel": 4, "padding": 1}, "the size for stride left out"
-        check_count(calls, "conv_output_size", (), 9, what, **sizes)
+    for sizes, expected in (
+        ((7, 3), 5),
+        ((5, 1), 5),
+        ((1, 1), 1),
+        ((6, 6), 1),
+        ((9, 3, 2), 4),
+        ((28, 5, 1, 2), 28),
+        ((3, 5, 1, 1), 1),
+        ((8, 3, 3, 2), 4),
+        ((np.int64(7), np.int64(3), np.int64(2), np.int64(1)), 4),
+    ):
+        assert_equal(student.conv_output_size(*sizes), expected, what=f"the size for {sizes}")
+    result = student.conv_output_size(size=10, kernel=4, padding=1)
+    assert_equal(result, 9, what="the size for stride left out")
 
 
 @weight(1)
 @number("1.1")
 def test_conv_output_size_ignores_what_is_left_over_at_the_far_edge(student):
     """With stride above 1, a kernel that would hang over the far edge has no place there."""
-    with Calls(student) as calls:
-        for sizes, expected in (
-            ((8, 3, 2), 3),
-            ((10, 3, 4), 2),
-            ((5, 2, 7), 1),
-            ((28, 5, 2, 2), 14),
-            ((6, 4, 5, 1), 1),
-        ):
-            check_count(calls, "conv_output_size", sizes, expected, f"the size for {sizes}")
+    for sizes, expected in (
+        ((8, 3, 2), 3),
+        ((10, 3, 4), 2),
+        ((5, 2, 7), 1),
+        ((28, 5, 2, 2), 14),
+        ((6, 4, 5, 1), 1),
+    ):
+        assert_equal(student.conv_output_size(*sizes), expected, what=f"the size for {sizes}")
 
 
 @weight(1)
 @number("1.1")
 def test_conv_output_size_refuses_sizes_that_make_no_sense(student):
     """Sizes, kernels and strides below 1, negative padding and too long kernels: ValueError."""
-    with Calls(student) as calls:
-        for situation, sizes in (
-            ("a size of 0", (0, 1, 1, 1)),
-            ("a kernel of 0", (5, 0)),
-            ("a negative kernel", (5, -1)),
-            ("a stride of 0", (5, 2, 0)),
-            ("a negative stride", (5, 2, -1)),
-            ("a negative padding", (5, 2, 1, -1)),
-            ("a kernel longer than the input", (4, 5)),
-            ("a kernel longer than the padded input", (4, 7, 1, 1)),
-            ("a kernel longer than the padded input, with a stride", (4, 7, 3, 1)),
-        ):
-            calls.refused(situation, "conv_output_size", *sizes)
-        what = "the size for a kernel that just fits"
-        check_count(calls, "conv_output_size", (4, 6, 1, 1), 1, what)
+    for situation, sizes in (
+        ("a size of 0", (0, 1, 1, 1)),
+        ("a kernel of 0", (5, 0)),
+        ("a negative kernel", (5, -1)),
+        ("a stride of 0", (5, 2, 0)),
+        ("a negative stride", (5, 2, -1)),
+        ("a negative padding", (5, 2, 1, -1)),
+        ("a kernel longer than the input", (4, 5)),
+        ("a kernel longer than the padded input", (4, 7, 1, 1)),
+        ("a kernel longer than the padded input, with a stride", (4, 7, 3, 1)),
+    ):
+        check_refused(situation, student.conv_output_size, *sizes)
+    result = student.conv_output_size(4, 6, 1, 1)
+    assert_equal(result, 1, what="the size for a kernel that just fits")
 
 
 @weight(2)
@@ -104,83 +91,95 @@ def test_conv2d_forward_shifts_the_image_when_the_kernel_holds_a_single_one(stud
     for k, (c, p, q) in enumerate(places):
         w[k, c, p, q] = 1
         expected[:, k] = x[:, c, p : p + 4, q : q + 4] + b[k]
-    with Calls(student) as calls:
-        check_output(calls, "conv2d_forward", (x, w, b), {}, expected, "out")
+    out, _ = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    assert_close(out, expected, what="out", axes=IMAGE_AXES)
 
 
 @weight(2)
 @number("1.2")
 def test_conv2d_forward_sums_over_channels_and_adds_one_bias_for_each_kernel(student, rng, oracle):
     """Several images, channels and kernels, without stride or padding, give PyTorch's output."""
-    case = draw_convolution(rng, (2, 3, 6, 7), (4, 3, 3, 2))
-    with Calls(student) as calls:
-        check_convolution(calls, oracle, case, "stride and padding left out")
+    x, w, b = draw_convolution(rng, (2, 3, 6, 7), (4, 3, 3, 2))
+    out, _ = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    expected = oracle.conv2d(x, w, b)
+    assert_close(out, expected, what="out (stride and padding left out)", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_moves_the_kernel_by_the_stride(student, rng, oracle):
     """Unequal vertical and horizontal strides give PyTorch's output."""
-    case = draw_convolution(rng, (2, 3, 7, 8), (4, 3, 3, 2), stride=(2, 3))
-    with Calls(student) as calls:
-        check_convolution(calls, oracle, case, "stride (2, 3)")
+    x, w, b = draw_convolution(rng, (2, 3, 7, 8), (4, 3, 3, 2))
+    out, _ = unpack(student.conv2d_forward(x, w, b, stride=(2, 3)), 2, "conv2d_forward")
+    expected = oracle.conv2d(x, w, b, stride=(2, 3))
+    assert_close(out, expected, what="out (stride (2, 3))", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_pads_with_zeros_on_all_four_sides(student, rng, oracle):
     """Unequal vertical and horizontal paddings, also with a stride, give PyTorch's output."""
-    case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 2, 3), padding=(2, 1))
-    with Calls(student) as calls:
-        check_convolution(calls, oracle, case, "padding (2, 1)")
-        case = draw_convolution(rng, (2, 2, 4, 6), (3, 2, 2, 3), stride=(3, 1), padding=(2, 3))
-        check_convolution(calls, oracle, case, "stride (3, 1), padding (2, 3)")
+    for x_shape, w_shape, sizes in (
+        ((2, 3, 5, 6), (4, 3, 2, 3), {"padding": (2, 1)}),
+        ((2, 2, 4, 6), (3, 2, 2, 3), {"stride": (3, 1), "padding": (2, 3)}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        out, _ = unpack(student.conv2d_forward(x, w, b, **sizes), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what=f"out ({in_words(sizes)})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_takes_whole_numbers_and_ignores_what_is_left_over(student, rng, oracle):
     """An int, also one of NumPy's, counts for both axes; pixels out of the stride's reach don't."""
-    with Calls(student) as calls:
-        for sizes in (
-            {"stride": 2, "padding": 1},
-            {"stride": np.int64(3), "padding": (np.int64(2), np.int64(0))},
-        ):
-            case = draw_convolution(rng, (2, 2, 7, 6), (3, 2, 2, 3), **sizes)
-            check_convolution(calls, oracle, case, in_words(sizes))
+    for sizes in (
+        {"stride": 2, "padding": 1},
+        {"stride": np.int64(3), "padding": (np.int64(2), np.int64(0))},
+    ):
+        x, w, b = draw_convolution(rng, (2, 2, 7, 6), (3, 2, 2, 3))
+        out, _ = unpack(student.conv2d_forward(x, w, b, **sizes), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what=f"out ({in_words(sizes)})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_is_right_for_sizes_of_one_and_for_views(student, rng, oracle):
     """One image, one channel, one pixel, a kernel as big as the image, and views into arrays."""
-    with Calls(student) as calls:
-        for situation, x_shape, w_shape, padding in (
-            ("one of everything", (1, 1, 1, 1), (1, 1, 1, 1), 0),
-            ("a kernel of one pixel", (2, 3, 4, 5), (2, 3, 1, 1), 0),
-            ("a kernel as big as the image", (1, 2, 4, 3), (3, 2, 4, 3), 0),
-            ("a kernel as big as the padded image", (2, 1, 1, 3), (1, 1, 3, 7), (1, 2)),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, padding=padding)
-            check_convolution(calls, oracle, case, situation)
-        for view in (sliced, transposed):
-            case = draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3), padding=1)
-            case = Convolution(view(case.x), view(case.w), view(case.b), case.sizes)
-            check_convolution(calls, oracle, case, "views")
+    for situation, x_shape, w_shape, padding in (
+        ("one of everything", (1, 1, 1, 1), (1, 1, 1, 1), 0),
+        ("a kernel of one pixel", (2, 3, 4, 5), (2, 3, 1, 1), 0),
+        ("a kernel as big as the image", (1, 2, 4, 3), (3, 2, 4, 3), 0),
+        ("a kernel as big as the padded image", (2, 1, 1, 3), (1, 1, 3, 7), (1, 2)),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        out, _ = unpack(student.conv2d_forward(x, w, b, padding=padding), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b, padding=padding)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+    for view in (sliced, transposed):
+        x, w, b = map(view, draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3)))
+        out, _ = unpack(student.conv2d_forward(x, w, b, padding=1), 2, "conv2d_forward")
+        expected = oracle.conv2d(x, w, b, padding=1)
+        assert_close(out, expected, what="out (views)", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_keeps_float32_and_counts_integers_as_float64(student, rng, oracle):
     """float32 in gives float32 out, and integers are neither rounded nor do they overflow."""
-    case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2), np.float32, padding=1)
-    with Calls(student) as calls:
-        check_convolution(calls, oracle, case, "float32")
-        case = draw_convolution(rng, (2, 2, 4, 5), (3, 2, 2, 3))
-        case = Convolution(draw_bytes(rng, case.x.shape), case.w, case.b)
-        check_convolution(calls, oracle, case, "images of integers")
-        inputs = (draw_bytes(rng, shape) for shape in ((2, 2, 4, 5), (3, 2, 2, 3), (3,)))
-        check_convolution(calls, oracle, Convolution(*inputs), "integers only")
+    floats = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2), np.float32)
+    _, w, b = draw_convolution(rng, (2, 2, 4, 5), (3, 2, 2, 3))
+    images = draw_bytes(rng, (2, 2, 4, 5))
+    integers = [draw_bytes(rng, shape) for shape in ((2, 2, 4, 5), (3, 2, 2, 3), (3,))]
+    for situation, inputs, sizes in (
+        ("float32", floats, {"padding": 1}),
+        ("images of integers", (images, w, b), {}),
+        ("integers only", integers, {}),
+    ):
+        out, _ = unpack(student.conv2d_forward(*inputs, **sizes), 2, "conv2d_forward")
+        expected = oracle.conv2d(*inputs, **sizes)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -190,187 +189,223 @@ def test_conv2d_forward_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
 ):
     """x, w and b are as before, and an output stays right after further calls."""
     first, second = (draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2))
-    with Calls(student) as calls:
-        check_convolutions_stay_apart(calls, oracle, first, second, (1, 1))
-        for padding in (0, 1):
-            calls.unchanged("conv2d_forward", first.x, first.w, first.b, 1, padding)
+    calls = [(*inputs, 1, 1) for inputs in (first, second, first)]
+    for call, result in zip(calls, call_each(student.conv2d_forward, calls), strict=True):
+        out, _ = unpack(result, 2, "conv2d_forward")
+        expected = oracle.conv2d(*call)
+        assert_close(out, expected, what="out (several calls in a row)", axes=IMAGE_AXES)
+    for padding in (0, 1):
+        check_unchanged("conv2d_forward", student.conv2d_forward, *first, 1, padding)
 
 
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_refuses_kernels_with_another_number_of_channels(student, rng):
     """Images and kernels that disagree about c_in raise ValueError."""
-    with Calls(student) as calls:
-        for images, kernels in ((3, 4), (3, 2), (3, 1), (1, 3)):
-            case = draw_convolution(rng, (2, images, 5, 6), (4, kernels, 3, 2))
-            situation = f"c_in of {images} in x and of {kernels} in w"
-            calls.refused(situation, "conv2d_forward", *case.inputs, sent=1)
-        case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2))
-        calls.add("conv2d_forward", case.inputs, count=2, sent=1)
+    for images, kernels in ((3, 4), (3, 2), (3, 1), (1, 3)):
+        x, w, b = draw_convolution(rng, (2, images, 5, 6), (4, kernels, 3, 2))
+        situation = f"c_in of {images} in x and of {kernels} in w"
+        check_refused(situation, student.conv2d_forward, x, w, b)
+    x, w, b = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2))
+    unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_sums_dout_into_db(student, rng):
     """db is the sum of dout over images, rows and columns: one number for each kernel."""
-    case = draw_convolution(rng, (3, 2, 5, 6), (4, 2, 2, 3))
+    x, w, b = draw_convolution(rng, (3, 2, 5, 6), (4, 2, 2, 3))
     dout = rng.normal(size=(3, 4, 4, 4))
-    expected = dout.sum(axis=(0, 2, 3))
-    with Calls(student) as calls:
-        cache = cache_of(calls, "conv2d_forward", case.inputs)
-
-        def compare(gradients):
-            _, _, db = gradients
-            assert_close(db, expected, what="db", axes=("kernel",))
-
-        calls.add("conv2d_backward", (dout, cache), then=compare, count=3)
+    _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    _, _, db = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+    assert_close(db, dout.sum(axis=(0, 2, 3)), what="db", axes=("kernel",))
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_gives_the_gradient_of_the_kernels(student, rng, oracle):
     """dw, without stride or padding, is PyTorch's: a sum over images and output pixels."""
-    case = draw_convolution(rng, (3, 2, 5, 7), (4, 2, 3, 2))
-    with Calls(student) as calls:
-        check_convolution_gradients(calls, oracle, rng, case, "no stride, no padding", only=("dw",))
+    x, w, b = draw_convolution(rng, (3, 2, 5, 7), (4, 2, 3, 2))
+    dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+    _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    _, dw, _ = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+    _, expected, _ = oracle.conv2d_gradients(x, w, b, dout)
+    assert_close(dw, expected, what="dw (no stride, no padding)", axes=KERNEL_AXES)
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_gives_the_gradient_of_the_images(student, rng, oracle):
     """dx, without stride or padding, is PyTorch's: a sum over all kernels that saw the pixel."""
-    case = draw_convolution(rng, (2, 3, 6, 5), (4, 3, 2, 3))
-    with Calls(student) as calls:
-        check_convolution_gradients(calls, oracle, rng, case, "no stride, no padding", only=("dx",))
+    x, w, b = draw_convolution(rng, (2, 3, 6, 5), (4, 3, 2, 3))
+    dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+    _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    dx, _, _ = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+    expected, _, _ = oracle.conv2d_gradients(x, w, b, dout)
+    assert_close(dx, expected, what="dx (no stride, no padding)", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_follows_the_stride(student, rng, oracle):
     """dx, dw and db with unequal strides are PyTorch's, also where pixels are jumped over."""
-    with Calls(student) as calls:
-        for x_shape, stride in (((2, 3, 7, 5), (2, 1)), ((2, 3, 6, 10), (1, 4))):
-            case = draw_convolution(rng, x_shape, (4, 3, 3, 2), stride=stride)
-            check_convolution_gradients(calls, oracle, rng, case, f"stride {stride}")
+    for x_shape, stride in (((2, 3, 7, 5), (2, 1)), ((2, 3, 6, 10), (1, 4))):
+        x, w, b = draw_convolution(rng, x_shape, (4, 3, 3, 2))
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, stride=stride))
+        _, cache = unpack(student.conv2d_forward(x, w, b, stride=stride), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        expected = oracle.conv2d_gradients(x, w, b, dout, stride=stride)
+        compare_gradients(gradients, expected, f"stride {stride}")
 
 
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_cuts_the_padding_off(student, rng, oracle):
     """dx, dw and db with unequal paddings are PyTorch's, and dx has the shape of x."""
-    with Calls(student) as calls:
-        for padding in ((2, 1), (0, 3)):
-            case = draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3), padding=padding)
-            check_convolution_gradients(calls, oracle, rng, case, f"padding {padding}")
+    for padding in ((2, 1), (0, 3)):
+        x, w, b = draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3))
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, padding=padding))
+        _, cache = unpack(student.conv2d_forward(x, w, b, padding=padding), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        expected = oracle.conv2d_gradients(x, w, b, dout, padding=padding)
+        compare_gradients(gradients, expected, f"padding {padding}")
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_is_right_for_leftover_pixels_and_sizes_of_one(student, rng, oracle):
     """Pixels beyond the stride's reach get zeros; sizes of 1 and views are nothing special."""
-    case = draw_convolution(rng, (2, 2, 7, 6), (3, 2, 2, 3), stride=(3, 2), padding=(2, 1))
-    with Calls(student) as calls:
-        check_convolution_gradients(calls, oracle, rng, case, "leftover pixels")
-        case = draw_convolution(rng, (1, 2, 5, 6), (1, 2, 1, 1), stride=2)
-        check_convolution_gradients(calls, oracle, rng, case, "a kernel of one pixel")
-        case = draw_convolution(rng, (2, 1, 4, 3), (3, 1, 4, 3))
-        check_convolution_gradients(calls, oracle, rng, case, "a kernel as big as the image")
-        for view in (sliced, transposed):
-            case = draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3))
-            case = Convolution(view(case.x), view(case.w), view(case.b))
-            check_convolution_gradients(calls, oracle, rng, case, "views", view=view)
+    for situation, x_shape, w_shape, sizes in (
+        ("leftover pixels", (2, 2, 7, 6), (3, 2, 2, 3), {"stride": (3, 2), "padding": (2, 1)}),
+        ("a kernel of one pixel", (1, 2, 5, 6), (1, 2, 1, 1), {"stride": 2}),
+        ("a kernel as big as the image", (2, 1, 4, 3), (3, 1, 4, 3), {}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, **sizes))
+        _, cache = unpack(student.conv2d_forward(x, w, b, **sizes), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+        compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout, **sizes), situation)
+    for view in (sliced, transposed):
+        x, w, b = map(view, draw_convolution(rng, (2, 3, 5, 4), (4, 3, 2, 3)))
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+        _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+        gradients = unpack(student.conv2d_backward(view(dout), cache), 3, "conv2d_backward")
+        compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout), "views")
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_keeps_float32_and_does_not_round_for_integer_inputs(student, rng, oracle):
     """Gradients are float32 for float32 inputs, and float64 for integer images and kernels."""
-    case = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2), np.float32, padding=1)
-    with Calls(student) as calls:
-        check_convolution_gradients(calls, oracle, rng, case, "float32")
-        shapes = ((2, 2, 4, 5), (3, 2, 2, 3), (3,))
-        inputs = (draw_whole(rng, shape).astype(np.int64) for shape in shapes)
-        check_convolution_gradients(calls, oracle, rng, Convolution(*inputs), "integers")
+    x, w, b = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2), np.float32)
+    dout = draw_gradient(rng, oracle.conv2d(x, w, b, padding=1))
+    _, cache = unpack(student.conv2d_forward(x, w, b, padding=1), 2, "conv2d_forward")
+    gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+    compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout, padding=1), "float32")
+    shapes = ((2, 2, 4, 5), (3, 2, 2, 3), (3,))
+    x, w, b = (draw_whole(rng, shape).astype(np.int64) for shape in shapes)
+    dout = draw_gradient(rng, oracle.conv2d(x, w, b))
+    _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
+    gradients = unpack(student.conv2d_backward(dout, cache), 3, "conv2d_backward")
+    compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout), "integers")
 
 
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_uses_its_own_cache_and_leaves_dout_alone(student, rng, oracle):
     """Each backward pass belongs to the forward pass whose cache it gets, however often it runs."""
-    first, second = (draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2))
-    with Calls(student) as calls:
-        check_convolution_caches_stay_apart(calls, oracle, rng, first, second, (1, 1))
-        cache = cache_of(calls, "conv2d_forward", first.inputs)
-        dout = rng.normal(size=(2, 3, 3, 3))
-        calls.unchanged("conv2d_backward", dout, cache)
+    inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
+    douts = [draw_gradient(rng, oracle.conv2d(*arrays, 1, 1)) for arrays in inputs]
+    results = call_each(student.conv2d_forward, [(*arrays, 1, 1) for arrays in inputs])
+    caches = [unpack(result, 2, "conv2d_forward")[1] for result in results]
+    order = (0, 1, 0)
+    results = call_each(student.conv2d_backward, [(douts[i], caches[i]) for i in order])
+    for i, result in zip(order, results, strict=True):
+        gradients = unpack(result, 3, "conv2d_backward")
+        expected = oracle.conv2d_gradients(*inputs[i], douts[i], 1, 1)
+        compare_gradients(gradients, expected, "several calls in a row")
+    _, cache = unpack(student.conv2d_forward(*inputs[0]), 2, "conv2d_forward")
+    dout = rng.normal(size=(2, 3, 3, 3))
+    check_unchanged("conv2d_backward", student.conv2d_backward, dout, cache)
 
 
 @weight(2)
 @number("1.4")
 def test_max_pool2d_forward_takes_the_largest_value_of_each_window(student, rng, oracle):
     """Without a stride, windows lie side by side, for each image and channel on its own."""
-    with Calls(student) as calls:
-        for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
-            case = Pooling(draw_distinct(rng, x_shape), kernel)
-            check_pooling(calls, oracle, "max", case, f"kernel {kernel}")
+    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+        x = draw_distinct(rng, x_shape)
+        out, _ = unpack(student.max_pool2d_forward(x, kernel), 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel)
+        assert_close(out, expected, what=f"out (kernel {kernel})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_forward_follows_stride_and_padding(student, rng, oracle):
     """Windows that overlap, that leave gaps, or that leave pixels over, give PyTorch's output."""
-    with Calls(student) as calls:
-        for kernel, sizes in (
-            ((3, 2), {"stride": (1, 2)}),
-            (2, {"stride": np.int64(3)}),
-            ((2, 3), {"stride": (2, 1), "padding": (1, 0)}),
-            ((3, 4), {"stride": 2, "padding": (0, 2)}),
-        ):
-            case = Pooling(draw_distinct(rng, (2, 3, 8, 7)), kernel, sizes)
-            check_pooling(calls, oracle, "max", case, f"kernel {kernel}, {in_words(sizes)}")
-        case = Pooling(sliced(draw_distinct(rng, (2, 3, 4, 6))), 2)
-        check_pooling(calls, oracle, "max", case, "a view")
+    for kernel, sizes in (
+        ((3, 2), {"stride": (1, 2)}),
+        (2, {"stride": np.int64(3)}),
+        ((2, 3), {"stride": (2, 1), "padding": (1, 0)}),
+        ((3, 4), {"stride": 2, "padding": (0, 2)}),
+    ):
+        x = draw_distinct(rng, (2, 3, 8, 7))
+        out, _ = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel, **sizes)
+        what = f"out (kernel {kernel}, {in_words(sizes)})"
+        assert_close(out, expected, what=what, axes=IMAGE_AXES)
+    x = sliced(draw_distinct(rng, (2, 3, 4, 6)))
+    out, _ = unpack(student.max_pool2d_forward(x, 2), 2, "max_pool2d_forward")
+    assert_close(out, oracle.max_pool2d(x, 2), what="out (a view)", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_forward_never_lets_padding_win(student, rng, oracle):
     """Negative numbers beat the padding, which is at most half the kernel: else ValueError."""
-    negative = -1 - rng.uniform(size=(2, 2, 5, 6))
-    with Calls(student) as calls:
-        for kernel, padding in ((3, 1), ((2, 3), (1, 0))):
-            case = Pooling(negative, kernel, {"stride": 1, "padding": padding})
-            check_pooling(calls, oracle, "max", case, f"kernel {kernel}, padding {padding}")
-        for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
-            situation = f"kernel {kernel} with padding {padding}"
-            calls.refused(situation, "max_pool2d_forward", negative, kernel, 1, padding, sent=1)
+    x = -1 - rng.uniform(size=(2, 2, 5, 6))
+    for kernel, padding in ((3, 1), ((2, 3), (1, 0))):
+        result = student.max_pool2d_forward(x, kernel, stride=1, padding=padding)
+        out, _ = unpack(result, 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel, stride=1, padding=padding)
+        what = f"out (kernel {kernel}, padding {padding})"
+        assert_close(out, expected, what=what, axes=IMAGE_AXES)
+    for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
+        situation = f"kernel {kernel} with padding {padding}"
+        check_refused(situation, student.max_pool2d_forward, x, kernel, 1, padding)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_backward_sends_the_gradient_to_the_largest_value(student, rng, oracle):
     """With windows side by side, the largest value of each gets its gradient, the others 0."""
-    with Calls(student) as calls:
-        for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
-            case = Pooling(draw_distinct(rng, x_shape), kernel)
-            check_pooling_gradient(calls, oracle, rng, "max", case, f"kernel {kernel}")
+    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+        x = draw_distinct(rng, x_shape)
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel))
+        _, cache = unpack(student.max_pool2d_forward(x, kernel), 2, "max_pool2d_forward")
+        dx = student.max_pool2d_backward(dout, cache)
+        expected = oracle.max_pool2d_gradient(x, dout, kernel)
+        assert_close(dx, expected, what=f"dx (kernel {kernel})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_backward_adds_up_where_windows_overlap(student, rng, oracle):
     """A pixel that is the largest of several windows gets the sum, with padding and stride too."""
-    with Calls(student) as calls:
-        for kernel, sizes in (
-            (3, {"stride": 1}),
-            ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
-            ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
-        ):
-            x = draw_distinct(rng, (2, 3, 7, 6))
-            x[:, :, 3, 2] += 1000  # the largest of every window that holds it
-            case = Pooling(x, kernel, sizes)
-            situation = f"kernel {kernel}, {in_words(sizes)}"
-            check_pooling_gradient(calls, oracle, rng, "max", case, situation, view=transposed)
+    for kernel, sizes in (
+        (3, {"stride": 1}),
+        ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
+        ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
+    ):
+        x = draw_distinct(rng, (2, 3, 7, 6))
+        x[:, :, 3, 2] += 1000  # the largest of every window that holds it
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes))
+        _, cache = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        dx = student.max_pool2d_backward(transposed(dout), cache)
+        expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
+        what = f"dx (kernel {kernel}, {in_words(sizes)})"
+        assert_close(dx, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -383,16 +418,17 @@ def test_max_pool2d_backward_gives_a_tie_to_the_first_in_row_major_order(student
     expected = np.zeros((1, 1, 4, 6))
     for (row, column), gradient in zip(winners, dout.flat, strict=True):
         expected[0, 0, row, column] = gradient
-    with Calls(student) as calls:
-        case, what = Pooling(x[None, None], 2), "dx (windows side by side)"
-        check_pooling_backward(calls, "max", case, dout, expected, what)
+    _, cache = unpack(student.max_pool2d_forward(x[None, None], 2), 2, "max_pool2d_forward")
+    dx = student.max_pool2d_backward(dout, cache)
+    assert_close(dx, expected, what="dx (windows side by side)", axes=IMAGE_AXES)
 
-        dout = rng.normal(size=(2, 3, 3, 4))
-        expected = np.zeros((2, 3, 4, 6))
-        expected[:, :, :3, :4] = dout
-        case = Pooling(np.full((2, 3, 4, 6), -2.5), (2, 3), {"stride": 1})
-        what = "dx (equal pixels, overlapping windows)"
-        check_pooling_backward(calls, "max", case, dout, expected, what)
+    x = np.full((2, 3, 4, 6), -2.5)
+    dout = rng.normal(size=(2, 3, 3, 4))
+    expected = np.zeros((2, 3, 4, 6))
+    expected[:, :, :3, :4] = dout
+    _, cache = unpack(student.max_pool2d_forward(x, (2, 3), stride=1), 2, "max_pool2d_forward")
+    dx = student.max_pool2d_backward(dout, cache)
+    assert_close(dx, expected, what="dx (equal pixels, overlapping windows)", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -400,15 +436,22 @@ def test_max_pool2d_backward_gives_a_tie_to_the_first_in_row_major_order(student
 def test_max_pool2d_keeps_the_type_of_x_forward_and_of_dout_backward(student, rng, oracle):
     """out has the dtype of x, integers too, and dx has the dtype of dout."""
     sizes = {"stride": 1, "padding": 1}
-    floats = Pooling(draw_distinct(rng, (2, 2, 4, 5)).astype(np.float32), (2, 3), sizes)
-    integers = Pooling(rng.permutation(40).reshape(2, 2, 5, 2) - 50, (3, 2), sizes)
-    with Calls(student) as calls:
-        check_pooling(calls, oracle, "max", floats, "float32")
-        check_pooling(calls, oracle, "max", integers, "integers")
-        check_pooling_gradient(calls, oracle, rng, "max", floats, "float32")
-        for dtype in (np.float64, np.float32):
-            situation = f"integer x, {np.dtype(dtype)} dout"
-            check_pooling_gradient(calls, oracle, rng, "max", integers, situation, dtype)
+    floats = draw_distinct(rng, (2, 2, 4, 5)).astype(np.float32)
+    integers = rng.permutation(40).reshape(2, 2, 5, 2) - 50
+    for situation, x, kernel in (("float32", floats, (2, 3)), ("integers", integers, (3, 2))):
+        out, _ = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel, **sizes)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+    for situation, x, kernel, dtype in (
+        ("float32", floats, (2, 3), np.float32),
+        ("integer x, float64 dout", integers, (3, 2), np.float64),
+        ("integer x, float32 dout", integers, (3, 2), np.float32),
+    ):
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes), dtype)
+        _, cache = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        dx = student.max_pool2d_backward(dout, cache)
+        expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
+        assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -416,92 +459,110 @@ def test_max_pool2d_keeps_the_type_of_x_forward_and_of_dout_backward(student, rn
 def test_max_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """x and dout are as before, and each backward pass uses the cache it is given."""
     xs = [draw_distinct(rng, shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
-    with Calls(student) as calls:
-        check_poolings_stay_apart(calls, oracle, rng, "max", xs, (3, 1, 1))
-        for padding in (0, 1):
-            calls.unchanged("max_pool2d_forward", xs[0], 2, 1, padding)
-        cache = cache_of(calls, "max_pool2d_forward", (xs[0], 2, 1))
-        dout = rng.normal(size=(2, 2, 4, 5))
-        calls.unchanged("max_pool2d_backward", dout, cache)
+    expected = [oracle.max_pool2d(x, 3, 1, 1) for x in xs]
+    douts = [draw_gradient(rng, out) for out in expected]
+    results = call_each(student.max_pool2d_forward, [(x, 3, 1, 1) for x in xs])
+    results = [unpack(result, 2, "max_pool2d_forward") for result in results]
+    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
+    order = (0, 1, 2, 0)
+    calls = [(douts[i], results[i][1]) for i in order]
+    expected = [oracle.max_pool2d_gradient(xs[i], douts[i], 3, 1, 1) for i in order]
+    gradients = call_each(student.max_pool2d_backward, calls)
+    compare_images(gradients, expected, "dx (several calls in a row)")
+    for padding in (0, 1):
+        check_unchanged("max_pool2d_forward", student.max_pool2d_forward, xs[0], 2, 1, padding)
+    _, cache = unpack(student.max_pool2d_forward(xs[0], 2, 1), 2, "max_pool2d_forward")
+    dout = rng.normal(size=(2, 2, 4, 5))
+    check_unchanged("max_pool2d_backward", student.max_pool2d_backward, dout, cache)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_forward_takes_the_mean_of_each_window(student, rng, oracle):
     """Windows side by side, overlapping, with gaps or leftovers, give PyTorch's output."""
-    with Calls(student) as calls:
-        for kernel, sizes in (
-            ((2, 3), {}),
-            (2, {"stride": np.int64(1)}),
-            ((4, 3), {"stride": (1, 2)}),
-            ((2, 1), {"stride": (3, 4)}),
-            ((3, 2), {"stride": (2, 3)}),
-        ):
-            x = transposed(rng.normal(size=(2, 3, 8, 9)))
-            check_pooling(
-                calls,
-                oracle,
-                "avg",
-                Pooling(x, kernel, sizes),
-                f"kernel {kernel}, {in_words(sizes)}",
-            )
+    for kernel, sizes in (
+        ((2, 3), {}),
+        (2, {"stride": np.int64(1)}),
+        ((4, 3), {"stride": (1, 2)}),
+        ((2, 1), {"stride": (3, 4)}),
+        ((3, 2), {"stride": (2, 3)}),
+    ):
+        x = transposed(rng.normal(size=(2, 3, 8, 9)))
+        out, _ = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        expected = oracle.avg_pool2d(x, kernel, **sizes)
+        what = f"out (kernel {kernel}, {in_words(sizes)})"
+        assert_close(out, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_forward_counts_padding_as_zeros(student, rng, oracle):
     """Windows over the edge are still divided by kh * kw; padding above half is a ValueError."""
+    nines = np.full((2, 1, 3, 4), 9.0)
+    result = student.avg_pool2d_forward(nines, 3, stride=1, padding=1)
+    out, _ = unpack(result, 2, "avg_pool2d_forward")
     expected = np.tile(np.outer([2.0, 3, 2], [2, 3, 3, 2]), (2, 1, 1, 1))
-    with Calls(student) as calls:
-        arguments, sizes = (np.full((2, 1, 3, 4), 9.0), 3), {"stride": 1, "padding": 1}
-        what = "out (an image of nines)"
-        check_output(calls, "avg_pool2d_forward", arguments, sizes, expected, what)
-        x = rng.normal(size=(2, 3, 5, 6))
-        case = Pooling(x, (4, 2), {"stride": (1, 2), "padding": (2, 0)})
-        check_pooling(calls, oracle, "avg", case, "padding (2, 0)")
-        for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
-            situation = f"kernel {kernel} with padding {padding}"
-            calls.refused(situation, "avg_pool2d_forward", x, kernel, 1, padding, sent=1)
+    assert_close(out, expected, what="out (an image of nines)", axes=IMAGE_AXES)
+    x, sizes = rng.normal(size=(2, 3, 5, 6)), {"stride": (1, 2), "padding": (2, 0)}
+    out, _ = unpack(student.avg_pool2d_forward(x, (4, 2), **sizes), 2, "avg_pool2d_forward")
+    expected = oracle.avg_pool2d(x, (4, 2), **sizes)
+    assert_close(out, expected, what="out (padding (2, 0))", axes=IMAGE_AXES)
+    for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
+        situation = f"kernel {kernel} with padding {padding}"
+        check_refused(situation, student.avg_pool2d_forward, x, kernel, 1, padding)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_backward_shares_the_gradient_equally(student, rng, oracle):
     """With windows side by side, each pixel gets its window's gradient divided by kh * kw."""
-    with Calls(student) as calls:
-        for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
-            case = Pooling(rng.normal(size=x_shape), kernel)
-            check_pooling_gradient(calls, oracle, rng, "avg", case, f"kernel {kernel}")
+    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+        x = rng.normal(size=x_shape)
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel))
+        _, cache = unpack(student.avg_pool2d_forward(x, kernel), 2, "avg_pool2d_forward")
+        dx = student.avg_pool2d_backward(dout, cache)
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel)
+        assert_close(dx, expected, what=f"dx (kernel {kernel})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_backward_adds_up_where_windows_overlap(student, rng, oracle):
     """Overlapping windows, padding, gaps and leftover pixels give PyTorch's gradient."""
-    with Calls(student) as calls:
-        for kernel, sizes in (
-            (3, {"stride": 1}),
-            ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
-            ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
-        ):
-            case = Pooling(rng.normal(size=(2, 3, 7, 6)), kernel, sizes)
-            situation = f"kernel {kernel}, {in_words(sizes)}"
-            check_pooling_gradient(calls, oracle, rng, "avg", case, situation, view=sliced)
+    for kernel, sizes in (
+        (3, {"stride": 1}),
+        ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
+        ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
+    ):
+        x = rng.normal(size=(2, 3, 7, 6))
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes))
+        _, cache = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        dx = student.avg_pool2d_backward(sliced(dout), cache)
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
+        what = f"dx (kernel {kernel}, {in_words(sizes)})"
+        assert_close(dx, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_keeps_float32_and_counts_integers_as_float64(student, rng, oracle):
     """float32 in gives float32 out, means of integers are not rounded, dx has dout's dtype."""
-    floats = Pooling(rng.normal(size=(2, 2, 4, 6)).astype(np.float32), (2, 3), {"stride": 1})
-    integers = Pooling(draw_bytes(rng, (2, 2, 5, 4)), (3, 2), {"stride": 1, "padding": 1})
-    with Calls(student) as calls:
-        check_pooling(calls, oracle, "avg", floats, "float32")
-        check_pooling(calls, oracle, "avg", integers, "integers")
-        check_pooling_gradient(calls, oracle, rng, "avg", floats, "float32")
-        for dtype in (np.float64, np.float32):
-            situation = f"integer x, {np.dtype(dtype)} dout"
-            check_pooling_gradient(calls, oracle, rng, "avg", integers, situation, dtype)
+    floats = rng.normal(size=(2, 2, 4, 6)).astype(np.float32), (2, 3), {"stride": 1}
+    integers = draw_bytes(rng, (2, 2, 5, 4)), (3, 2), {"stride": 1, "padding": 1}
+    for situation, (x, kernel, sizes) in (("float32", floats), ("integers", integers)):
+        out, _ = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        expected = oracle.avg_pool2d(x, kernel, **sizes)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+    for situation, (x, kernel, sizes), dtype in (
+        ("float32", floats, np.float32),
+        ("integer x, float64 dout", integers, np.float64),
+        ("integer x, float32 dout", integers, np.float32),
+    ):
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes), dtype)
+        _, cache = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        dx = student.avg_pool2d_backward(dout, cache)
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
+        assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -509,55 +570,61 @@ def test_avg_pool2d_keeps_float32_and_counts_integers_as_float64(student, rng, o
 def test_avg_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """x and dout are as before, and each backward pass uses the cache it is given."""
     xs = [rng.normal(size=shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
-    with Calls(student) as calls:
-        check_poolings_stay_apart(calls, oracle, rng, "avg", xs, (3, 1, 1))
-        for padding in (0, 1):
-            calls.unchanged("avg_pool2d_forward", xs[0], 2, 1, padding)
-        cache = cache_of(calls, "avg_pool2d_forward", (xs[0], 2, 1))
-        dout = rng.normal(size=(2, 2, 4, 5))
-        calls.unchanged("avg_pool2d_backward", dout, cache)
+    expected = [oracle.avg_pool2d(x, 3, 1, 1) for x in xs]
+    douts = [draw_gradient(rng, out) for out in expected]
+    results = call_each(student.avg_pool2d_forward, [(x, 3, 1, 1) for x in xs])
+    results = [unpack(result, 2, "avg_pool2d_forward") for result in results]
+    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
+    order = (0, 1, 2, 0)
+    calls = [(douts[i], results[i][1]) for i in order]
+    expected = [oracle.avg_pool2d_gradient(xs[i], douts[i], 3, 1, 1) for i in order]
+    gradients = call_each(student.avg_pool2d_backward, calls)
+    compare_images(gradients, expected, "dx (several calls in a row)")
+    for padding in (0, 1):
+        check_unchanged("avg_pool2d_forward", student.avg_pool2d_forward, xs[0], 2, 1, padding)
+    _, cache = unpack(student.avg_pool2d_forward(xs[0], 2, 1), 2, "avg_pool2d_forward")
+    dout = rng.normal(size=(2, 2, 4, 5))
+    check_unchanged("avg_pool2d_backward", student.avg_pool2d_backward, dout, cache)
 
 
 @weight(2)
 @number("1.6")
 def test_im2col_lays_every_patch_out_as_a_column(student, rng, oracle):
     """Entries in the order channel, row, column; patches row by row; the dtype stays."""
-    x = np.arange(12).reshape(1, 2, 2, 3)
+    cols = student.im2col(np.arange(12).reshape(1, 2, 2, 3), 2)
     expected = np.array([[[0, 1], [1, 2], [3, 4], [4, 5], [6, 7], [7, 8], [9, 10], [10, 11]]])
-    with Calls(student) as calls:
-        what = "cols (an image of 0 to 11)"
-        check_array(calls, "im2col", (x, 2), {}, expected, what, COLUMN_AXES)
-        for dtype, kernel, sizes in (
-            (np.float64, (3, 2), {}),
-            (np.float32, (2, 3), {"stride": (2, 1), "padding": (1, 2)}),
-            (np.int64, (1, 4), {"stride": np.int64(1), "padding": 1}),
-            (np.float64, (2, 3), {"padding": (2, 0)}),
-            (np.float64, (3, 1), {"padding": (0, 1)}),
-        ):
-            x = draw_whole(rng, (2, 3, 4, 5)).astype(dtype)
-            expected = oracle.im2col(x, kernel, **sizes)
-            arguments, what = (transposed(x), kernel), f"cols (kernel {kernel}, {in_words(sizes)})"
-            check_array(calls, "im2col", arguments, sizes, expected, what, COLUMN_AXES)
+    assert_close(cols, expected, what="cols (an image of 0 to 11)", axes=COLUMN_AXES)
+    for dtype, kernel, sizes in (
+        (np.float64, (3, 2), {}),
+        (np.float32, (2, 3), {"stride": (2, 1), "padding": (1, 2)}),
+        (np.int64, (1, 4), {"stride": np.int64(1), "padding": 1}),
+        (np.float64, (2, 3), {"padding": (2, 0)}),
+        (np.float64, (3, 1), {"padding": (0, 1)}),
+    ):
+        x = draw_whole(rng, (2, 3, 4, 5)).astype(dtype)
+        cols = student.im2col(transposed(x), kernel, **sizes)
+        expected = oracle.im2col(x, kernel, **sizes)
+        what = f"cols (kernel {kernel}, {in_words(sizes)})"
+        assert_close(cols, expected, what=what, axes=COLUMN_AXES)
 
 
 @weight(2)
 @number("1.6")
 def test_col2im_adds_every_column_back_to_its_pixels(student, rng, oracle):
     """Pixels in several patches get the sum, the padding is cut off, and the dtype stays."""
+    x = student.col2im(np.ones((2, 12, 6)), (2, 3, 3, 4), 2)
     expected = np.tile(np.outer([1.0, 2, 1], [1, 2, 2, 1]), (2, 3, 1, 1))
-    with Calls(student) as calls:
-        arguments, what = (np.ones((2, 12, 6)), (2, 3, 3, 4), 2), "the image of columns of ones"
-        check_array(calls, "col2im", arguments, {}, expected, what, IMAGE_AXES)
-        for dtype, kernel, count, sizes in (
-            (np.float64, (3, 2), 8, {}),
-            (np.float32, (2, 3), 21, {"stride": (2, 1), "padding": (1, 2)}),
-            (np.int64, (1, 4), 24, {"stride": np.int64(1), "padding": 1}),
-        ):
-            cols = draw_whole(rng, (2, 3 * kernel[0] * kernel[1], count)).astype(dtype)
-            expected = oracle.col2im(cols, (2, 3, 4, 5), kernel, **sizes)
-            arguments = (sliced(cols), (2, 3, 4, 5), kernel)
-            what = f"x (kernel {kernel}, {in_words(sizes)})"
-            check_array(calls, "col2im", arguments, sizes, expected, what, IMAGE_AXES)
+    assert_close(x, expected, what="the image of columns of ones", axes=IMAGE_AXES)
+    for dtype, kernel, count, sizes in (
+        (np.float64, (3, 2), 8, {}),
+        (np.float32, (2, 3), 21, {"stride": (2, 1), "padding": (1, 2)}),
+        (np.int64, (1, 4), 24, {"stride": np.int64(1), "padding": 1}),
+    ):
+        cols = draw_whole(rng, (2, 3 * kernel[0] * kernel[1], count)).astype(dtype)
+        x = student.col2im(sliced(cols), (2, 3, 4, 5), kernel, **sizes)
+        expected = oracle.col2im(cols, (2, 3, 4, 5), kernel, **sizes)
+        what = f"x (kernel {kernel}, {in_words(sizes)})"
+        assert_close(x, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -584,55 +651,62 @@ def test_col2im_is_the_backward_pass_of_im2col(student, rng):
 @number("1.6")
 def test_conv2d_forward_fast_is_a_convolution(student, rng, oracle):
     """out is PyTorch's for strides, paddings, sizes of 1 and views; a wrong c_in: ValueError."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, sizes in (
-            ((2, 3, 6, 7), (4, 3, 3, 2), {}),
-            ((2, 3, 7, 8), (4, 3, 3, 2), {"stride": (2, 3)}),
-            ((2, 2, 4, 6), (3, 2, 2, 3), {"stride": (3, 1), "padding": (2, 3)}),
-            ((1, 1, 4, 3), (1, 1, 4, 3), {"stride": np.int64(2)}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, **sizes)
-            case = Convolution(transposed(case.x), sliced(case.w), case.b, sizes)
-            check_convolution(calls, oracle, case, in_words(sizes), fast=True)
-        for channels in (1, 2, 4):
-            case = draw_convolution(rng, (2, 3, 5, 6), (4, channels, 3, 2))
-            situation = "a c_in that differs between x and w"
-            calls.refused(situation, "conv2d_forward_fast", *case.inputs, sent=1)
+    for x_shape, w_shape, sizes in (
+        ((2, 3, 6, 7), (4, 3, 3, 2), {}),
+        ((2, 3, 7, 8), (4, 3, 3, 2), {"stride": (2, 3)}),
+        ((2, 2, 4, 6), (3, 2, 2, 3), {"stride": (3, 1), "padding": (2, 3)}),
+        ((1, 1, 4, 3), (1, 1, 4, 3), {"stride": np.int64(2)}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        result = student.conv2d_forward_fast(transposed(x), sliced(w), b, **sizes)
+        out, _ = unpack(result, 2, "conv2d_forward_fast")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what=f"out ({in_words(sizes)})", axes=IMAGE_AXES)
+    for channels in (1, 2, 4):
+        x, w, b = draw_convolution(rng, (2, 3, 5, 6), (4, channels, 3, 2))
+        situation = "a c_in that differs between x and w"
+        check_refused(situation, student.conv2d_forward_fast, x, w, b)
 
 
 @weight(1)
 @number("1.6")
 def test_conv2d_backward_fast_gives_the_gradients_of_a_convolution(student, rng, oracle):
     """dx, dw and db with strides, paddings and sizes of 1 are PyTorch's."""
-    with Calls(student) as calls:
-        for x_shape, w_shape, sizes in (
-            ((2, 3, 6, 7), (4, 3, 3, 2), {}),
-            ((2, 3, 7, 8), (4, 3, 3, 2), {"stride": (2, 3)}),
-            ((2, 2, 4, 6), (3, 2, 2, 3), {"stride": (3, 1), "padding": (2, 3)}),
-            ((1, 1, 4, 3), (1, 1, 4, 3), {}),
-        ):
-            case = draw_convolution(rng, x_shape, w_shape, **sizes)
-            check_convolution_gradients(
-                calls, oracle, rng, case, in_words(sizes), fast=True, view=transposed
-            )
+    for x_shape, w_shape, sizes in (
+        ((2, 3, 6, 7), (4, 3, 3, 2), {}),
+        ((2, 3, 7, 8), (4, 3, 3, 2), {"stride": (2, 3)}),
+        ((2, 2, 4, 6), (3, 2, 2, 3), {"stride": (3, 1), "padding": (2, 3)}),
+        ((1, 1, 4, 3), (1, 1, 4, 3), {}),
+    ):
+        x, w, b = draw_convolution(rng, x_shape, w_shape)
+        dout = draw_gradient(rng, oracle.conv2d(x, w, b, **sizes))
+        _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
+        result = student.conv2d_backward_fast(transposed(dout), cache)
+        gradients = unpack(result, 3, "conv2d_backward_fast")
+        expected = oracle.conv2d_gradients(x, w, b, dout, **sizes)
+        compare_gradients(gradients, expected, in_words(sizes))
 
 
 @weight(1)
 @number("1.6")
 def test_fast_convolution_is_right_for_leftover_pixels_float32_and_integers(student, rng, oracle):
     """Pixels beyond the stride's reach get zeros; float32 stays; integers count as float64."""
-    with Calls(student) as calls:
-        for dtype, sizes in (
-            (np.float64, {"stride": (3, 2), "padding": (2, 1)}),
-            (np.float32, {"padding": 1}),
-            (np.int8, {}),
-        ):
-            case = draw_convolution(rng, (2, 2, 7, 6), (3, 2, 2, 3), dtype, **sizes)
-            if dtype is np.int8:
-                case = Convolution(*(draw_bytes(rng, array.shape) for array in case.inputs))
-            situation = f"{np.dtype(dtype)}, {in_words(sizes)}"
-            check_convolution(calls, oracle, case, situation, fast=True)
-            check_convolution_gradients(calls, oracle, rng, case, situation, fast=True)
+    for dtype, sizes in (
+        (np.float64, {"stride": (3, 2), "padding": (2, 1)}),
+        (np.float32, {"padding": 1}),
+        (np.int8, {}),
+    ):
+        x, w, b = draw_convolution(rng, (2, 2, 7, 6), (3, 2, 2, 3), dtype)
+        if dtype is np.int8:
+            x, w, b = (draw_bytes(rng, array.shape) for array in (x, w, b))
+        situation = f"{np.dtype(dtype)}, {in_words(sizes)}"
+        out, _ = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
+        expected = oracle.conv2d(x, w, b, **sizes)
+        assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
+        dout = draw_gradient(rng, expected)
+        _, cache = unpack(student.conv2d_forward_fast(x, w, b, **sizes), 2, "conv2d_forward_fast")
+        gradients = unpack(student.conv2d_backward_fast(dout, cache), 3, "conv2d_backward_fast")
+        compare_gradients(gradients, oracle.conv2d_gradients(x, w, b, dout, **sizes), situation)
 
 
 @weight(1)
@@ -641,17 +715,31 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
     student, rng, oracle
 ):
     """im2col, col2im and both passes change no input, and each pass uses its own cache."""
-    first, second = (draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2))
-    with Calls(student) as calls:
-        check_convolutions_stay_apart(calls, oracle, first, second, (1, 1), fast=True)
-        check_convolution_caches_stay_apart(calls, oracle, rng, first, second, (1, 1), fast=True)
-        for padding in (0, 1):
-            calls.unchanged("conv2d_forward_fast", *first.inputs, 1, padding)
-            calls.unchanged("im2col", first.x, (3, 2), 1, padding)
-        cache = cache_of(calls, "conv2d_forward_fast", first.inputs)
-        dout, cols = rng.normal(size=(2, 3, 3, 3)), rng.normal(size=(2, 12, 9))
-        calls.unchanged("conv2d_backward_fast", dout, cache)
-        calls.unchanged("col2im", cols, (2, 2, 5, 4), (3, 2))
+    inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
+    outs = [oracle.conv2d(*arrays, 1, 1) for arrays in inputs]
+    order = (0, 1, 0)
+    results = call_each(student.conv2d_forward_fast, [(*inputs[i], 1, 1) for i in order])
+    for i, result in zip(order, results, strict=True):
+        out, _ = unpack(result, 2, "conv2d_forward_fast")
+        assert_close(out, outs[i], what="out (several calls in a row)", axes=IMAGE_AXES)
+
+    douts = [draw_gradient(rng, out) for out in outs]
+    results = call_each(student.conv2d_forward_fast, [(*arrays, 1, 1) for arrays in inputs])
+    caches = [unpack(result, 2, "conv2d_forward_fast")[1] for result in results]
+    results = call_each(student.conv2d_backward_fast, [(douts[i], caches[i]) for i in order])
+    for i, result in zip(order, results, strict=True):
+        gradients = unpack(result, 3, "conv2d_backward_fast")
+        expected = oracle.conv2d_gradients(*inputs[i], douts[i], 1, 1)
+        compare_gradients(gradients, expected, "several calls in a row")
+
+    x, w, b = inputs[0]
+    for padding in (0, 1):
+        check_unchanged("conv2d_forward_fast", student.conv2d_forward_fast, x, w, b, 1, padding)
+        check_unchanged("im2col", student.im2col, x, (3, 2), 1, padding)
+    _, cache = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
+    dout, cols = rng.normal(size=(2, 3, 3, 3)), rng.normal(size=(2, 12, 9))
+    check_unchanged("conv2d_backward_fast", student.conv2d_backward_fast, dout, cache)
+    check_unchanged("col2im", student.col2im, cols, (2, 2, 5, 4), (3, 2))
 
 
 @weight(2)
@@ -659,46 +747,42 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
     """One image of 1 x 81 x 91 and one kernel of 2 x 3: 10 times faster, forward and backward."""
-    check_fast(student, oracle, rng, (1, 1, 81, 91), (1, 1, 2, 3))
+    check_fast(student, oracle, rng, x_shape=(1, 1, 81, 91), w_shape=(1, 1, 2, 3))
 
 
 @weight(1)
 @number("1.7")
 def test_conv_parameters_counts_weights_and_biases(student):
     """c_out kernels of c_in * kh * kw weights, and one bias each unless bias is False."""
-    with Calls(student) as calls:
-        for arguments, expected in (
-            ((1, 16, 5), 416),
-            ((16, 32, 5), 12_832),
-            ((3, 8, (2, 7)), 344),
-            ((3, 8, (2, 7), False), 336),
-            ((1, 1, 1), 2),
-            ((2, 5, np.int64(3)), 95),
-        ):
-            check_count(
-                calls, "conv_parameters", arguments, expected, f"conv_parameters{arguments}"
-            )
-        what = "conv_parameters(c_in=4, c_out=6, kernel=3, bias=False)"
-        check_count(calls, "conv_parameters", (), 216, what, c_in=4, c_out=6, kernel=3, bias=False)
+    for arguments, expected in (
+        ((1, 16, 5), 416),
+        ((16, 32, 5), 12_832),
+        ((3, 8, (2, 7)), 344),
+        ((3, 8, (2, 7), False), 336),
+        ((1, 1, 1), 2),
+        ((2, 5, np.int64(3)), 95),
+    ):
+        count = student.conv_parameters(*arguments)
+        assert_equal(count, expected, what=f"conv_parameters{arguments}")
+    count = student.conv_parameters(c_in=4, c_out=6, kernel=3, bias=False)
+    assert_equal(count, 216, what="conv_parameters(c_in=4, c_out=6, kernel=3, bias=False)")
 
 
 @weight(1)
 @number("1.7")
 def test_linear_parameters_counts_weights_and_biases(student):
     """n_in * n_out weights, and one bias for each output unless bias is False."""
-    with Calls(student) as calls:
-        for arguments, expected in (
-            ((512, 64), 32_832),
-            ((64, 10), 650),
-            ((64, 10, False), 640),
-            ((1, 1), 2),
-            ((784, 24 * 24 * 16), 7_234_560),
-        ):
-            check_count(
-                calls, "linear_parameters", arguments, expected, f"linear_parameters{arguments}"
-            )
-        what = "linear_parameters(n_in=7, n_out=3, bias=False)"
-        check_count(calls, "linear_parameters", (), 21, what, n_in=7, n_out=3, bias=False)
+    for arguments, expected in (
+        ((512, 64), 32_832),
+        ((64, 10), 650),
+        ((64, 10, False), 640),
+        ((1, 1), 2),
+        ((784, 24 * 24 * 16), 7_234_560),
+    ):
+        count = student.linear_parameters(*arguments)
+        assert_equal(count, expected, what=f"linear_parameters{arguments}")
+    count = student.linear_parameters(n_in=7, n_out=3, bias=False)
+    assert_equal(count, 21, what="linear_parameters(n_in=7, n_out=3, bias=False)")
 
 
 @weight(2)

@@ -13,7 +13,8 @@ import msgspec
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan
 from autograder.grading.sandbox.probe import probe
 from autograder.grading.sandbox.wire import codec
-from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
+from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
+from autograder.grading.sandbox.wire.message_reader import HANDLE
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
@@ -48,7 +49,7 @@ class Objects:
         return self.number(value)
 
     def node(self, value: Any) -> list[Any]:
-        return [codec.HANDLE, self.number(value)]
+        return [HANDLE, self.number(value)]
 
     def container(self, value: Any, reference: int | None) -> Any:
         return value
@@ -78,9 +79,10 @@ class Child:
         self.guard.__enter__()  # and never left
         if not self.plan.standins:  # which may do what is forbidden to others
             self.guard.remove()
+        questions = FrameReader(self.sock)
         while True:
             try:
-                frame = receive_frame(self.sock)
+                frame = questions.wait()
             except ChannelClosed:
                 return
             number, question, *details = codec.decode(frame, self.objects, trusted=True)

@@ -18,8 +18,9 @@ from autograder.grading.sandbox.wire.frames import (
     FrameTooLarge,
     readable,
     seconds_left,
-    send_frame,
+    send_frame_until,
 )
+from autograder.grading.sandbox.wire.message_reader import KEPT
 from common.assignment import Forbidden, Limits
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, top_label
@@ -129,19 +130,22 @@ class Conversation(StudentObjects):
         """Send a request and wait for the reply, watching what the child prints."""
         if not self.reader.nothing_waits():
             raise codec.CodecError("an answer that nobody asked for")
-        self.sock.settimeout(max(0.001, deadline - time.monotonic()))
-        send_frame(self.sock, request)
+        send_frame_until(self.sock, request, deadline)
+        printed = False
         while True:
             reply = self.reader.take()
             if reply is not None:
-                self.drain()
+                if printed:
+                    self.drain()
                 return reply
             if self.watched and too_full(self.watched):
                 self.fail(f"The code wrote more than {HOME_BYTES // 2**20} MB of files.")
             seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
+            # The child prints before it replies, so that what it printed is seen with the reply.
             ready = readable([self.sock.fileno(), self.output], seconds)
             if self.output in ready:
                 self.read_output()
+                printed = True
             if self.sock.fileno() in ready:
                 self.reader.feed()
 
@@ -213,9 +217,9 @@ class Conversation(StudentObjects):
 
     def node(self, value: Any) -> list[Any]:
         if isinstance(value, Handle):
-            return [codec.KEPT, value._reference]
+            return [KEPT, value._reference]
         if is_kept(value):
-            return [codec.KEPT, value.reference]
+            return [KEPT, value.reference]
         raise TypeError(f"a test can't hand a {type(value).__name__} to student code")
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-import msgpack
 import msgspec
 
 from autograder.grading.sandbox.kernel import gpu_files
@@ -55,7 +54,7 @@ class ForkServer:
     def begin(self, plan: ServerPlan) -> None:
         """Let it load its libraries and make itself ready."""
         with suppress(OSError):  # it may be gone, which whoever asks it first will be told
-            self.control.send(msgpack.packb(msgspec.to_builtins(plan)))
+            self.control.send(msgspec.msgpack.encode(plan))
 
     @property
     def mechanisms(self) -> Mechanisms:
@@ -67,7 +66,7 @@ class ForkServer:
                 told = b""
             if not told:
                 raise GraderFault("The fork server didn't start.")
-            self.known = msgspec.convert(msgpack.unpackb(told), Mechanisms)
+            self.known = msgspec.msgpack.decode(told, type=Mechanisms)
         return self.known
 
     @property
@@ -79,7 +78,7 @@ class ForkServer:
         """One question, and its answer. After a fault there are no further answers."""
         self.send(request, descriptors)
         try:
-            answer = msgpack.unpackb(self.control.recv(1 << 16) or b"\x80")
+            answer = msgspec.msgpack.decode(self.control.recv(1 << 16) or b"\x80")
         except OSError as error:
             self.fail(f"the fork server doesn't answer ({error})")
         if not answer or "error" in answer:
@@ -91,7 +90,7 @@ class ForkServer:
         if self.fault:
             raise GraderFault(self.fault)
         try:
-            socket.send_fds(self.control, [msgpack.packb(request)], list(descriptors))
+            socket.send_fds(self.control, [msgspec.msgpack.encode(request)], list(descriptors))
         except OSError as error:
             self.fail(f"the fork server doesn't answer ({error})")
 
@@ -116,7 +115,7 @@ class ForkServer:
     def stop(self, keep_folder: bool) -> None:
         """End it, and with it what it has started; unless told otherwise, it removes the folder."""
         with suppress(OSError):  # it may be gone
-            self.control.send(msgpack.packb({"do": "stop", "keep": keep_folder}))
+            self.control.send(msgspec.msgpack.encode({"do": "stop", "keep": keep_folder}))
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:

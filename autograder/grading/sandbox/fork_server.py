@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import msgspec
 
 from autograder.grading.sandbox import after_fork  # before what wants to be told of forks
@@ -83,7 +82,7 @@ class Server:
         """Do what the judge asks until it is done or gone; whether the folder is to be kept."""
         keep = False
         with suppress(ConnectionError):  # what was asked before the judge hung up is there still
-            self.control.send(msgpack.packb(msgspec.to_builtins(greeting)))
+            self.control.send(msgspec.msgpack.encode(greeting))
         with suppress(ConnectionError):
             keep = self.answer_requests()
         if self.child is not None:
@@ -97,7 +96,7 @@ class Server:
             data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
             if not data:
                 return False
-            request = msgpack.unpackb(data)
+            request = msgspec.msgpack.decode(data)
             if request["do"] == "stop":
                 return request["keep"]
             try:
@@ -105,7 +104,7 @@ class Server:
             except Exception as error:  # no memory or no process left, for instance
                 answer = {"error": str(error) or type(error).__name__}
             if answer:
-                self.control.send(msgpack.packb(answer))
+                self.control.send(msgspec.msgpack.encode(answer))
 
     def answer(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
         """The answer to one request. "end" gets none: the judge needn't wait for it."""
@@ -248,7 +247,7 @@ def hold_data(names: list[str]) -> None:
 def run(control: socket.socket) -> bool:
     """Leave the network, load the libraries, and serve; whether the folder is to be kept."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    first = msgpack.unpackb(control.recv(MESSAGE_BYTES) or b"\x80")
+    first = msgspec.msgpack.decode(control.recv(MESSAGE_BYTES) or b"\x80")
     if "folder" not in first:  # no plan: nobody is there, or nothing is wanted any more
         return first.get("keep", False)
     plan = msgspec.convert(first, ServerPlan)

@@ -201,7 +201,7 @@ class Sandbox:
         home = Path(plan.home)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
-        request = {"do": "start", "plan": msgspec.to_builtins(plan)}
+        request = {"do": "start", "plan": plan}
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
             watched = None if server.mechanisms.homes_in_memory else home

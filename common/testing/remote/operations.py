@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from common.input_changes import changed_by
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -24,10 +25,10 @@ from common.student_code.values import (
 )
 from common.testing import cuda
 from common.testing.compare import check
+from common.testing.feedback.failure import ChildFailure
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
 from common.testing.remote.torch_modules import MODULE_OPERATIONS
 from common.testing.remote.torch_objects import TORCH_OBJECT_OPERATIONS
-from common.testing.remote.turns import call_in_turn, changed_by, raise_held
 from common.training.peak_memory import cpu_peak_memory
 
 
@@ -41,7 +42,10 @@ def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
 
     So a result that lives in memory which the next call writes to shows up as wrong.
     """
-    return function._face.operate("call_each", function._label, (function, list(calls)), {})
+    results = function._face.operate("call_each", function._label, (function, list(calls)), {})
+    if not isinstance(results, list) or len(results) != len(calls):
+        raise ChildFailure("The code's process answered with something that is not an answer.")
+    return results
 
 
 def write_into(owner: Handle, attribute: str, values: dict[str, np.ndarray]) -> None:
@@ -250,8 +254,6 @@ class PacedFunction:
 OPERATIONS: dict[str, Callable] = {
     "changed_inputs": changed_by,
     "call_each": _call_each,
-    "call_in_turn": call_in_turn,
-    "raise_held": raise_held,
     "write_into": _write_into,
     "hold": Held,
     "hold_each": _hold_each,

@@ -35,6 +35,7 @@ DEEDS = {
     "memory_bit_by_bit": ("kept = []\n    while True: kept.append(bytes(10**7))", "MemoryError"),
     "flood": ("print('x' * 10**8)", "printed more than 1 MB"),
     "flood_of_errors": ("sys.stderr.write('x' * 10**8)", "printed more than 1 MB"),
+    "a_byte_too_much": ("print('x' * 2**20)", "printed more than 1 MB"),
     "large": ("return np.zeros(24 * 2**20)", "raised a MemoryError"),
     "deep": ("for _ in range(50): x = [x]\n    return x", "The result can't be read"),
     "closing": ("os.closerange(0, 256); return x", "ended its process"),

@@ -285,7 +285,7 @@ LEAKS = {
 }
 LEAKING = """
 import importlib, os, socket, struct, sys
-import msgpack
+from msgspec import msgpack
 from common.testing.feedback import failure
 
 def digits(x):
@@ -293,7 +293,7 @@ def digits(x):
 
 def forge(x, status):
     count = {"failure": 3, "forbidden": 1, "raised": 3}[status]
-    message = msgpack.packb([0, None, [2, status] + [digits(x)] * count])
+    message = msgpack.encode([0, None, [2, status] + [digits(x)] * count])
     for descriptor in range(3, 64):
         try:
             os.write(descriptor, struct.pack("<Q", len(message)) + message)

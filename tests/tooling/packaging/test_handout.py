@@ -20,7 +20,7 @@ SHOWN = sum(points_by_exercise(ROSTER, hidden=False).values())
 KEPT = sum(points_by_exercise(ROSTER, hidden=True).values())
 REFERENCE = ROOT / "solutions" / "a1_convolution" / "convolution.py"
 # Students have none of these for assignment 1, so importing one must not be needed.
-NOT_THERE = ("torch", "msgpack", "click", "rich", "hypothesis", "autograder", "solutions")
+NOT_THERE = ("torch", "safetensors", "click", "rich", "hypothesis", "autograder", "solutions")
 
 BLOCK = f"""
 import sys

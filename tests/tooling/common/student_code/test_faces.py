@@ -7,7 +7,7 @@ from autograder.grading.results import to_gradescope
 from common.assignment import load_assignment
 from common.student_code.values import Handle
 from common.testing.checks import check_refused
-from common.testing.feedback.failure import Failure, explain
+from common.testing.feedback.failure import ChildFailure, Failure, explain
 from common.testing.remote.operations import (
     call_each,
     call_each_held,
@@ -295,6 +295,15 @@ def test_call_each_reads_results_after_the_last_call(student):
     calls = [(np.full(3, float(n)),) for n in range(3)]
     assert [result[0] for result in call_each(student.same, calls)] == [0, 1, 2]
     assert [result[0] for result in call_each(student.into_buffer, calls)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("reply", [None, [], [1], [1, 2, 3], (1, 2), {1: 2, 3: 4}], ids=repr)
+def test_a_made_up_reply_to_call_each_fails_the_test(faces, monkeypatch, reply):
+    face = faces["direct"]
+    with face.open("1.1") as student, pytest.raises(ChildFailure, match="not an answer"):
+        function = student.same
+        monkeypatch.setattr(face, "operate", lambda *details: reply)
+        call_each(function, [(1,), (2,)])
 
 
 def test_held_values_stay_until_they_are_fetched(student):

@@ -5,14 +5,15 @@ import tracemalloc
 from contextlib import suppress
 
 import hypothesis.extra.numpy as arrays
-import msgpack
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import msgpack
 
-from autograder.grading.sandbox.wire import array_codec, codec
+from autograder.grading.sandbox.wire import array_codec, message_reader
 from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
+from autograder.grading.sandbox.wire.message_reader import DICT, HANDLE, KEPT, LIST
 
 MEGABYTE = 1024 * 1024
 
@@ -150,9 +151,13 @@ def test_what_is_no_plain_value_does_not_cross(value):
 
 def test_what_is_too_deep_or_too_large_is_refused_before_it_is_sent():
     deep = []
-    for _ in range(codec.MAX_DEPTH + 1):
+    for _ in range(message_reader.MAX_DEPTH + 1):
         deep = [deep]
-    for value in (deep, 1 << (8 * array_codec.MAX_DIGITS + 8), [0] * (codec.MAX_ITEMS + 1)):
+    for value in (
+        deep,
+        1 << (8 * array_codec.MAX_DIGITS + 8),
+        [0] * (message_reader.MAX_ITEMS + 1),
+    ):
         with pytest.raises(CodecError):
             encode(value, SIDE)
     endless = []
@@ -163,9 +168,9 @@ def test_what_is_too_deep_or_too_large_is_refused_before_it_is_sent():
 
 def array_message(dtype="<f8", shape=(2,), strides=None, body=bytes(16), length=None):
     """An array as it would cross, or nearly so."""
-    head = msgpack.packb([dtype, shape, strides])
+    head = msgpack.encode([dtype, shape, strides])
     data = struct.pack("<I", len(head) if length is None else length) + head + body
-    return msgpack.packb(msgpack.ExtType(array_codec.ARRAY_EXTENSION, data))
+    return msgpack.encode(msgpack.Ext(array_codec.ARRAY_EXTENSION, data))
 
 
 def test_the_forged_messages_below_differ_from_a_true_one_by_what_they_say():
@@ -173,7 +178,7 @@ def test_the_forged_messages_below_differ_from_a_true_one_by_what_they_say():
 
 
 def node(*parts):
-    return msgpack.packb(list(parts))
+    return msgpack.encode(list(parts))
 
 
 def integer(value):
@@ -184,30 +189,28 @@ HASHED_0 = [integer(k * (2**61 - 1) << 64) for k in range(1, 41)]
 
 HOSTILE = {
     "nothing": b"",
-    "a bare map": msgpack.packb({"a": 1}),
+    "a bare map": msgpack.encode({"a": 1}),
     "an empty node": node(),
     "a node of one": node(0),
-    "a node without items": node(codec.LIST, None),
-    "a node of four": node(codec.LIST, None, [], []),
+    "a node without items": node(LIST, None),
+    "a node of four": node(LIST, None, [], []),
     "an unknown tag": node(9, None, []),
     "a tag that is text": node("0", None, []),
     "a tag that is no integer": node(1.0, None, []),
-    "a reference that is text": node(codec.LIST, "0", []),
-    "a handle that is text": node(codec.HANDLE, "0"),
-    "a handle that is a bool": node(codec.HANDLE, True),
-    "one of our own objects": node(codec.KEPT, 0),
-    "items that are text": node(codec.LIST, None, "abc"),
-    "items that are bytes": node(codec.LIST, None, b"abc"),
+    "a reference that is text": node(LIST, "0", []),
+    "a handle that is text": node(HANDLE, "0"),
+    "a handle that is a bool": node(HANDLE, True),
+    "one of our own objects": node(KEPT, 0),
+    "items that are text": node(LIST, None, "abc"),
+    "items that are bytes": node(LIST, None, b"abc"),
     "items that are an array": b"\x93\x01\xc0" + array_message(),
     "a tag that is an array": b"\x93" + array_message() + b"\xc0\x90",
-    "a dict with half an item": node(codec.DICT, None, [1]),
-    "a dict with a list as key": node(codec.DICT, None, [[codec.LIST, None, []], 1]),
-    "an unknown extension": msgpack.packb(msgpack.ExtType(77, b"")),
-    "a complex of three bytes": msgpack.packb(
-        msgpack.ExtType(array_codec.COMPLEX_EXTENSION, b"abc")
-    ),
-    "an endless integer": msgpack.packb(
-        msgpack.ExtType(array_codec.INTEGER_EXTENSION, bytes(array_codec.MAX_DIGITS + 1))
+    "a dict with half an item": node(DICT, None, [1]),
+    "a dict with a list as key": node(DICT, None, [[LIST, None, []], 1]),
+    "an unknown extension": msgpack.encode(msgpack.Ext(77, b"")),
+    "a complex of three bytes": msgpack.encode(msgpack.Ext(array_codec.COMPLEX_EXTENSION, b"abc")),
+    "an endless integer": msgpack.encode(
+        msgpack.Ext(array_codec.INTEGER_EXTENSION, bytes(array_codec.MAX_DIGITS + 1))
     ),
     "text that is no UTF-8": b"\xa2\xff\xfe",
     "two values": b"\x01\x02",
@@ -244,9 +247,9 @@ HOSTILE = {
     "a head without end": array_message(shape=[1] * 5000),
     "lists of 2 million in lists of 2 million": (b"\x93\x01\xc0\xdd\x00\x1e\x84\x80") * 30,
     "lists in place of tags": (b"\xdd\x00\x00\x03\xe8") * 1000 + bytes(1000),
-    "keys of one hash": node(codec.DICT, None, [n for k in range(40) for n in (HASHED_0[k], 0)]),
+    "keys of one hash": node(DICT, None, [n for k in range(40) for n in (HASHED_0[k], 0)]),
     "a head of nothing": array_message(length=0),
-    "an array of two bytes": msgpack.packb(msgpack.ExtType(array_codec.ARRAY_EXTENSION, b"ab")),
+    "an array of two bytes": msgpack.encode(msgpack.Ext(array_codec.ARRAY_EXTENSION, b"ab")),
 }
 
 
@@ -282,7 +285,7 @@ def test_a_layout_that_the_child_asks_for_is_ignored():
 )
 def test_a_message_of_empty_lists_does_not_grow_64_fold(data, monkeypatch):
     """800 KB of empty lists would be 50 MB of list objects."""
-    monkeypatch.setattr(codec, "MAX_ITEMS", 10_000)
+    monkeypatch.setattr(message_reader, "MAX_ITEMS", 10_000)
     assert refused_within(data) < 8 * MEGABYTE
 
 

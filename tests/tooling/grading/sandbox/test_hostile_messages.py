@@ -13,17 +13,18 @@ import time
 import tracemalloc
 from contextlib import suppress
 
-import msgpack
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import msgpack
 
 from autograder.grading.sandbox.conversation import REPLY_LIMIT, Answers, Conversation
-from autograder.grading.sandbox.wire import array_codec, codec
+from autograder.grading.sandbox.wire import array_codec, message_reader
 from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
 from autograder.grading.sandbox.wire.frames import HEADER, ChannelClosed, FrameReader, FrameTooLarge
+from autograder.grading.sandbox.wire.message_reader import DICT, HANDLE, LIST, TUPLE
 from common.assignment import Limits
 from common.student_code.values import Handle, KeptDict, KeptList, KeptTuple
 from common.testing.feedback.failure import ChildFailure
@@ -62,7 +63,7 @@ class Child:
         return 7
 
     def node(self, value):
-        return [codec.HANDLE, 3]
+        return [HANDLE, 3]
 
 
 def conversation():
@@ -295,8 +296,8 @@ def test_keys_of_one_hash_cost_no_time(side):
     """131,072 tuples of -1 and -2 have one hash; a dict of them would take minutes."""
     keys = [tuple(-1 - (number >> bit & 1) for bit in range(17)) for number in range(1 << 17)]
     assert len({hash(key) for key in keys[:1000]}) == 1
-    items = [part for key in keys for part in ([codec.TUPLE, None, list(key)], 0)]
-    message = msgpack.packb([codec.DICT, None, items])
+    items = [part for key in keys for part in ([TUPLE, None, list(key)], 0)]
+    message = msgpack.encode([DICT, None, items])
     start = time.thread_time()
     with pytest.raises(CodecError):
         decode(message, side)
@@ -306,14 +307,14 @@ def test_keys_of_one_hash_cost_no_time(side):
 
 
 def test_arrays_and_numbers_by_the_million_are_too_many_parts(side, monkeypatch):
-    monkeypatch.setattr(codec, "MAX_ITEMS", 10_000)
+    monkeypatch.setattr(message_reader, "MAX_ITEMS", 10_000)
     body = array_codec.array_bytes(np.zeros(0, np.uint8))
-    arrays = [msgpack.ExtType(array_codec.ARRAY_EXTENSION, body)] * 6_000
+    arrays = [msgpack.Ext(array_codec.ARRAY_EXTENSION, body)] * 6_000
     with pytest.raises(CodecError, match="too many parts"):
-        decode(msgpack.packb([codec.LIST, None, arrays]), side)
-    assert len(decode(msgpack.packb([codec.LIST, None, arrays[:3_000]]), side)) == 3_000
+        decode(msgpack.encode([LIST, None, arrays]), side)
+    assert len(decode(msgpack.encode([LIST, None, arrays[:3_000]]), side)) == 3_000
     with pytest.raises(CodecError, match="too many parts"):
-        decode(msgpack.packb([codec.LIST, None, [0] * 31_000]), side)
+        decode(msgpack.encode([LIST, None, [0] * 31_000]), side)
 
 
 MSGPACK = st.recursive(
@@ -324,7 +325,7 @@ MSGPACK = st.recursive(
         st.floats(),
         st.text(),
         st.binary(),
-        st.builds(msgpack.ExtType, st.integers(0, 9), st.binary(max_size=60)),
+        st.builds(msgpack.Ext, st.integers(0, 9), st.binary(max_size=60)),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
@@ -340,4 +341,4 @@ MSGPACK = st.recursive(
 def test_any_valid_msgpack_is_an_exact_value_or_refused(tree):
     asked, theirs = conversation()
     with asked.sock, theirs, suppress(CodecError):
-        assert_exact(decode(msgpack.packb(tree), Answers(asked, "f")))
+        assert_exact(decode(msgpack.encode(tree), Answers(asked, "f")))

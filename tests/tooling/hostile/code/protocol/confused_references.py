@@ -7,14 +7,14 @@ Earns: 5.4
 import os
 import struct
 
-import msgpack
+from msgspec import msgpack
 
 HANDLE, KEPT = 3, 4
 
 
 def send(value):
     for number in range(1, 20):
-        body = msgpack.packb([1, None, [number, "value", value]])
+        body = msgpack.encode([1, None, [number, "value", value]])
         for descriptor in range(3, 64):
             try:
                 os.write(descriptor, struct.pack("<Q", len(body)) + body)

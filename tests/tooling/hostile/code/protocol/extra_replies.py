@@ -9,12 +9,12 @@ import struct
 import threading
 import time
 
-import msgpack
+from msgspec import msgpack
 
 
 def flood():
     for number in range(1, 3000):
-        body = msgpack.packb([1, None, [number, "value", 1]])
+        body = msgpack.encode([1, None, [number, "value", 1]])
         for descriptor in range(3, 12):
             try:
                 os.write(descriptor, struct.pack("<Q", len(body)) + body)

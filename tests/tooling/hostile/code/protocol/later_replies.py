@@ -7,11 +7,11 @@ Earns: 5.4
 import os
 import struct
 
-import msgpack
+from msgspec import msgpack
 
 
 def send(message):
-    body = msgpack.packb(message)
+    body = msgpack.encode(message)
     for descriptor in range(3, 64):
         try:
             os.write(descriptor, struct.pack("<Q", len(body)) + body)

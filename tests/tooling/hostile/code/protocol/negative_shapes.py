@@ -7,14 +7,14 @@ Earns: 1.7
 import os
 import struct
 
-import msgpack
+from msgspec import msgpack
 
 
 def send(shape, raw=bytes(8)):
-    head = msgpack.packb(["<f8", shape, None])
-    array = msgpack.ExtType(1, struct.pack("<I", len(head)) + head + raw)
+    head = msgpack.encode(["<f8", shape, None])
+    array = msgpack.Ext(1, struct.pack("<I", len(head)) + head + raw)
     for number in range(1, 20):
-        body = msgpack.packb([1, None, [number, "value", array]])
+        body = msgpack.encode([1, None, [number, "value", array]])
         for descriptor in range(3, 64):
             try:
                 os.write(descriptor, struct.pack("<Q", len(body)) + body)

@@ -1,0 +1,53 @@
+"""What one isolated call costs, over the same call in this process."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from autograder.benchmarks.benchmark_row import Row, measure
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import ROOT, load_assignment
+
+ALLOWED_SECONDS = 0.0002
+CALLS = 100  # timed together: one waits for the other process longer than another
+REPEATS = 20
+
+
+def call_row() -> Row:
+    """A convolution of two small images, against the same call here and 0.2 ms."""
+    assignment = load_assignment("a1")
+    reference = importlib.import_module(f"solutions.{assignment.name}.convolution")
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.normal(size=size) for size in ((2, 3, 7, 8), (4, 3, 3, 2), 4))
+
+    def calls_of(function: Callable) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(CALLS):
+                function(x, w, b, stride=1, padding=1)
+
+        return run
+
+    with Sandbox(assignment) as sandbox:
+        folder = ROOT / "solutions" / assignment.name
+        sandbox.admit({name: (folder / name).read_bytes() for name in assignment.files})
+        with sandbox.child() as child:
+            row = measure(
+                "an isolated call with small arrays (conv2d_forward_fast of a1)",
+                calls_of(child.student(assignment.modules).conv2d_forward_fast),
+                calls_of(reference.conv2d_forward_fast),
+                "the same call in this process and 0.2 ms",
+                bar=1,
+                repeats=REPEATS,
+            )
+    return replace(
+        row,
+        seconds=row.seconds / CALLS,
+        baseline_seconds=row.baseline_seconds / CALLS + ALLOWED_SECONDS,
+    )
+
+
+def rows() -> Iterator[Row]:
+    """One call."""
+    yield call_row()
