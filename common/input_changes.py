@@ -9,7 +9,9 @@ import numpy as np
 from common.student_code.values import as_numpy, is_tensor
 
 
-def changed_by(function: Callable, args: tuple, kwargs: dict) -> list[str]:
+def changed_by(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str]:
     """Call the function, and name the array arguments that the call changed."""
     arrays = {
         key: value
@@ -26,13 +28,13 @@ def changed_by(function: Callable, args: tuple, kwargs: dict) -> list[str]:
     ]
 
 
-def content(array: Any) -> tuple:
+def content(array: Any) -> tuple[Any, ...]:
     """All that a call could change about an array. Bytes, since NaN isn't equal to itself."""
     array = as_numpy(array) if is_tensor(array) else array
     return array.dtype, array.shape, array.tobytes()
 
 
-def positional_names(function: Callable) -> list[str]:
+def positional_names(function: Callable[..., Any]) -> list[str]:
     """The names of the function's parameters, where they can be told."""
     try:
         return list(inspect.signature(function).parameters)

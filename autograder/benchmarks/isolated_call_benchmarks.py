@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def call_row() -> Row:
     rng = np.random.default_rng(0)
     x, w, b = (rng.normal(size=size) for size in ((2, 3, 7, 8), (4, 3, 3, 2), 4))
 
-    def calls_of(function: Callable) -> Callable[[], None]:
+    def calls_of(function: Callable[..., Any]) -> Callable[[], None]:
         def run() -> None:
             for _ in range(CALLS):
                 function(x, w, b, stride=1, padding=1)

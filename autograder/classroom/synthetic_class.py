@@ -1,6 +1,7 @@
 """Composes a synthetic class: groups of students, and what each group submits."""
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from autograder.batch.batch_records import Student
@@ -80,7 +81,7 @@ def make_works(
     maker: SubmissionMaker, count: int, shares: dict[str, int], rng: random.Random
 ) -> list[StudentWork]:
     """So many works, of all kinds as far as there is room, in no order."""
-    by_kind = {
+    by_kind: dict[str, Callable[[random.Random], StudentWork]] = {
         "complete": maker.complete,
         "one mistake": maker.one_mistake,
         "several mistakes": maker.several_mistakes,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 from rich.console import Console
@@ -30,7 +31,9 @@ FOLDER = click.Path(path_type=Path)
 NOTES_SHOWN = 10
 
 
-def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple:
+def split(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[Any, ...]:
     """Ids that were given one by one, or several with commas."""
     names = tuple(name.strip() for text in given for name in text.split(",") if name.strip())
     if given and not names:  # an empty variable of a script, for instance: not everyone
@@ -54,7 +57,7 @@ FAILED = click.option(
 )
 
 
-def engine_options(command: Callable) -> Callable:
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say where submissions are graded."""
     for option in reversed(
         (

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from autograder.benchmarks import benchmark_parts, hostile_benchmarks
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
+from autograder.benchmarks.other_graders.grader_adapters import Harm
 from autograder.commands.progress_display import status_line
 from common.errors import CourseError
 
@@ -152,7 +153,7 @@ def print_comparison(
     console: Console,
     otter: Path | None,
     tell: Callable[[str], None],
-    here: Mapping[str, hostile_benchmarks.Harm] | None = None,
+    here: Mapping[str, Harm] | None = None,
     each: bool = False,
 ) -> int:
     """Print what hostile submissions get from each grader; how many get something from this one."""

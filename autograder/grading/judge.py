@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ class Judge:
         """Pytest calls more than that an interrupt: tests that can't be read, for instance."""
         self.stopped = excinfo.type is KeyboardInterrupt
 
-    def pytest_runtest_logstart(self, nodeid: str, location: tuple) -> None:
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[Any, ...]) -> None:
         self.started = time.monotonic()
 
     @pytest.hookimpl(wrapper=True)

@@ -126,7 +126,7 @@ class FolderSource:
                 elif name.count("/") < MAX_DEPTH:
                     waiting.append(f"{name}/")
 
-    def is_plain(self, entry: os.DirEntry) -> bool:
+    def is_plain(self, entry: os.DirEntry[str]) -> bool:
         """Whether it is a file, and no other name of a file that lies elsewhere."""
         try:
             return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1

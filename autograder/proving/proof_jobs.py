@@ -19,9 +19,15 @@ from autograder.proving.wrong_versions.mistakes import (
     stub,
 )
 from autograder.proving.wrong_versions.mutants import Mutant, mutants
-from autograder.semester import PRACTICE_SALT
 from common.assignment import ROOT, Assignment
-from common.testing.graded_tests import GPU, TIMING, TRAINING, GradedTest, read_roster
+from common.testing.graded_tests import (
+    GPU,
+    PRACTICE_SALT,
+    TIMING,
+    TRAINING,
+    GradedTest,
+    read_roster,
+)
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
 MUTANT_SECONDS = 5.0

@@ -20,10 +20,11 @@ from autograder.proving.proof_findings import (
 )
 from autograder.proving.proof_jobs import ProofPlan, Scope, lab_job
 from autograder.proving.wrong_versions.mistakes import Mistake
-from autograder.semester import DIST, PRACTICE_SALT
+from autograder.semester import DIST
 from common.assignment import Assignment
 from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.feedback.hints import Hints
+from common.testing.graded_tests import PRACTICE_SALT
 
 SLOWEST = 5
 FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2

@@ -100,13 +100,23 @@ class DirectFace(StudentFace, StudentObjects):
         label = top_label(self.assignment.modules, name) if top else name
         return self.outgoing(self.guarded(find, "The code"), label)
 
-    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+    def call(
+        self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return self.run(target._reference, label, args, kwargs)
 
-    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+    def operate(
+        self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return self.run(OPERATIONS[operation], label, args, kwargs)
 
-    def run(self, function: Callable, label: str, args: tuple, kwargs: dict) -> Any:
+    def run(
+        self,
+        function: Callable[..., Any],
+        label: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """Call something with values that come from a test."""
         args = tuple(incoming(value) for value in args)
         kwargs = {key: incoming(value) for key, value in kwargs.items()}

@@ -82,7 +82,7 @@ class Guard:
         if entry is not None:
             raise ForbiddenCall(refusal_text(entry))
 
-    def refusal(self, call: str) -> Callable:
+    def refusal(self, call: str) -> Callable[..., Any]:
         """What stands in the place of a forbidden function or class."""
         original = self.functions[call]
         if isinstance(original, type):
@@ -132,7 +132,7 @@ class Guard:
         if not self.held:
             self.show()
 
-    def exempt(self, function: Callable) -> Callable:
+    def exempt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that may use what is forbidden, whoever calls it."""
 
         def call(*args: Any, **kwargs: Any) -> Any:

@@ -23,10 +23,12 @@ class StudentObjects(Protocol):
     def get(self, target: Any, name: str) -> Any:
         """Read an attribute of an object that stays with the student's code."""
 
-    def call(self, target: Any, label: str, args: tuple, kwargs: dict) -> Any:
+    def call(self, target: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call such an object."""
 
-    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+    def operate(
+        self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Run a named operation of common/testing/remote beside the student's code."""
 
 
@@ -60,19 +62,19 @@ class Held:
     value: Any
 
 
-class KeptTuple(tuple):
+class KeptTuple(tuple[Any, ...]):
     """A tuple that came from student code; `reference` tells which."""
 
     reference: Any
 
 
-class KeptList(list):
+class KeptList(list[Any]):
     """A list that came from student code; `reference` tells which."""
 
     reference: Any
 
 
-class KeptDict(dict):
+class KeptDict(dict[str, Any]):
     """A dict that came from student code; `reference` tells which."""
 
     reference: Any

@@ -16,7 +16,7 @@ import numpy as np
 from common.testing.feedback.failure import Failure
 
 
-def question(name: str, args: tuple, kwargs: dict[str, Any]) -> str:
+def question(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """A short key for a call of an oracle."""
     digest = hashlib.sha256(f"{name}\0".encode())
     for value in [*args, *(item for pair in sorted(kwargs.items()) for item in pair)]:

@@ -27,7 +27,11 @@ def cpu_peak_memory(function: Callable[[], object]) -> int:
         """Sees every operation, those of the backward pass too."""
 
         def __torch_dispatch__(
-            self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+            self,
+            func: Any,
+            types: Any,
+            args: tuple[Any, ...] = (),
+            kwargs: dict[str, Any] | None = None,
         ) -> Any:
             kwargs = kwargs or {}
             # What torch.tensor(...) has just made passes by as an argument, and is new.
@@ -50,7 +54,7 @@ class Ledger:
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}  # of new storages, by address
         self.old: set[int] = set()  # addresses of those from before
-        self.references: dict[int, weakref.ref] = {}
+        self.references: dict[int, weakref.ref[Any]] = {}
         self.alive = 0
         self.peak = 0
 
@@ -75,7 +79,7 @@ class Ledger:
         address = storage._cdata
         self.references[address] = weakref.ref(storage, partial(self.forget, address))
 
-    def forget(self, address: int, _: weakref.ref) -> None:
+    def forget(self, address: int, _: weakref.ref[Any]) -> None:
         """It is gone, and its address may be another's soon."""
         del self.references[address]
         self.old.discard(address)

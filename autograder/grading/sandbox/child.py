@@ -13,12 +13,12 @@ import msgspec
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan
 from autograder.grading.sandbox.probe import probe
 from autograder.grading.sandbox.wire import codec
+from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
 from autograder.grading.sandbox.wire.message_reader import HANDLE
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
-    builtin_name,
     ended,
     load_standins,
     mount,
@@ -26,7 +26,7 @@ from common.student_code.loader import (
     read_top,
     unreadable,
 )
-from common.testing.feedback.failure import Failure, ForbiddenCall, format_frames
+from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name, format_frames
 from common.testing.remote.operations import OPERATIONS
 
 MESSAGE_LIMIT = 4000
@@ -55,7 +55,7 @@ class Objects:
         return value
 
     def handle(self, reference: int) -> Any:
-        raise codec.CodecError("the judge keeps no objects")
+        raise CodecError("the judge keeps no objects")
 
     def kept(self, reference: int) -> Any:
         return self.table[reference]
@@ -90,7 +90,7 @@ class Child:
             flush_output()
             send_frame(self.sock, reply)
 
-    def answer(self, number: int, question: Callable, details: list[Any]) -> bytes:
+    def answer(self, number: int, question: Callable[..., Any], details: list[Any]) -> bytes:
         """The reply's bytes: a value, or why there is none."""
         try:
             return codec.encode([number, "value", question(*details)], self.objects)
@@ -99,7 +99,7 @@ class Child:
             reply = [number, "failure", told.sentence, told.details, told.help]
         except ForbiddenCall as error:
             reply = [number, "forbidden", str(error)]
-        except codec.CodecError as error:
+        except CodecError as error:
             reply = [number, "failure", unreadable().explanation.sentence, str(error), ""]
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             sentence = ended(builtin_name(error)).explanation.sentence
@@ -115,11 +115,13 @@ class Child:
             return read_top(self.plan.package, self.plan.modules, name)
         return read(owner, name, file)
 
-    def do_call(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+    def do_call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Call an object."""
         return function(*args, **kwargs)
 
-    def do_operate(self, operation: str, args: tuple, kwargs: dict) -> Any:
+    def do_operate(self, operation: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a named operation."""
         return OPERATIONS[operation](*args, **kwargs)
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
 from autograder.grading.sandbox.wire import codec
+from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
     ChannelClosed,
     ChannelTimeout,
@@ -88,10 +89,14 @@ class Conversation(StudentObjects):
                 self.functions[name] = value
         return value
 
-    def call(self, target: Handle, label: str, args: tuple, kwargs: dict) -> Any:
+    def call(
+        self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return self.ask("call", target, args, kwargs, label=label)
 
-    def operate(self, operation: str, label: str, args: tuple, kwargs: dict) -> Any:
+    def operate(
+        self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return self.ask("operate", operation, args, kwargs, label=label)
 
     def ask(self, question: str, *details: Any, label: str = "") -> Any:
@@ -129,7 +134,7 @@ class Conversation(StudentObjects):
     def exchange(self, request: bytes, deadline: float) -> bytes:
         """Send a request and wait for the reply, watching what the child prints."""
         if not self.reader.nothing_waits():
-            raise codec.CodecError("an answer that nobody asked for")
+            raise CodecError("an answer that nobody asked for")
         send_frame_until(self.sock, request, deadline)
         printed = False
         while True:
@@ -169,15 +174,15 @@ class Conversation(StudentObjects):
     def understand(self, reply: Any, label: str) -> Any:
         """The value of a reply; exceptions of the child are raised here."""
         if not isinstance(reply, list) or len(reply) < 3:
-            raise codec.CodecError("an answer that is none")
+            raise CodecError("an answer that is none")
         number, status, *content = reply
         # Exact types: True is 1, and an array may be equal to anything.
         if (type(number), type(status)) != (int, str) or number != self.questions:
-            raise codec.CodecError("an answer to another question")
+            raise CodecError("an answer to another question")
         if status == "value" and len(content) == 1:
             return content[0]
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
-            raise codec.CodecError("an error that is no text")
+            raise CodecError("an error that is no text")
         if status == "failure" and len(content) == 3:
             raise self.believed(*content)
         if status == "forbidden" and len(content) == 1:
@@ -193,7 +198,7 @@ class Conversation(StudentObjects):
                     error = RuntimeError(message)
             mark_as_students(error, StudentCall(label or "The code", frames))
             raise error
-        raise codec.CodecError("an unknown reply")
+        raise CodecError("an unknown reply")
 
     def believed(self, sentence: str, details: str, help: str) -> Failure:
         """A failure that the child tells of, if it is one that the machinery may tell of.
@@ -250,4 +255,4 @@ class Answers:
         return Handle(self.conversation, reference, self.label)
 
     def kept(self, reference: int) -> Any:
-        raise codec.CodecError("the judge keeps no objects")
+        raise CodecError("the judge keeps no objects")

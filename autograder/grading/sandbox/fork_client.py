@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -74,7 +74,7 @@ class ForkServer:
         """The control groups that it has told of."""
         return set(map(Path, self.known.cgroups.values())) if self.known else set()
 
-    def ask(self, request: dict, descriptors: Iterable[int] = ()) -> dict:
+    def ask(self, request: dict[str, Any], descriptors: Iterable[int] = ()) -> dict[str, Any]:
         """One question, and its answer. After a fault there are no further answers."""
         self.send(request, descriptors)
         try:
@@ -85,7 +85,7 @@ class ForkServer:
             self.fail(f"the fork server failed ({answer.get('error', 'it is gone')})")
         return answer
 
-    def send(self, request: dict, descriptors: Iterable[int] = ()) -> None:
+    def send(self, request: dict[str, Any], descriptors: Iterable[int] = ()) -> None:
         """A request, whose answer is still to come."""
         if self.fault:
             raise GraderFault(self.fault)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -127,7 +128,7 @@ class DisturbedGrading:
         seconds = self.injector.injections[0].progress if self.injector.injections else 0.0
         return FaultReport(self.number, name, seconds, message, points, tuple(found))
 
-    def message(self, result: dict) -> str:
+    def message(self, result: dict[str, Any]) -> str:
         """What the judge said as it ended, or the result says, or the tests that lost points."""
         printed = self.errors.read_text("utf-8", "replace").strip().splitlines()
         if self.status not in (0, None) and printed:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from autograder.proving.process_table import descendants_of, process_table
 
@@ -11,7 +12,7 @@ MARKER = "hostile"
 WORLD_WRITABLE = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")))
 SHARED = tuple(Path("/proc/sysvipc") / kind for kind in ("shm", "sem", "msg"))
 
-Snapshot = dict[str, tuple]
+Snapshot = dict[str, tuple[Any, ...]]
 
 
 def snapshot(folder: Path, left_out: Iterable[Path] = ()) -> Snapshot:

@@ -37,7 +37,7 @@ def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
     return function._face.operate("changed_inputs", function._label, (function, args, kwargs), {})
 
 
-def call_each(function: Handle, calls: Sequence[tuple]) -> list[Any]:
+def call_each(function: Handle, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Call the function with each tuple of arguments; read the results only after the last call.
 
     So a result that lives in memory which the next call writes to shows up as wrong.
@@ -73,7 +73,7 @@ def hold_on(student: Handle, value: Any, device: str) -> Handle:
 
 
 def call_each_held(
-    function: Handle, calls: Sequence[tuple], outputs: int | None = None, **kwargs: Any
+    function: Handle, calls: Sequence[tuple[Any, ...]], outputs: int | None = None, **kwargs: Any
 ) -> "Sealed":
     """Call the function with each tuple of held and other values, and leave the results there.
 
@@ -126,12 +126,12 @@ class Sealed:
     outputs: int | None
 
 
-def _call_each(function: Callable, calls: list[tuple]) -> list[Any]:
+def _call_each(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
     return [function(*args) for args in calls]
 
 
 def _call_each_held(
-    function: Callable, calls: list[tuple], outputs: int | None, **kwargs: Any
+    function: Callable[..., Any], calls: list[tuple[Any, ...]], outputs: int | None, **kwargs: Any
 ) -> tuple[Held, bytes]:
     values = [[arg.value if isinstance(arg, Held) else arg for arg in args] for args in calls]
     results = [function(*args, **kwargs) for args in values]
@@ -154,13 +154,17 @@ def moved(value: Any, device: str) -> Any:
     return value.to(device) if is_tensor(value) else value
 
 
-def _peak_memory_held(function: Callable, call: list[Any], device: str, **kwargs: Any) -> int:
+def _peak_memory_held(
+    function: Callable[..., Any], call: list[Any], device: str, **kwargs: Any
+) -> int:
     values = [arg.value if isinstance(arg, Held) else arg for arg in call]
     measure = cpu_peak_memory if device == "cpu" else cuda.peak_memory
     return measure(lambda: function(*values, **kwargs))
 
 
-def _vjp_each_held(function: Callable, calls: list[tuple]) -> tuple[Held, bytes]:
+def _vjp_each_held(
+    function: Callable[..., Any], calls: list[tuple[Any, ...]]
+) -> tuple[Held, bytes]:
     return _call_each_held(partial(MODULE_OPERATIONS["vjp"], function), calls, None, kwargs={})
 
 
@@ -198,7 +202,7 @@ def _fetch(held: Held) -> Any:
     return held.value
 
 
-def _warnings_of(function: Callable, args: tuple) -> list[str]:
+def _warnings_of(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         function(*args)
@@ -210,7 +214,7 @@ def calls_during(function: Handle, name: str, *args: Any) -> int:
     return function._face.operate("calls_during", function._label, (function, name, args), {})
 
 
-def _calls_during(function: Callable, name: str, args: tuple) -> int:
+def _calls_during(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> int:
     names = getattr(inspect.unwrap(function), "__globals__", {})
     if name not in names:
         return 0
@@ -251,7 +255,7 @@ class PacedFunction:
         time.sleep(delay / 1000)
 
 
-OPERATIONS: dict[str, Callable] = {
+OPERATIONS: dict[str, Callable[..., Any]] = {
     "changed_inputs": changed_by,
     "call_each": _call_each,
     "write_into": _write_into,

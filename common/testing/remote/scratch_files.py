@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from common.student_code.values import Handle
 from common.testing.feedback.failure import Failure
@@ -69,7 +70,7 @@ def _write_scratch(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
 
 
-SCRATCH_OPERATIONS: dict[str, Callable] = {
+SCRATCH_OPERATIONS: dict[str, Callable[..., Any]] = {
     "scratch_path": FOLDER.path,
     "scratch_bytes": _scratch_bytes,
     "write_scratch": _write_scratch,

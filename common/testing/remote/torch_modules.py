@@ -168,7 +168,7 @@ def tracked_entries(function: Handle, *args: Any) -> list[str]:
 
 
 def _vjp(
-    function: Callable, inputs: list[Any], cotangents: list[Any], kwargs: dict[str, Any]
+    function: Callable[..., Any], inputs: list[Any], cotangents: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], list[Any], dict[str, Any]]:
     import torch
 
@@ -231,7 +231,7 @@ def _load_parameters(module: Any, values: dict[str, Any]) -> None:
             parameter.copy_(values[name])
 
 
-def _gradients_left(function: Callable, inputs: tuple) -> list[Any]:
+def _gradients_left(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Any]:
     floats = [is_tensor(value) and value.is_floating_point() for value in inputs]
     for value, yes in zip(inputs, floats, strict=True):
         if yes:
@@ -258,7 +258,7 @@ def _hooks_of(module: Any) -> int:
     return sum(len(getattr(part, kind)) for part in module.modules() for kind in kinds)
 
 
-def _tracked_entries(function: Callable, args: tuple) -> list[str]:
+def _tracked_entries(function: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
     import torch
 
     with torch.enable_grad():
@@ -267,7 +267,9 @@ def _tracked_entries(function: Callable, args: tuple) -> list[str]:
     return [str(name) for name, value in entries if is_tensor(value) and value.requires_grad]
 
 
-def _loss_gradients(module: Any, loss: Callable, args: tuple) -> tuple[Any, dict[str, Any] | None]:
+def _loss_gradients(
+    module: Any, loss: Callable[..., Any], args: tuple[Any, ...]
+) -> tuple[Any, dict[str, Any] | None]:
     import torch
 
     value = loss(*args)
@@ -281,7 +283,7 @@ def _loss_gradients(module: Any, loss: Callable, args: tuple) -> tuple[Any, dict
     return value, gradients | {name: part for name, part in pairs if part is not None}
 
 
-MODULE_OPERATIONS: dict[str, Callable] = {
+MODULE_OPERATIONS: dict[str, Callable[..., Any]] = {
     "vjp": _vjp,
     "parameters_of": _parameters_of,
     "kind_of_attribute": _kind_of_attribute,

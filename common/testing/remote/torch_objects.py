@@ -56,10 +56,16 @@ def _gradient_descent(module: Any, rate: float) -> Any:
     return torch.optim.SGD(module.parameters(), lr=rate)
 
 
-def _vectors_through(module: Any, part: str, function: Callable, args: tuple, kwargs: dict) -> int:
+def _vectors_through(
+    module: Any,
+    part: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> int:
     watched, count = dict(module.named_modules()).get(part), 0
 
-    def add(_: Any, inputs: tuple) -> None:
+    def add(_: Any, inputs: tuple[Any, ...]) -> None:
         nonlocal count
         count += sum(value.numel() // value.shape[-1] for value in inputs if is_tensor(value))
 
@@ -72,7 +78,9 @@ def _vectors_through(module: Any, part: str, function: Callable, args: tuple, kw
     return count
 
 
-def _devices_of(function: Callable, args: tuple, kwargs: dict) -> list[str]:
+def _devices_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str]:
     found = function(*args, **kwargs)
     values = found if isinstance(found, tuple | list) else [found]
     return [value.device.type if is_tensor(value) else "none" for value in values]
@@ -107,7 +115,7 @@ class Product:
         return self.factor @ self.factor
 
 
-TORCH_OBJECT_OPERATIONS: dict[str, Callable] = {
+TORCH_OBJECT_OPERATIONS: dict[str, Callable[..., Any]] = {
     "torch_generator": _torch_generator,
     "gradient_descent": _gradient_descent,
     "vectors_through": _vectors_through,

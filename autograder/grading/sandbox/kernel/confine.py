@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from autograder.grading.sandbox.kernel import gpu_files, landlock, seccomp
 from autograder.grading.sandbox.kernel.confinement_plan import Plan, ServerPlan
@@ -50,7 +51,7 @@ class Confinement:
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.gpus = gpu_files.chosen()
         self.environment: dict[str, str] = {}
-        self.rulesets: dict[tuple, int] = {}
+        self.rulesets: dict[tuple[Any, ...], int] = {}
         self.has_landlock = bool(landlock.version())
         self.has_filter = seccomp.supported()
 

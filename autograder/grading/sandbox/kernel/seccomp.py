@@ -14,6 +14,7 @@ import errno
 import platform
 import struct
 from functools import cache
+from typing import Any
 
 from autograder.grading.sandbox.kernel.syscalls import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl
 
@@ -205,7 +206,7 @@ def program(memory_files: bool = False, attributes: bool = True) -> bytes:
 
 
 @cache
-def in_memory(memory_files: bool, attributes: bool) -> tuple[ctypes.Array, ctypes.Array]:
+def in_memory(memory_files: bool, attributes: bool) -> tuple[ctypes.Array[Any], ctypes.Array[Any]]:
     """The header that prctl takes, and the filter that it points to: made once, for all forks."""
     code = ctypes.create_string_buffer(program(memory_files, attributes))
     header = struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
