@@ -125,14 +125,14 @@ def plain_copy(value, what):
 # Exercise 2.1
 
 
-def check_forward(student, name, args, expected, situation, axes=None):
+def check_forward(student, name, args, expected, *, situation, axes=None):
     """The output of a layer; returns its cache."""
     out, cache = unpack(getattr(student, f"{name}_forward")(*args), 2, f"{name}_forward")
     assert_close(out, expected, what=f"out ({situation})", axes=axes)
     return cache
 
 
-def check_relu_backward(student, rng, x, situation, view=None):
+def check_relu_backward(student, rng, x, situation, *, view=None):
     """dx of a relu, under a random dout."""
     dout = rng.normal(size=x.shape).astype(x.dtype)
     expected = np.where(x > 0, dout, 0).astype(x.dtype)
@@ -141,7 +141,7 @@ def check_relu_backward(student, rng, x, situation, view=None):
     assert_close(dx, expected, what=f"dx ({situation})")
 
 
-def draw_dense(rng, n, d_in, d_out, dtype=np.float64):
+def draw_dense(rng, n, d_in, d_out, *, dtype=np.float64):
     """x, w and b of a dense layer."""
     shapes = ((n, d_in), (d_in, d_out), (d_out,))
     return tuple(draw_exact(rng, shape, dtype) for shape in shapes)
@@ -159,10 +159,10 @@ def draw_normal(rng, shape):
 def check_linear(student, oracle, inputs, situation):
     """The output of a dense layer is PyTorch's."""
     expected = oracle.linear(*inputs)
-    check_forward(student, "linear", inputs, expected, situation, axes=ROW_AXES)
+    check_forward(student, "linear", inputs, expected, situation=situation, axes=ROW_AXES)
 
 
-def check_linear_gradients(student, oracle, rng, inputs, situation, view=None):
+def check_linear_gradients(student, oracle, rng, inputs, *, situation, view=None):
     """dx, dw and db of a dense layer are PyTorch's under a random dout."""
     x, _, b = inputs
     dout = draw_exact(rng, (len(x), len(b)), x.dtype)
@@ -178,19 +178,19 @@ def compare_linear_gradients(gradients, expected, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})")
 
 
-def check_flatten(student, rng, shape, situation, view=None, dtype=np.float64):
+def check_flatten(student, rng, shape, situation, *, view=None, dtype=np.float64):
     """Rows in row-major order, and back again."""
     x = rng.normal(size=shape).astype(dtype)
     rows = x.reshape(len(x), -1)
     given = x if view is None else view(x)
-    cache = check_forward(student, "flatten", (given,), rows, situation, axes=ROW_AXES)
+    cache = check_forward(student, "flatten", (given,), rows, situation=situation, axes=ROW_AXES)
     dx = rng.normal(size=shape).astype(dtype)
     dout = dx.reshape(len(x), -1)
     result = student.flatten_backward(dout if view is None else view(dout), cache)
     assert_close(result, dx, what=f"dx ({situation})")
 
 
-def check_layers_stay_apart(student, oracle, rng, shape, dense):
+def check_layers_stay_apart(student, oracle, rng, shape, *, dense):
     """Two forward calls, then three backward calls that use the first cache twice."""
     xs = [rng.normal(size=shape) for _ in range(2)]
     douts = [rng.normal(size=shape) for _ in range(2)]
@@ -249,7 +249,7 @@ def draw_surprising_labels(rng, logits):
     return labels
 
 
-def check_cross_entropy(student, logits, labels, expected, situation, view=None, tolerance=None):
+def check_cross_entropy(student, logits, labels, expected, *, situation, view=None, tolerance=None):
     """Loss and gradient are as expected; the loss is a float."""
     given = logits if view is None else view(logits)
     result = student.softmax_cross_entropy(given, labels)
@@ -295,7 +295,7 @@ def build(student, kind, rng, weights=None, **sizes):
     return model
 
 
-def build_drawn(student, kind, rng, sizes, dtype="float64", weights=None):
+def build_drawn(student, kind, rng, sizes, *, dtype="float64", weights=None):
     """A model with drawn weights, and these weights."""
     weights = draw_weights(rng, sizes) if weights is None else weights
     weights = {name: array.astype(dtype) for name, array in weights.items()}

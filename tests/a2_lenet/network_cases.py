@@ -60,7 +60,7 @@ def draw_quarter_weights(rng, sizes):
 # Exercises 2.3 and 2.6: the networks
 
 
-def check_first_parameters(student, kind, rng, sizes, dtype):
+def check_first_parameters(student, kind, rng, sizes, *, dtype):
     """Names, shapes and dtype are those of the handout, and every bias is 0."""
     model = build(student, kind, rng, dtype=dtype, **vars(sizes))
     parameters = model.parameters
@@ -116,7 +116,7 @@ def check_normal(draws, fan_in, what):
     check(np.unique(draws).size > 0.9 * draws.size, f"{what} must be independent draws.")
 
 
-def check_he_normal(student, rng, shape, fan_in, dtype):
+def check_he_normal(student, rng, shape, fan_in, *, dtype):
     """Shape, dtype and distribution, and that the generator alone decides."""
     seed = draw_seed(rng)
     draws = student.he_normal(np.random.default_rng(seed), shape, fan_in, dtype)
@@ -154,7 +154,7 @@ def check_first_weights(student, kind, rng, sizes):
     check(np.abs(correlations).max() < 0.25, "Two weights hold the same draws.")
 
 
-def check_network(student, oracle, rng, kind, sizes, n, situation, view=None):
+def check_network(student, oracle, rng, kind, *, sizes, n, situation, view=None):
     """The logits of a model are PyTorch's; returns the model and what it was asked."""
     model, weights = build_drawn(student, kind, rng, sizes)
     x = draw_images(rng, n, sizes.image_size)
@@ -163,7 +163,7 @@ def check_network(student, oracle, rng, kind, sizes, n, situation, view=None):
     assert_close(logits, expected, what=f"logits ({situation})", axes=LOGIT_AXES)
 
 
-def check_network_gradients(student, oracle, rng, kind, sizes, n, situation, view=None):
+def check_network_gradients(student, oracle, rng, kind, *, sizes, n, situation, view=None):
     """The loss of a model and the gradient of each weight are PyTorch's."""
     model, weights = build_drawn(student, kind, rng, sizes)
     x = draw_images(rng, n, sizes.image_size)
@@ -174,7 +174,7 @@ def check_network_gradients(student, oracle, rng, kind, sizes, n, situation, vie
     compare_loss_and_gradients(result, expected, weights, situation)
 
 
-def compare_loss_and_gradients(result, expected, names, situation, precision=None):
+def compare_loss_and_gradients(result, expected, names, situation, *, precision=None):
     loss, gradients = unpack(result, 2, "loss_and_gradients")
     check_float(loss, f"loss ({situation})")
     assert_close(loss, float(expected[0]), what=f"loss ({situation})", tolerance=precision)
@@ -182,7 +182,7 @@ def compare_loss_and_gradients(result, expected, names, situation, precision=Non
     check_named(gradients, wanted, f"gradients ({situation})")
 
 
-def check_network_types(student, oracle, rng, kind, sizes, n):
+def check_network_types(student, oracle, rng, kind, *, sizes, n):
     """Logits and gradients have the dtype of the model, whatever that of the images."""
     for dtype, image_type in (
         ("float32", "float64"),
@@ -190,7 +190,7 @@ def check_network_types(student, oracle, rng, kind, sizes, n):
         ("float64", "float32"),
     ):
         weights = draw_quarter_weights(rng, sizes)
-        model, weights = build_drawn(student, kind, rng, sizes, dtype, weights)
+        model, weights = build_drawn(student, kind, rng, sizes, dtype=dtype, weights=weights)
         x = draw_quarters(rng, (n, 1, sizes.image_size, sizes.image_size))
         x = (np.abs(4 * x) if image_type == "uint8" else x).astype(image_type)
         situation = f"a {dtype} model, {image_type} images"
@@ -200,10 +200,10 @@ def check_network_types(student, oracle, rng, kind, sizes, n):
         expected = getattr(oracle, f"{kind.lower()}_gradients")(x, labels, *weights.values())
         result = model.loss_and_gradients(x, labels)
         precision = 1e-4 if dtype == "float32" else None
-        compare_loss_and_gradients(result, expected, weights, situation, precision)
+        compare_loss_and_gradients(result, expected, weights, situation, precision=precision)
 
 
-def check_network_keeps_apart(student, oracle, rng, kind, sizes, n):
+def check_network_keeps_apart(student, oracle, rng, kind, *, sizes, n):
     """Two models, new weights between calls, several calls in a row: nothing is mixed up."""
     gradients_of = getattr(oracle, f"{kind.lower()}_gradients")
     model, weights = build_drawn(student, kind, rng, sizes)
@@ -228,7 +228,7 @@ def check_network_keeps_apart(student, oracle, rng, kind, sizes, n):
     check_unchanged("loss_and_gradients", model.loss_and_gradients, *calls[0])
 
 
-def check_network_refuses(student, rng, kind, sizes, n):
+def check_network_refuses(student, rng, kind, sizes, *, n):
     """Images of a wrong shape, empty batches and bad labels raise ValueError."""
     model, _ = build_drawn(student, kind, rng, sizes)
     x, labels = draw_images(rng, n, sizes.image_size), draw_labels(rng, n, sizes.classes)
@@ -256,10 +256,10 @@ def check_field(student, oracle, layers):
     assert_equal(result, expected, what="the receptive field's size and jump")
 
 
-def check_feature_maps(student, oracle, rng, sizes, dtype, image_type, view=None):
+def check_feature_maps(student, oracle, rng, sizes, *, dtype, image_type, view=None):
     """The maps after each convolution and its relu are PyTorch's, in the dtype of the model."""
     weights = draw_quarter_weights(rng, sizes)
-    model, weights = build_drawn(student, "LeNet", rng, sizes, dtype, weights)
+    model, weights = build_drawn(student, "LeNet", rng, sizes, dtype=dtype, weights=weights)
     image = draw_quarters(rng, (1, sizes.image_size, sizes.image_size))
     image = (np.abs(4 * image) if image_type == "uint8" else image).astype(image_type)
     expected = oracle.lenet_maps(image[None], *weights.values())

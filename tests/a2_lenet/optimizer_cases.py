@@ -28,7 +28,9 @@ def draw_steps(rng, shapes, count, dtype="float64"):
     return steps
 
 
-def check_steps(student, oracle, rng, name, rates, asked, settings, shapes=SHAPES, dtype="float64"):
+def check_steps(
+    student, oracle, rng, name, *, rates, asked, settings, shapes=SHAPES, dtype="float64"
+):
     """Several steps of an optimizer give PyTorch's parameters, after each of them.
 
     asked: the settings that are handed in; settings: all of them, in the oracle's order.

@@ -80,8 +80,8 @@ def test_relu_is_right_for_other_arrays(student, rng):
         for dtype in (np.float64, np.float32):
             x = draw_quarters(rng, shape).astype(dtype)
             expected = np.where(x > 0, x, 0).astype(dtype)
-            check_forward(student, "relu", (sliced(x),), expected, f"{np.dtype(dtype)}")
-            check_relu_backward(student, rng, transposed(x), f"{np.dtype(dtype)}", sliced)
+            check_forward(student, "relu", (sliced(x),), expected, situation=f"{np.dtype(dtype)}")
+            check_relu_backward(student, rng, transposed(x), f"{np.dtype(dtype)}", view=sliced)
 
 
 @weight(1)
@@ -90,9 +90,11 @@ def test_linear_is_right_for_other_sizes(student, rng, oracle):
     """Output and gradients are PyTorch's on other sizes and types; what doesn't fit is refused."""
     for sizes in ((6, 5, 2), (1, 4, 3), (2, 1, 6), (7, 3, 1)):
         for dtype in (np.float64, np.float32):
-            x, w, b = draw_dense(rng, *sizes, dtype)
+            x, w, b = draw_dense(rng, *sizes, dtype=dtype)
             check_linear(student, oracle, (transposed(x), sliced(w), sliced(b)), "other sizes")
-            check_linear_gradients(student, oracle, rng, (sliced(x), transposed(w), b), "views")
+            check_linear_gradients(
+                student, oracle, rng, (sliced(x), transposed(w), b), situation="views"
+            )
     x, w, b = draw_dense(rng, 3, 4, 2)
     for situation, inputs in (
         ("a d_in that differs between x and w", (x[:, 1:], w, b)),
@@ -109,8 +111,8 @@ def test_flatten_is_right_for_other_shapes_and_layers_have_no_side_effects(stude
     """Rows in row-major order and back; inputs stay; each backward pass uses its own cache."""
     for shape in ((3, 2, 5, 4), (1, 4, 1, 6), (5, 3, 2), (2, 7)):
         for view in (sliced, transposed):
-            check_flatten(student, rng, shape, "other shapes", view, np.float32)
-    check_layers_stay_apart(student, oracle, rng, (3, 4, 2), (2, 5, 3))
+            check_flatten(student, rng, shape, "other shapes", view=view, dtype=np.float32)
+    check_layers_stay_apart(student, oracle, rng, (3, 4, 2), dense=(2, 5, 3))
 
 
 @weight(2)
@@ -124,7 +126,9 @@ def test_cross_entropy_is_right_for_other_logits(student, rng, oracle):
             expected = oracle.cross_entropy(logits, labels)
             for view in (sliced, transposed):
                 small = labels.astype(np.uint8)
-                check_cross_entropy(student, logits, small, expected, "other sizes", view)
+                check_cross_entropy(
+                    student, logits, small, expected, situation="other sizes", view=view
+                )
     function = student.softmax_cross_entropy
     check_unchanged("softmax_cross_entropy", function, logits, labels)
 
@@ -144,7 +148,9 @@ def test_cross_entropy_does_not_overflow_for_other_logits(student, rng):
         gradient = (np.eye(classes)[winners] - np.eye(classes)[labels]) / n
         loss = np.mean((highs - lows) * (winners != labels))
         expected = loss, gradient.astype(dtype)
-        check_cross_entropy(student, logits.astype(dtype), labels, expected, "huge logits")
+        check_cross_entropy(
+            student, logits.astype(dtype), labels, expected, situation="huge logits"
+        )
 
 
 @weight(1)
@@ -164,7 +170,7 @@ def test_he_normal_is_right_for_other_shapes(student, rng):
         ((20, 4, 3, 7), 84, "float32"),
         ((3, 700), 1, "float64"),
     ):
-        check_he_normal(student, rng, shape, fan_in, dtype)
+        check_he_normal(student, rng, shape, fan_in, dtype=dtype)
 
 
 @weight(1)
@@ -173,7 +179,7 @@ def test_lenet_has_the_right_first_weights_for_other_sizes(student, rng):
     """Names, shapes, dtype and spread; biases of 0; images that are too small are refused."""
     for sizes in (OTHER, ODD, Sizes(17, (5, 3), 4, 2, 7)):
         for dtype in ("float32", "float64"):
-            check_first_parameters(student, "LeNet", rng, sizes, dtype)
+            check_first_parameters(student, "LeNet", rng, sizes, dtype=dtype)
     check_first_weights(student, "LeNet", rng, Sizes(20, (100, 30), 4, 40, 50))
     for image_size, kernel in ((12, 4), (4, 4), (5, 2), (9, 3)):
         sizes = {"image_size": image_size, "kernel": kernel}
@@ -187,7 +193,9 @@ def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, orac
     """With the same weights, the logits are PyTorch's, leftover pixels and views included."""
     for sizes, n in ((OTHER, 4), (ODD, 3), (Sizes(17, (5, 3), 4, 2, 7), 1)):
         for view in (sliced, transposed):
-            check_network(student, oracle, rng, "LeNet", sizes, n, "other sizes", view)
+            check_network(
+                student, oracle, rng, "LeNet", sizes=sizes, n=n, situation="other sizes", view=view
+            )
 
 
 @weight(2)
@@ -195,16 +203,18 @@ def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, orac
 def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, oracle):
     """With the same weights, the loss and all gradients are PyTorch's, in the model's dtype."""
     for sizes, n in ((OTHER, 4), (ODD, 3), (Sizes(17, (5, 3), 4, 2, 7), 1)):
-        check_network_gradients(student, oracle, rng, "LeNet", sizes, n, "other sizes", sliced)
-    check_network_types(student, oracle, rng, "LeNet", OTHER, 4)
+        check_network_gradients(
+            student, oracle, rng, "LeNet", sizes=sizes, n=n, situation="other sizes", view=sliced
+        )
+    check_network_types(student, oracle, rng, "LeNet", sizes=OTHER, n=4)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_has_no_side_effects_and_refuses_what_does_not_fit(student, rng, oracle):
     """Weights of the moment, models and calls that stay apart, ValueErrors: on other sizes."""
-    check_network_keeps_apart(student, oracle, rng, "LeNet", ODD, 2)
-    check_network_refuses(student, rng, "LeNet", OTHER, 4)
+    check_network_keeps_apart(student, oracle, rng, "LeNet", sizes=ODD, n=2)
+    check_network_refuses(student, rng, "LeNet", OTHER, n=4)
 
 
 @weight(1)
@@ -214,8 +224,26 @@ def test_sgd_momentum_is_right_for_other_steps(student, rng, oracle):
     for momentum in (0.5, 0.95):
         rates = tuple(float(rate) for rate in rng.uniform(0.01, 0.3, size=5))
         asked = {"momentum": momentum}
-        check_steps(student, oracle, rng, "sgd_momentum", rates, asked, (momentum,), OTHER_SHAPES)
-    check_steps(student, oracle, rng, "sgd_momentum", (0.2, 0.1), {}, (0.9,), dtype="float32")
+        check_steps(
+            student,
+            oracle,
+            rng,
+            "sgd_momentum",
+            rates=rates,
+            asked=asked,
+            settings=(momentum,),
+            shapes=OTHER_SHAPES,
+        )
+    check_steps(
+        student,
+        oracle,
+        rng,
+        "sgd_momentum",
+        rates=(0.2, 0.1),
+        asked={},
+        settings=(0.9,),
+        dtype="float32",
+    )
 
 
 @weight(2)
@@ -225,9 +253,20 @@ def test_adam_is_right_for_other_steps(student, rng, oracle):
     for settings in ((0.9, 0.999, 1e-8), (0.5, 0.95, 1e-3), (0.85, 0.6, 0.3)):
         rates = tuple(float(rate) for rate in rng.uniform(0.01, 0.3, size=5))
         asked = dict(zip(("beta1", "beta2", "epsilon"), settings, strict=True))
-        check_steps(student, oracle, rng, "adam", rates, asked, settings, OTHER_SHAPES)
+        check_steps(
+            student,
+            oracle,
+            rng,
+            "adam",
+            rates=rates,
+            asked=asked,
+            settings=settings,
+            shapes=OTHER_SHAPES,
+        )
     settings = (0.9, 0.999, 1e-8)
-    check_steps(student, oracle, rng, "adam", (0.2, 0.1), {}, settings, dtype="float32")
+    check_steps(
+        student, oracle, rng, "adam", rates=(0.2, 0.1), asked={}, settings=settings, dtype="float32"
+    )
 
 
 @weight(1)
@@ -259,7 +298,9 @@ def test_minibatches_are_right_for_other_numbers(student, rng):
 def test_train_takes_the_steps_of_pytorch_for_other_settings(student, rng, oracle):
     """With all images in one mini-batch: momentum, Adam and the decay, and the whole history."""
     for optimizer, rate, decay in (("sgd", 0.25, 0.7), ("adam", 0.08, 0.6)):
-        run = draw_full_batch_run(oracle, rng, optimizer, 5, rate, decay, best=4, n=5)
+        run = draw_full_batch_run(
+            oracle, rng, optimizer, 5, learning_rate=rate, decay=decay, best=4, n=5
+        )
         check_full_batch_weights(student, rng, run, f"{optimizer}, five epochs")
         check_history(student, rng, run, draw_labels(rng, 16, TINY.classes))
 
@@ -269,11 +310,17 @@ def test_train_takes_the_steps_of_pytorch_for_other_settings(student, rng, oracl
 def test_train_leaves_other_best_weights_in_the_model(student, rng, oracle):
     """Those after the epoch with the highest validation accuracy; on a tie, the earliest."""
     for best in (0, 1, 2):
-        run = draw_full_batch_run(oracle, rng, "adam", 3, 0.12, 0.9, best=best, n=8)
+        run = draw_full_batch_run(
+            oracle, rng, "adam", 3, learning_rate=0.12, decay=0.9, best=best, n=8
+        )
         situation = f"epoch {best + 1} of 3 is the best"
-        check_best_weights(student, rng, run, best, labels_for_best(run, best), situation)
+        check_best_weights(
+            student, rng, run, best, labels=labels_for_best(run, best), situation=situation
+        )
     never = labels_never_predicted(run, TINY.classes)
-    check_best_weights(student, rng, run, 0, never, "all epochs have the same accuracy")
+    check_best_weights(
+        student, rng, run, 0, labels=never, situation="all epochs have the same accuracy"
+    )
 
 
 @weight(1)
@@ -291,7 +338,14 @@ def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
     for optimizer, dtype in (("sgd", "float64"), ("adam", "float32")):
         for wrong_labels in (True, False):
             check_resuming(
-                student, rng, optimizer, dtype, wrong_labels, epochs=3, n=10, batch_size=3
+                student,
+                rng,
+                optimizer,
+                dtype,
+                wrong_labels=wrong_labels,
+                epochs=3,
+                n=10,
+                batch_size=3,
             )
 
 
@@ -318,14 +372,18 @@ def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """First weights, logits, gradients, dtype and ValueErrors, on other sizes."""
     for dtype in ("float32", "float64"):
-        check_first_parameters(student, "MLP", rng, OTHER_MLP, dtype)
+        check_first_parameters(student, "MLP", rng, OTHER_MLP, dtype=dtype)
     check_first_weights(student, "MLP", rng, MLPSizes(9, 50, 35))
     for view in (sliced, transposed):
-        check_network(student, oracle, rng, "MLP", OTHER_MLP, 3, "other sizes", view)
-        check_network_gradients(student, oracle, rng, "MLP", OTHER_MLP, 3, "other sizes", view)
-    check_network_types(student, oracle, rng, "MLP", OTHER_MLP, 4)
-    check_network_keeps_apart(student, oracle, rng, "MLP", OTHER_MLP, 2)
-    check_network_refuses(student, rng, "MLP", OTHER_MLP, 4)
+        check_network(
+            student, oracle, rng, "MLP", sizes=OTHER_MLP, n=3, situation="other sizes", view=view
+        )
+        check_network_gradients(
+            student, oracle, rng, "MLP", sizes=OTHER_MLP, n=3, situation="other sizes", view=view
+        )
+    check_network_types(student, oracle, rng, "MLP", sizes=OTHER_MLP, n=4)
+    check_network_keeps_apart(student, oracle, rng, "MLP", sizes=OTHER_MLP, n=2)
+    check_network_refuses(student, rng, "MLP", OTHER_MLP, n=4)
 
 
 @weight(1)
@@ -376,7 +434,9 @@ def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
         (ODD, "float64", "uint8"),
         (Sizes(17, (5, 3), 4, 2, 7), "float64", "float32"),
     ):
-        check_feature_maps(student, oracle, rng, sizes, dtype, image_type, sliced)
+        check_feature_maps(
+            student, oracle, rng, sizes, dtype=dtype, image_type=image_type, view=sliced
+        )
     model = build(student, "LeNet", rng, **vars(OTHER))
     images = draw_images(rng, 3, OTHER.image_size)
     for situation, image in (

@@ -77,10 +77,10 @@ def test_relu_keeps_what_is_positive_and_sets_the_rest_to_zero(student, rng):
     """Arrays of any shape, with zeros among them, views too: out is max(x, 0)."""
     for shape in ((6,), (3, 4), (2, 3, 4, 5), (1, 1)):
         x = draw_quarters(rng, shape)
-        check_forward(student, "relu", (x,), np.where(x > 0, x, 0.0), f"shape {shape}")
+        check_forward(student, "relu", (x,), np.where(x > 0, x, 0.0), situation=f"shape {shape}")
     x = draw_quarters(rng, (3, 4, 5))
     for view in (sliced, transposed):
-        check_forward(student, "relu", (view(x),), np.where(x > 0, x, 0.0), "views")
+        check_forward(student, "relu", (view(x),), np.where(x > 0, x, 0.0), situation="views")
 
 
 @weight(1)
@@ -89,7 +89,7 @@ def test_relu_lets_the_gradient_through_where_x_was_positive(student, rng):
     """dx is dout where x is above 0, and 0 elsewhere, also where x is exactly 0."""
     for shape in ((6,), (3, 4), (2, 3, 4, 5)):
         check_relu_backward(student, rng, rng.normal(size=shape), f"shape {shape}")
-        check_relu_backward(student, rng, draw_quarters(rng, shape), "with zeros", transposed)
+        check_relu_backward(student, rng, draw_quarters(rng, shape), "with zeros", view=transposed)
     check_relu_backward(student, rng, np.zeros((2, 3)), "zeros only")
 
 
@@ -109,10 +109,10 @@ def test_linear_gives_the_gradients_of_input_weights_and_bias(student, rng, orac
     """dx, dw and db are PyTorch's; dw and db are sums over the batch, not means."""
     for sizes in ((4, 3, 5), (1, 6, 2), (3, 1, 4), (5, 2, 1)):
         situation = f"n, d_in, d_out of {sizes}"
-        check_linear_gradients(student, oracle, rng, draw_dense(rng, *sizes), situation)
+        check_linear_gradients(student, oracle, rng, draw_dense(rng, *sizes), situation=situation)
     x, w, b = draw_dense(rng, 4, 3, 5)
     views = (transposed(x), sliced(w), sliced(b))
-    check_linear_gradients(student, oracle, rng, views, "views", view=transposed)
+    check_linear_gradients(student, oracle, rng, views, situation="views", view=transposed)
 
 
 @weight(1)
@@ -140,7 +140,7 @@ def test_flatten_makes_a_row_of_each_image_and_back(student, rng):
     for shape in ((2, 3, 4, 5), (4, 1, 2, 3), (1, 2, 3, 1), (3, 4, 2), (3, 5)):
         check_flatten(student, rng, shape, f"shape {shape}")
     for view in (sliced, transposed):
-        check_flatten(student, rng, (2, 3, 4, 5), "views", view)
+        check_flatten(student, rng, (2, 3, 4, 5), "views", view=view)
 
 
 @weight(1)
@@ -148,13 +148,15 @@ def test_flatten_makes_a_row_of_each_image_and_back(student, rng):
 def test_layers_keep_float32_leave_inputs_alone_and_do_not_disturb_each_other(student, rng, oracle):
     """float32 in gives float32 out; x, dout, w and b stay; each pass uses its own cache."""
     x = draw_quarters(rng, (2, 3, 4)).astype(np.float32)
-    check_forward(student, "relu", (x,), np.where(x > 0, x, 0).astype(np.float32), "float32")
+    check_forward(
+        student, "relu", (x,), np.where(x > 0, x, 0).astype(np.float32), situation="float32"
+    )
     check_relu_backward(student, rng, x, "float32")
-    inputs = draw_dense(rng, 4, 3, 5, np.float32)
+    inputs = draw_dense(rng, 4, 3, 5, dtype=np.float32)
     check_linear(student, oracle, inputs, "float32")
-    check_linear_gradients(student, oracle, rng, inputs, "float32")
+    check_linear_gradients(student, oracle, rng, inputs, situation="float32")
     check_flatten(student, rng, (2, 3, 4, 5), "float32", dtype=np.float32)
-    check_layers_stay_apart(student, oracle, rng, (2, 3, 4, 5), (4, 3, 5))
+    check_layers_stay_apart(student, oracle, rng, (2, 3, 4, 5), dense=(4, 3, 5))
 
 
 @weight(2)
@@ -167,11 +169,11 @@ def test_cross_entropy_is_the_mean_surprise_and_a_float(student, rng, oracle):
         gradient[np.arange(n), labels] -= 1
         expected = np.log(classes), gradient / n
         logits = np.full((n, classes), 0.7)
-        check_cross_entropy(student, logits, labels, expected, f"{classes} equal logits")
+        check_cross_entropy(student, logits, labels, expected, situation=f"{classes} equal logits")
     for n, classes in ((5, 4), (2, 7)):
         logits, labels = rng.normal(size=(n, classes)), draw_labels(rng, n, classes)
         expected = oracle.cross_entropy(logits, labels)
-        check_cross_entropy(student, logits, labels, expected, f"{n} images")
+        check_cross_entropy(student, logits, labels, expected, situation=f"{n} images")
 
 
 @weight(2)
@@ -181,12 +183,14 @@ def test_cross_entropy_gives_the_gradient_of_the_mean(student, rng, oracle):
     logits, labels = 3 * rng.normal(size=(6, 4)), draw_labels(rng, 6, 4)
     expected = oracle.cross_entropy(logits, labels)
     for view in (sliced, transposed):
-        check_cross_entropy(student, logits, labels, expected, "views", view)
+        check_cross_entropy(student, logits, labels, expected, situation="views", view=view)
     for dtype in ("uint8", "int8", "int32"):
-        check_cross_entropy(student, logits, labels.astype(dtype), expected, f"{dtype} labels")
+        check_cross_entropy(
+            student, logits, labels.astype(dtype), expected, situation=f"{dtype} labels"
+        )
     single, unlikely = logits.astype(np.float32), unlikely_labels(logits)
     expected = oracle.cross_entropy(single, unlikely)
-    check_cross_entropy(student, single, unlikely, expected, "float32")
+    check_cross_entropy(student, single, unlikely, expected, situation="float32")
     function = student.softmax_cross_entropy
     check_unchanged("softmax_cross_entropy", function, logits, labels)
 
@@ -202,7 +206,7 @@ def test_cross_entropy_does_not_overflow(student):
     for dtype in (np.float64, np.float32):
         expected = loss, gradient.astype(dtype)
         situation = f"huge logits, {np.dtype(dtype)}"
-        check_cross_entropy(student, logits.astype(dtype), labels, expected, situation)
+        check_cross_entropy(student, logits.astype(dtype), labels, expected, situation=situation)
 
 
 @weight(1)
@@ -221,7 +225,7 @@ def test_he_normal_draws_with_the_right_spread(student, rng):
         ((16, 8, 5, 3), 120, "float64"),
         ((2000,), 7, "float32"),
     ):
-        check_he_normal(student, rng, shape, fan_in, dtype)
+        check_he_normal(student, rng, shape, fan_in, dtype=dtype)
     draws = student.he_normal(generator(rng), (2, 3), 3)
     right = isinstance(draws, np.ndarray) and draws.dtype == np.float32
     check(right, "he_normal must give float32 when no dtype is named.")
@@ -231,9 +235,9 @@ def test_he_normal_draws_with_the_right_spread(student, rng):
 @number("2.3")
 def test_lenet_has_the_parameters_that_the_handout_names(student, rng):
     """Names, shapes and dtype of the weights; biases of 0; 46,730 numbers with the usual sizes."""
-    check_first_parameters(student, "LeNet", rng, Sizes(28, (16, 32), 5, 64, 10), "float32")
-    check_first_parameters(student, "LeNet", rng, SMALL, "float64")
-    check_first_parameters(student, "LeNet", rng, WITH_LEFTOVERS, "float32")
+    check_first_parameters(student, "LeNet", rng, Sizes(28, (16, 32), 5, 64, 10), dtype="float32")
+    check_first_parameters(student, "LeNet", rng, SMALL, dtype="float64")
+    check_first_parameters(student, "LeNet", rng, WITH_LEFTOVERS, dtype="float32")
     parameters = build(student, "LeNet", rng).parameters
     check_names(parameters, SMALL.shapes, "parameters")
     count = sum(array.size for array in parameters.values())
@@ -260,9 +264,9 @@ def test_lenet_gives_the_logits_of_its_layers(student, rng, oracle):
     """With the same weights, the logits are PyTorch's, also where a pooling leaves pixels over."""
     for sizes, n in ((SMALL, 6), (WITH_LEFTOVERS, 2), (TINY, 1)):
         situation = f"{n} images of {sizes.image_size} x {sizes.image_size}"
-        check_network(student, oracle, rng, "LeNet", sizes, n, situation)
+        check_network(student, oracle, rng, "LeNet", sizes=sizes, n=n, situation=situation)
     for view in (sliced, transposed):
-        check_network(student, oracle, rng, "LeNet", SMALL, 3, "views", view)
+        check_network(student, oracle, rng, "LeNet", sizes=SMALL, n=3, situation="views", view=view)
 
 
 @weight(2)
@@ -271,29 +275,33 @@ def test_lenet_gives_the_gradient_of_every_weight(student, rng, oracle):
     """With the same weights, the loss and all eight gradients are PyTorch's."""
     for sizes, n in ((SMALL, 6), (WITH_LEFTOVERS, 2), (TINY, 1)):
         situation = f"{n} images of {sizes.image_size} x {sizes.image_size}"
-        check_network_gradients(student, oracle, rng, "LeNet", sizes, n, situation)
-    check_network_gradients(student, oracle, rng, "LeNet", SMALL, 3, "views", transposed)
+        check_network_gradients(
+            student, oracle, rng, "LeNet", sizes=sizes, n=n, situation=situation
+        )
+    check_network_gradients(
+        student, oracle, rng, "LeNet", sizes=SMALL, n=3, situation="views", view=transposed
+    )
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_computes_in_its_own_dtype(student, rng, oracle):
     """Logits and gradients have the dtype of the model, for images of floats and of integers."""
-    check_network_types(student, oracle, rng, "LeNet", SMALL, 3)
+    check_network_types(student, oracle, rng, "LeNet", sizes=SMALL, n=3)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_uses_the_weights_of_the_moment_and_changes_none(student, rng, oracle):
     """Weights that were overwritten count at once; calls and models don't disturb each other."""
-    check_network_keeps_apart(student, oracle, rng, "LeNet", SMALL, 3)
+    check_network_keeps_apart(student, oracle, rng, "LeNet", sizes=SMALL, n=3)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_refuses_images_and_labels_that_do_not_fit(student, rng):
     """Wrong shapes, empty batches, bad labels and images too small for the layers: ValueError."""
-    check_network_refuses(student, rng, "LeNet", SMALL, 3)
+    check_network_refuses(student, rng, "LeNet", SMALL, n=3)
     for image_size, kernel in ((15, 5), (5, 5), (3, 5), (4, 2), (9, 3)):
         situation = f"a kernel of {kernel} and images of {image_size} x {image_size}"
         sizes = {"image_size": image_size, "kernel": kernel}
@@ -308,8 +316,10 @@ def test_sgd_momentum_takes_the_steps_of_pytorch(student, rng, oracle):
     rates = (0.1, 0.1, 0.03, 0.2)
     for momentum in (0.7, 0.0):
         asked = {"momentum": momentum}
-        check_steps(student, oracle, rng, "sgd_momentum", rates, asked, (momentum,))
-    check_steps(student, oracle, rng, "sgd_momentum", rates, {}, (0.9,))
+        check_steps(
+            student, oracle, rng, "sgd_momentum", rates=rates, asked=asked, settings=(momentum,)
+        )
+    check_steps(student, oracle, rng, "sgd_momentum", rates=rates, asked={}, settings=(0.9,))
 
 
 @weight(2)
@@ -317,9 +327,9 @@ def test_sgd_momentum_takes_the_steps_of_pytorch(student, rng, oracle):
 def test_adam_takes_the_steps_of_pytorch(student, rng, oracle):
     """Four steps with another learning rate each, and betas that are not the usual ones."""
     rates = (0.1, 0.1, 0.03, 0.2)
-    check_steps(student, oracle, rng, "adam", rates, {}, (0.9, 0.999, 1e-8))
+    check_steps(student, oracle, rng, "adam", rates=rates, asked={}, settings=(0.9, 0.999, 1e-8))
     asked = {"beta1": 0.7, "beta2": 0.8}
-    check_steps(student, oracle, rng, "adam", rates, asked, (0.7, 0.8, 1e-8))
+    check_steps(student, oracle, rng, "adam", rates=rates, asked=asked, settings=(0.7, 0.8, 1e-8))
 
 
 @weight(1)
@@ -327,7 +337,9 @@ def test_adam_takes_the_steps_of_pytorch(student, rng, oracle):
 def test_adam_adds_epsilon_to_the_root(student, rng, oracle):
     """With an epsilon as large as the gradients, it matters where it is added: after the root."""
     asked = {"beta1": 0.8, "beta2": 0.9, "epsilon": 0.5}
-    check_steps(student, oracle, rng, "adam", (0.1, 0.05, 0.2), asked, (0.8, 0.9, 0.5))
+    check_steps(
+        student, oracle, rng, "adam", rates=(0.1, 0.05, 0.2), asked=asked, settings=(0.8, 0.9, 0.5)
+    )
 
 
 @weight(1)
@@ -344,7 +356,9 @@ def test_optimizers_keep_float32_and_refuse_gradients_that_do_not_fit(student, r
     """New parameters have the dtype of the old; other names or shapes raise ValueError."""
     rates = (0.1, 0.05)
     for name, settings in (("sgd_momentum", (0.9,)), ("adam", (0.9, 0.999, 1e-8))):
-        check_steps(student, oracle, rng, name, rates, {}, settings, dtype="float32")
+        check_steps(
+            student, oracle, rng, name, rates=rates, asked={}, settings=settings, dtype="float32"
+        )
         check_steps_refuse(student, rng, name)
 
 
@@ -374,7 +388,7 @@ def test_minibatches_come_in_an_order_that_the_generator_draws(student, rng):
 @number("2.5")
 def test_train_takes_steps_of_momentum_with_a_rate_that_decays(student, rng, oracle):
     """With all images in one mini-batch, losses and weights are those of PyTorch's SGD."""
-    run = draw_full_batch_run(oracle, rng, "sgd", 4, 0.3, 0.7, best=3)
+    run = draw_full_batch_run(oracle, rng, "sgd", 4, learning_rate=0.3, decay=0.7, best=3)
     check_full_batch_weights(student, rng, run, "momentum, four epochs")
 
 
@@ -382,7 +396,7 @@ def test_train_takes_steps_of_momentum_with_a_rate_that_decays(student, rng, ora
 @number("2.5")
 def test_train_takes_steps_of_adam_with_a_rate_that_decays(student, rng, oracle):
     """With all images in one mini-batch, losses and weights are those of PyTorch's Adam."""
-    run = draw_full_batch_run(oracle, rng, "adam", 4, 0.1, 0.8, best=3)
+    run = draw_full_batch_run(oracle, rng, "adam", 4, learning_rate=0.1, decay=0.8, best=3)
     check_full_batch_weights(student, rng, run, "Adam, four epochs")
 
 
@@ -390,7 +404,7 @@ def test_train_takes_steps_of_adam_with_a_rate_that_decays(student, rng, oracle)
 @number("2.5")
 def test_history_tells_what_the_model_is_worth_after_each_epoch(student, rng, oracle):
     """Loss and accuracy of training and validation images, and the learning rate, as floats."""
-    run = draw_full_batch_run(oracle, rng, "sgd", 3, 0.2, 0.5)
+    run = draw_full_batch_run(oracle, rng, "sgd", 3, learning_rate=0.2, decay=0.5)
     check_history(student, rng, run, draw_labels(rng, 16, TINY.classes))
 
 
@@ -399,11 +413,15 @@ def test_history_tells_what_the_model_is_worth_after_each_epoch(student, rng, or
 def test_train_leaves_the_best_weights_in_the_model(student, rng, oracle):
     """Those after the epoch with the highest validation accuracy; on a tie, the earliest."""
     for best in (0, 1):
-        run = draw_full_batch_run(oracle, rng, "adam", 3, 0.1, 0.9, best=best)
+        run = draw_full_batch_run(oracle, rng, "adam", 3, learning_rate=0.1, decay=0.9, best=best)
         situation = f"epoch {best + 1} of 3 is the best"
-        check_best_weights(student, rng, run, best, labels_for_best(run, best), situation)
+        check_best_weights(
+            student, rng, run, best, labels=labels_for_best(run, best), situation=situation
+        )
     never = labels_never_predicted(run, TINY.classes)
-    check_best_weights(student, rng, run, 0, never, "all epochs have the same accuracy")
+    check_best_weights(
+        student, rng, run, 0, labels=never, situation="all epochs have the same accuracy"
+    )
 
 
 @weight(1)
@@ -451,8 +469,8 @@ def test_lenet_reads_88_percent_of_held_out_digits_after_three_epochs(student, r
 @number("2.6")
 def test_mlp_has_the_parameters_that_the_handout_names(student, rng):
     """Names, shapes, dtype and spread of the weights; 46,915 numbers with the usual sizes."""
-    check_first_parameters(student, "MLP", rng, MLPSizes(28, 59, 10), "float32")
-    check_first_parameters(student, "MLP", rng, SMALL_MLP, "float64")
+    check_first_parameters(student, "MLP", rng, MLPSizes(28, 59, 10), dtype="float32")
+    check_first_parameters(student, "MLP", rng, SMALL_MLP, dtype="float64")
     check_first_weights(student, "MLP", rng, MLPSizes(10, 60, 25))
     parameters = build(student, "MLP", rng).parameters
     check_names(parameters, SMALL_MLP.shapes, "parameters")
@@ -465,19 +483,25 @@ def test_mlp_has_the_parameters_that_the_handout_names(student, rng):
 def test_mlp_gives_logits_and_gradients(student, rng, oracle):
     """With the same weights, logits, loss and gradients are PyTorch's, and views are fine."""
     for sizes, n in ((SMALL_MLP, 6), (MLPSizes(3, 2, 4), 1)):
-        check_network(student, oracle, rng, "MLP", sizes, n, f"{n} images")
-        check_network_gradients(student, oracle, rng, "MLP", sizes, n, f"{n} images")
-    check_network(student, oracle, rng, "MLP", SMALL_MLP, 3, "views", transposed)
-    check_network_gradients(student, oracle, rng, "MLP", SMALL_MLP, 3, "views", transposed)
+        check_network(student, oracle, rng, "MLP", sizes=sizes, n=n, situation=f"{n} images")
+        check_network_gradients(
+            student, oracle, rng, "MLP", sizes=sizes, n=n, situation=f"{n} images"
+        )
+    check_network(
+        student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3, situation="views", view=transposed
+    )
+    check_network_gradients(
+        student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3, situation="views", view=transposed
+    )
 
 
 @weight(1)
 @number("2.6")
 def test_mlp_keeps_its_dtype_uses_the_weights_of_the_moment_and_refuses(student, rng, oracle):
     """The dtype of the model; weights that were overwritten count; wrong shapes: ValueError."""
-    check_network_types(student, oracle, rng, "MLP", SMALL_MLP, 3)
-    check_network_keeps_apart(student, oracle, rng, "MLP", SMALL_MLP, 3)
-    check_network_refuses(student, rng, "MLP", SMALL_MLP, 3)
+    check_network_types(student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3)
+    check_network_keeps_apart(student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3)
+    check_network_refuses(student, rng, "MLP", SMALL_MLP, n=3)
 
 
 @weight(1)
@@ -538,8 +562,10 @@ def test_feature_maps_are_what_the_filters_find(student, rng, oracle):
         (WITH_LEFTOVERS, "float32", "uint8"),
         (SMALL, "float32", "float64"),
     ):
-        check_feature_maps(student, oracle, rng, sizes, dtype, image_type)
-    check_feature_maps(student, oracle, rng, SMALL, "float64", "float64", transposed)
+        check_feature_maps(student, oracle, rng, sizes, dtype=dtype, image_type=image_type)
+    check_feature_maps(
+        student, oracle, rng, SMALL, dtype="float64", image_type="float64", view=transposed
+    )
     model = build(student, "LeNet", rng, **vars(SMALL))
     images = draw_images(rng, 2, SMALL.image_size)
     for situation, image in (

@@ -74,7 +74,7 @@ def check_is_shuffled(order, what):
     check(random, f"{what} must be in an order in which every place is equally likely.")
 
 
-def make_data(student, images, labels, validation_images=None, validation_labels=None):
+def make_data(student, images, labels, validation_images=None, *, validation_labels=None):
     """The student's Data; without validation images, the training images serve for both."""
     if validation_images is None:
         validation_images, validation_labels = images, labels
@@ -132,7 +132,7 @@ class FullBatchRun:
 
 
 def draw_full_batch_run(
-    oracle, rng, optimizer, epochs, learning_rate, decay, best=None, n=7, sizes=TINY
+    oracle, rng, optimizer, epochs, *, learning_rate, decay, best=None, n=7, sizes=TINY
 ):
     """Draw images, labels and weights, and ask PyTorch how the training goes.
 
@@ -177,10 +177,12 @@ def labels_never_predicted(run, classes):
     return np.array([min(set(range(classes)) - set(column.tolist())) for column in predictions.T])
 
 
-def run_full_batch(student, rng, run, validation_labels, sizes=TINY):
+def run_full_batch(student, rng, run, validation_labels, *, sizes=TINY):
     """The student's training of that run: the model after it, and the history."""
     model = build(student, "LeNet", rng, run.first_weights, dtype="float64", **vars(sizes))
-    data = make_data(student, run.images, run.labels, run.validation_images, validation_labels)
+    data = make_data(
+        student, run.images, run.labels, run.validation_images, validation_labels=validation_labels
+    )
     return model, student.train(model, data, student.Config(**run.settings))
 
 
@@ -217,7 +219,7 @@ def check_history(student, rng, run, validation_labels):
         assert_close(numbers, expected[name], f"history: {name}", ("epoch",), FINE)
 
 
-def check_best_weights(student, rng, run, best, labels, situation):
+def check_best_weights(student, rng, run, best, *, labels, situation):
     """After training, the model holds and uses the weights of the best epoch."""
     model, _ = run_full_batch(student, rng, run, labels)
     check_named(model.parameters, run.weights_after(best), f"parameters ({situation})", FINE)
@@ -240,7 +242,7 @@ def draw_telling_weights(oracle, rng, images, labels):
             return weights, losses
 
 
-def check_every_image_once(student, oracle, rng, n, batch_size, epochs):
+def check_every_image_once(student, oracle, rng, n, *, batch_size, epochs):
     """In each epoch every image is in one mini-batch, and the last one may be smaller."""
     images, labels = draw_images(rng, n, TINY.image_size), draw_labels(rng, n, TINY.classes)
     weights, losses = draw_telling_weights(oracle, rng, images, labels)
@@ -298,7 +300,7 @@ def check_orders(student, oracle, rng, n=12):
     check(not np.array_equal(other[0], first[0]), "Another seed must give another order.")
 
 
-def check_same_run(model, history, whole_model, whole, epochs, steps, situation):
+def check_same_run(model, history, whole_model, whole, *, epochs, steps, situation):
     """Two runs ended with exactly the same weights and histories."""
     for name, count in (*((name, epochs) for name in EPOCH_ENTRIES), ("step_loss", steps)):
         expected = history_numbers(whole, name, count)
@@ -307,7 +309,7 @@ def check_same_run(model, history, whole_model, whole, epochs, steps, situation)
     check_named(model.parameters, whole_model.parameters, f"parameters ({situation})", 0.0)
 
 
-def check_resuming(student, rng, optimizer, dtype, wrong_labels, epochs=4, n=9, batch_size=4):
+def check_resuming(student, rng, optimizer, dtype, *, wrong_labels, epochs=4, n=9, batch_size=4):
     """A run that is interrupted, and goes on in a new model, ends as one that never stopped.
 
     With wrong labels for validation, accuracy falls and the best weights are early ones; with
@@ -315,7 +317,7 @@ def check_resuming(student, rng, optimizer, dtype, wrong_labels, epochs=4, n=9, 
     """
     images, labels = draw_images(rng, n, TINY.image_size), draw_labels(rng, n, TINY.classes)
     validation = (labels + 1) % TINY.classes if wrong_labels else labels
-    data = make_data(student, images, labels, images, validation)
+    data = make_data(student, images, labels, images, validation_labels=validation)
     weights, seed = draw_weights(rng, TINY), draw_seed(rng)
     steps = epochs * -(-n // batch_size)
 
@@ -338,16 +340,28 @@ def check_resuming(student, rng, optimizer, dtype, wrong_labels, epochs=4, n=9, 
         ):
             model = model_with()
             history = student.train(model, data, config(epochs), given)
-            check_same_run(model, history, whole_model, whole, epochs, steps, situation)
+            check_same_run(
+                model, history, whole_model, whole, epochs=epochs, steps=steps, situation=situation
+            )
     model = model_with(weights)
     history = student.train(model, data, config(1))
     for stop in range(2, epochs + 1):
         model = model_with()
         history = student.train(model, data, config(stop), state_of(history))
-    check_same_run(model, history, whole_model, whole, epochs, steps, "stopped after each epoch")
+    check_same_run(
+        model,
+        history,
+        whole_model,
+        whole,
+        epochs=epochs,
+        steps=steps,
+        situation="stopped after each epoch",
+    )
     model = model_with()
     history = student.train(model, data, config(epochs), state_of(whole))
-    check_same_run(model, history, whole_model, whole, epochs, steps, "no epochs left")
+    check_same_run(
+        model, history, whole_model, whole, epochs=epochs, steps=steps, situation="no epochs left"
+    )
 
 
 def state_of(history):
@@ -358,7 +372,7 @@ def state_of(history):
     return state
 
 
-def check_diverges(student, rng, n, batch_size, step, poisoned=False):
+def check_diverges(student, rng, n, batch_size, *, step, poisoned=False):
     """A loss that is not finite raises ValueError, with the epoch and the step counted from 1.
 
     In float32, a learning rate of 1e300 makes every weight infinite at once, so that the loss of
@@ -370,7 +384,7 @@ def check_diverges(student, rng, n, batch_size, step, poisoned=False):
     data = make_data(student, images.astype(np.float32), labels)
     settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
     config = student.Config(learning_rate=1e300, **settings)
-    model, _ = build_drawn(student, "LeNet", rng, TINY, "float32")
+    model, _ = build_drawn(student, "LeNet", rng, TINY, dtype="float32")
     if poisoned:
         write_into(model, "parameters", {"dense2.b": np.full(TINY.classes, np.nan)})
     try:
@@ -421,7 +435,7 @@ def check_digits(student, rng, **settings):
     mnist = load_mnist()
     order = rng.permutation(len(mnist.train_labels))
     images, labels = halved(mnist.train_images[order]), mnist.train_labels[order]
-    data = make_data(student, images, labels, images[:500], labels[:500])
+    data = make_data(student, images, labels, images[:500], validation_labels=labels[:500])
     model = build(student, "LeNet", rng, **vars(HALF))
     student.train(model, data, student.Config(learning_rate=0.006, decay=0.5, **settings))
     reached = held_out_accuracy(model, rng, halved(mnist.test_images), mnist.test_labels)
@@ -522,7 +536,7 @@ def check_shuffling(student, rng, count=2000):
     for kind, sizes in SHUFFLED_SIZES.items():
         for place, (images, held_out) in (("plain", plain), ("shuffled", shuffled)):
             model = build(student, kind, np.random.default_rng(seed), **sizes)
-            data = make_data(student, images, labels, images[:100], labels[:100])
+            data = make_data(student, images, labels, images[:100], validation_labels=labels[:100])
             student.train(model, data, config)
             reached[kind, place] = held_out_accuracy(model, rng, held_out, mnist.test_labels)
     figures = ", ".join(f"{kind} {place}: {share:.1%}" for (kind, place), share in reached.items())

@@ -84,7 +84,7 @@ class Case:
         return Case(self.layer, tuple(view(array) for array, view in pairs), self.mask)
 
 
-def draw_case(rng, layer, n, d, m, t=None, dtype=np.float64, mask=None):
+def draw_case(rng, layer, n, d, *, m, t=None, dtype=np.float64, mask=None):
     """Random inputs, states and weights, and biases that are far from 0; t only for sequences."""
     columns = GATES[layer.oracle.partition("_")[0]] * m
     shapes = {"x": (n, d) if t is None else (n, t, d), "w_x": (d, columns), "w_h": (m, columns)}
@@ -139,7 +139,7 @@ def compare_outputs(result, expected, layer, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes)
 
 
-def check_gradients(student, oracle, rng, case, situation, only=None, view=None):
+def check_gradients(student, oracle, rng, case, *, situation, only=None, view=None):
     """The gradients of a layer, or some of them, are PyTorch's under a random upstream gradient."""
     layer = case.layer
     upstream = draw_upstream(rng, case)
@@ -148,7 +148,7 @@ def check_gradients(student, oracle, rng, case, situation, only=None, view=None)
     cache = unpack(result, len(layer.outputs) + 1, layer.forward)[-1]
     seen = upstream if view is None else [view(array) for array in upstream]
     result = getattr(student, layer.backward)(*seen, cache)
-    compare_gradients(result, expected, layer, situation, only)
+    compare_gradients(result, expected, layer, situation, only=only)
 
 
 def draw_upstream(rng, case):
@@ -162,7 +162,7 @@ def oracle_gradients(oracle, case, upstream):
     return ask(*case.inputs, *upstream, **case.options)
 
 
-def compare_gradients(result, expected, layer, situation, only=None):
+def compare_gradients(result, expected, layer, situation, *, only=None):
     gradients = unpack(result, len(layer.inputs), layer.backward)
     for name, actual, wanted in zip(layer.inputs, gradients, expected, strict=True):
         if only is None or f"d{name}" in only:
@@ -170,7 +170,7 @@ def compare_gradients(result, expected, layer, situation, only=None):
             assert_close(actual, wanted, what=f"d{name} ({situation})", axes=axes)
 
 
-def check_stays_apart(student, oracle, rng, first, second):
+def check_stays_apart(student, oracle, rng, first, *, second):
     """All forward calls, then all backward calls, the first of each once more at the end.
 
     Outputs and gradients are read at the very end, so none may lie in memory that is used again.
@@ -220,7 +220,7 @@ def check_layer_refuses(student, case):
         check_refused(situation, function, *args)
 
 
-def check_lstm_parameters(student, rng, d, m, forget_bias, dtype):
+def check_lstm_parameters(student, rng, d, m, *, forget_bias, dtype):
     """Shapes, types, biases, and the even distribution of the weights."""
     arguments = (np.random.default_rng(rng.integers(2**32)), d, m)
     if forget_bias is not None:
@@ -290,10 +290,10 @@ def check_cross_entropy(student, oracle, logits, targets, mask, situation):
     options = {} if mask is None else {"mask": mask}
     loss, dlogits = oracle.cross_entropy(logits, targets, **options)
     arguments = (logits, targets) if mask is None else (logits, targets, mask)
-    compare_cross_entropy(student, arguments, float(loss), dlogits, situation)
+    compare_cross_entropy(student, arguments, float(loss), dlogits, situation=situation)
 
 
-def compare_cross_entropy(student, arguments, loss, dlogits, situation):
+def compare_cross_entropy(student, arguments, loss, dlogits, *, situation):
     result = student.temporal_cross_entropy(*arguments)
     actual, gradient = unpack(result, 2, "temporal_cross_entropy")
     check_float(actual, "loss")
@@ -304,7 +304,7 @@ def compare_cross_entropy(student, arguments, loss, dlogits, situation):
     assert_close(gradient, dlogits, what=f"dlogits ({situation})", axes=axes)
 
 
-def check_clipped(student, gradients, max_norm, norm, expected, situation):
+def check_clipped(student, gradients, max_norm, norm, *, expected, situation):
     """The norm and every gradient are right."""
     result = student.clip_by_global_norm(gradients, max_norm)
     clipped, actual = unpack(result, 2, "clip_by_global_norm")
@@ -316,7 +316,7 @@ def check_clipped(student, gradients, max_norm, norm, expected, situation):
         assert_close(clipped[name], wanted, what=f"a clipped gradient ({situation})")
 
 
-def check_windows(student, oracle, ids, batch, window, situation):
+def check_windows(student, oracle, ids, batch, *, window, situation):
     """Every window holds the ids that the docstring names."""
     expected = oracle.windows(ids, batch, window)
     results = unpack(student.make_windows(ids, batch, window), 2, "make_windows")
@@ -325,7 +325,7 @@ def check_windows(student, oracle, ids, batch, window, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes)
 
 
-def check_truncated(student, oracle, rng, case, window, situation):
+def check_truncated(student, oracle, rng, case, *, window, situation):
     """h and the gradients of truncated backpropagation are PyTorch's."""
     x, *others = case.inputs
     (dh,) = draw_upstream(rng, case)
@@ -337,9 +337,9 @@ def check_truncated(student, oracle, rng, case, window, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes_of(name, wanted.ndim))
 
 
-def draw_cell(rng, kind, t, d, m, dtype=np.float64):
+def draw_cell(rng, kind, t, d, *, m, dtype=np.float64):
     """x, state and weights of one sequence, as gradient_norms_through_time takes them."""
-    case = draw_case(rng, {"rnn": RNN, "lstm": LSTM}[kind], 1, d, m, t, dtype)
+    case = draw_case(rng, {"rnn": RNN, "lstm": LSTM}[kind], 1, d, m=m, t=t, dtype=dtype)
     states = 1 if kind == "rnn" else 2
     rows = [array[0] for array in case.inputs[: 1 + states]]
     return rows[0], tuple(rows[1:]), case.inputs[1 + states :]
@@ -357,7 +357,7 @@ def orthogonal(rng, m):
     return np.linalg.qr(rng.normal(size=(m, m)))[0]
 
 
-def check_container_kept(student, function, container, call, what):
+def check_container_kept(student, function, container, call, *, what):
     """The call leaves every array in a dict or a tuple as it was.
 
     call(container) gives the arguments, with the container where it belongs.

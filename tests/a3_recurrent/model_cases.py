@@ -20,7 +20,7 @@ from tests.a3_recurrent.cases import (
 PARAMETERS = ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
 
 
-def draw_parameters(rng, vocabulary, embedding, hidden, dtype=np.float64, scale=1.0):
+def draw_parameters(rng, vocabulary, embedding, hidden, *, dtype=np.float64, scale=1.0):
     """Weights of a character model, biases included, under their names."""
     shapes = (
         (vocabulary, embedding),
@@ -65,7 +65,7 @@ def read_parameters(model):
     return parameters
 
 
-def check_first_parameters(student, rng, vocabulary, embedding, hidden, dtype=None):
+def check_first_parameters(student, rng, vocabulary, embedding, *, hidden, dtype=None):
     """A new model's parameters have the right shapes, type and distributions."""
     shapes = {
         "embedding": (vocabulary, embedding),
@@ -89,7 +89,7 @@ def check_first_parameters(student, rng, vocabulary, embedding, hidden, dtype=No
             check_even(parameters[name], 1 / math.sqrt(hidden), name, "1 / sqrt(hidden)")
 
 
-def check_forward(student, oracle, parameters, ids, state, situation):
+def check_forward(student, oracle, parameters, ids, *, state, situation):
     """Logits and state of a model are PyTorch's."""
     expected = oracle.char_lm(ids, *parameters.values(), *(state or ()))
     model = new_model(student, parameters)
@@ -111,7 +111,7 @@ def compare_forward(result, expected, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=names)
 
 
-def check_loss_and_gradients(student, oracle, parameters, ids, targets, state, situation):
+def check_loss_and_gradients(student, oracle, parameters, ids, *, targets, state, situation):
     """Loss, gradients and state of one window are PyTorch's."""
     loss, *gradients = oracle.char_lm_gradients(ids, targets, *parameters.values(), *(state or ()))
     _, h, c = oracle.char_lm(ids, *parameters.values(), *(state or ()))
@@ -163,7 +163,7 @@ def read_history(history, steps):
     return {name: np.array(history[name], dtype=np.float64) for name in HISTORY}
 
 
-def check_training(student, oracle, parameters, text, config, situation):
+def check_training(student, oracle, parameters, text, *, config, situation):
     """Every loss and norm, and the parameters at the end, are those of PyTorch's Adam."""
     losses, norms, *last = oracle.char_lm_training(text, *parameters.values(), **config)
     model = new_model(student, parameters)
@@ -192,7 +192,7 @@ def plain_copy(value):
     return value
 
 
-def check_resumed(student, parameters, text, config, first):
+def check_resumed(student, parameters, text, config, *, first):
     """`first` steps and then the others give exactly what all steps in one go give."""
 
     def config_to(steps):
@@ -326,7 +326,7 @@ def check_ids(ids, length, what="sample's result"):
     check_array(ids, (length,), "int64", what)
 
 
-def draw_clear_model(rng, oracle, vocabulary, prime, length):
+def draw_clear_model(rng, oracle, vocabulary, prime, *, length):
     """A model whose most likely ids are clear, differ, and depend on the whole prime."""
     while True:
         parameters = draw_parameters(rng, vocabulary, 3, 4, scale=2.0)
@@ -337,7 +337,7 @@ def draw_clear_model(rng, oracle, vocabulary, prime, length):
             return parameters
 
 
-def check_most_likely(student, oracle, parameters, prime, length, rng):
+def check_most_likely(student, oracle, parameters, prime, *, length, rng):
     """Temperature 0, and one just above it, take the id with the highest logit."""
     # The distance of draw_clear_model puts exp(-1000) between the first and the second at 1e-6.
     expected, _ = oracle.most_likely(prime, length, *parameters.values())
@@ -354,7 +354,7 @@ def check_most_likely(student, oracle, parameters, prime, length, rng):
 DRAWS_CHANCE = 1e-8
 
 
-def check_draws(student, parameters, prime, length, temperature, rng):
+def check_draws(student, parameters, prime, length, *, temperature, rng):
     """How often each id follows each other one is what softmax(logits / temperature) says.
 
     For each pair of ids, the sum over all draws of (1 if this pair came, else 0) minus its
@@ -384,7 +384,7 @@ def check_draws(student, parameters, prime, length, temperature, rng):
     return ids
 
 
-def check_even_draws(student, parameters, prime, length, rng):
+def check_even_draws(student, parameters, prime, length, *, rng):
     """At a very high temperature every id comes equally often, up to chance."""
     size = len(parameters["embedding"])
     ids = student.sample(new_model(student, parameters), prime, length, 1e6, rng)

@@ -62,7 +62,7 @@ def check_lstm_speed(student, oracle, rng, baseline=None):
         assert_close(unpack(gradient, 6, "lstm_backward")[5], db, what="db (while timed)")
 
 
-def timed_passes(student, passes, baseline, bar, pytorch):
+def timed_passes(student, passes, baseline, bar, *, pytorch):
     """Time both passes against the baseline; what they returned, if they were fast enough.
 
     passes: the function, how many of its outputs are to be there when the clock stops, the calls.

@@ -64,9 +64,9 @@ def new_generator(rng):
 def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
     """One step forward and backward is PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        case = draw_case(rng, RNN_STEP, n, d, m)
+        case = draw_case(rng, RNN_STEP, n, d, m=m)
         check_outputs(student, oracle, case, "a step")
-        check_gradients(student, oracle, rng, case, "a step")
+        check_gradients(student, oracle, rng, case, situation="a step")
 
 
 @weight(1)
@@ -74,10 +74,10 @@ def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
 def test_rnn_forward_is_right_for_other_sizes(student, rng, oracle):
     """The states are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, RNN, n, d, m, t)
+        case = draw_case(rng, RNN, n, d, m=m, t=t)
         check_outputs(student, oracle, case, "whole sequences")
     mask = draw_mask(rng, 6, 7)
-    case = draw_case(rng, RNN, 6, 3, 4, 7, mask=mask)
+    case = draw_case(rng, RNN, 6, 3, m=4, t=7, mask=mask)
     case.inputs[0][~mask] *= 1e3
     check_outputs(student, oracle, case, "padding anywhere")
 
@@ -87,8 +87,8 @@ def test_rnn_forward_is_right_for_other_sizes(student, rng, oracle):
 def test_rnn_backward_is_right_for_other_sizes(student, rng, oracle):
     """All gradients are PyTorch's on other shapes."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, RNN, n, d, m, t)
-        check_gradients(student, oracle, rng, case, "whole sequences")
+        case = draw_case(rng, RNN, n, d, m=m, t=t)
+        check_gradients(student, oracle, rng, case, situation="whole sequences")
 
 
 @weight(1)
@@ -97,9 +97,9 @@ def test_rnn_backward_is_right_for_other_masks(student, rng, oracle):
     """All gradients are PyTorch's where padding stands anywhere."""
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
         mask = draw_mask(rng, n, t)
-        case = draw_case(rng, RNN, n, d, m, t, mask=mask)
+        case = draw_case(rng, RNN, n, d, m=m, t=t, mask=mask)
         case.inputs[0][~mask] *= 100
-        check_gradients(student, oracle, rng, case, "padding anywhere")
+        check_gradients(student, oracle, rng, case, situation="padding anywhere")
 
 
 @weight(1)
@@ -107,24 +107,24 @@ def test_rnn_backward_is_right_for_other_masks(student, rng, oracle):
 def test_rnn_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
     for layer, t in ((RNN_STEP, None), (RNN, 4)):
-        case = draw_case(rng, layer, 3, 4, 2, t, np.float32)
+        case = draw_case(rng, layer, 3, 4, m=2, t=t, dtype=np.float32)
         check_outputs(student, oracle, case, "float32")
-        check_gradients(student, oracle, rng, case, "float32")
-        case = draw_case(rng, layer, 2, 4, 3, t).seen_as(transposed, sliced)
+        check_gradients(student, oracle, rng, case, situation="float32")
+        case = draw_case(rng, layer, 2, 4, m=3, t=t).seen_as(transposed, sliced)
         check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, "views", view=sliced)
-        first, second = (draw_case(rng, layer, 3, 2, 5, t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second)
+        check_gradients(student, oracle, rng, case, situation="views", view=sliced)
+        first, second = (draw_case(rng, layer, 3, 2, m=5, t=t) for _ in range(2))
+        check_stays_apart(student, oracle, rng, first, second=second)
         check_layer_changes_nothing(student, rng, second)
-    check_layer_refuses(student, draw_case(rng, RNN, 3, 5, 2, 4))
+    check_layer_refuses(student, draw_case(rng, RNN, 3, 5, m=2, t=4))
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_parameters_are_right_for_other_sizes(student, rng):
     """Shapes, types, biases and the even distribution of the weights."""
-    check_lstm_parameters(student, rng, 50, 25, None, "float32")
-    check_lstm_parameters(student, rng, 25, 35, -1.5, "float64")
+    check_lstm_parameters(student, rng, 50, 25, forget_bias=None, dtype="float32")
+    check_lstm_parameters(student, rng, 25, 35, forget_bias=-1.5, dtype="float64")
 
 
 @weight(1)
@@ -132,7 +132,7 @@ def test_lstm_parameters_are_right_for_other_sizes(student, rng):
 def test_lstm_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next and c_next are PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_outputs(student, oracle, draw_case(rng, LSTM_STEP, n, d, m), "a step")
+        check_outputs(student, oracle, draw_case(rng, LSTM_STEP, n, d, m=m), "a step")
 
 
 @weight(1)
@@ -140,7 +140,9 @@ def test_lstm_step_forward_is_right_for_other_sizes(student, rng, oracle):
 def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """The gradients of one step are PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_gradients(student, oracle, rng, draw_case(rng, LSTM_STEP, n, d, m), "a step")
+        check_gradients(
+            student, oracle, rng, draw_case(rng, LSTM_STEP, n, d, m=m), situation="a step"
+        )
 
 
 @weight(1)
@@ -148,9 +150,9 @@ def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
 def test_lstm_forward_is_right_for_other_sizes(student, rng, oracle):
     """States and last cells are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        check_outputs(student, oracle, draw_case(rng, LSTM, n, d, m, t), "whole sequences")
+        check_outputs(student, oracle, draw_case(rng, LSTM, n, d, m=m, t=t), "whole sequences")
     mask = draw_mask(rng, 6, 7)
-    case = draw_case(rng, LSTM, 6, 3, 4, 7, mask=mask)
+    case = draw_case(rng, LSTM, 6, 3, m=4, t=7, mask=mask)
     case.inputs[0][~mask] *= 1e3
     check_outputs(student, oracle, case, "padding anywhere")
 
@@ -160,8 +162,8 @@ def test_lstm_forward_is_right_for_other_sizes(student, rng, oracle):
 def test_lstm_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, LSTM, n, d, m, t)
-        check_gradients(student, oracle, rng, case, "whole sequences")
+        case = draw_case(rng, LSTM, n, d, m=m, t=t)
+        check_gradients(student, oracle, rng, case, situation="whole sequences")
 
 
 @weight(1)
@@ -170,9 +172,9 @@ def test_lstm_backward_is_right_for_other_masks(student, rng, oracle):
     """All six gradients are PyTorch's where padding stands anywhere."""
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
         mask = draw_mask(rng, n, t)
-        case = draw_case(rng, LSTM, n, d, m, t, mask=mask)
+        case = draw_case(rng, LSTM, n, d, m=m, t=t, mask=mask)
         case.inputs[0][~mask] *= 100
-        check_gradients(student, oracle, rng, case, "padding anywhere")
+        check_gradients(student, oracle, rng, case, situation="padding anywhere")
 
 
 @weight(1)
@@ -180,16 +182,16 @@ def test_lstm_backward_is_right_for_other_masks(student, rng, oracle):
 def test_lstm_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
     for layer, t in ((LSTM_STEP, None), (LSTM, 4)):
-        case = draw_case(rng, layer, 3, 4, 2, t, np.float32)
+        case = draw_case(rng, layer, 3, 4, m=2, t=t, dtype=np.float32)
         check_outputs(student, oracle, case, "float32")
-        check_gradients(student, oracle, rng, case, "float32")
-        case = draw_case(rng, layer, 2, 4, 3, t).seen_as(transposed, sliced)
+        check_gradients(student, oracle, rng, case, situation="float32")
+        case = draw_case(rng, layer, 2, 4, m=3, t=t).seen_as(transposed, sliced)
         check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, "views", view=sliced)
-        first, second = (draw_case(rng, layer, 3, 2, 5, t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second)
+        check_gradients(student, oracle, rng, case, situation="views", view=sliced)
+        first, second = (draw_case(rng, layer, 3, 2, m=5, t=t) for _ in range(2))
+        check_stays_apart(student, oracle, rng, first, second=second)
         check_layer_changes_nothing(student, rng, second)
-    case = draw_case(rng, LSTM, 3, 5, 2, 4)
+    case = draw_case(rng, LSTM, 3, 5, m=2, t=4)
     check_layer_refuses(student, case)
     check_layer_changes_nothing(student, rng, Case(LSTM, case.inputs, draw_mask(rng, 3, 4)))
 
@@ -207,7 +209,7 @@ def test_lstm_is_not_much_slower_than_pytorch(student, rng, oracle):
 def test_gru_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next is PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_outputs(student, oracle, draw_case(rng, GRU_STEP, n, d, m), "a step")
+        check_outputs(student, oracle, draw_case(rng, GRU_STEP, n, d, m=m), "a step")
 
 
 @weight(1)
@@ -215,21 +217,23 @@ def test_gru_step_forward_is_right_for_other_sizes(student, rng, oracle):
 def test_gru_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_gradients(student, oracle, rng, draw_case(rng, GRU_STEP, n, d, m), "a step")
+        check_gradients(
+            student, oracle, rng, draw_case(rng, GRU_STEP, n, d, m=m), situation="a step"
+        )
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    case = draw_case(rng, GRU_STEP, 3, 4, 2, dtype=np.float32)
+    case = draw_case(rng, GRU_STEP, 3, 4, m=2, dtype=np.float32)
     check_outputs(student, oracle, case, "float32")
-    check_gradients(student, oracle, rng, case, "float32")
-    case = draw_case(rng, GRU_STEP, 2, 4, 3).seen_as(transposed, sliced)
+    check_gradients(student, oracle, rng, case, situation="float32")
+    case = draw_case(rng, GRU_STEP, 2, 4, m=3).seen_as(transposed, sliced)
     check_outputs(student, oracle, case, "views")
-    check_gradients(student, oracle, rng, case, "views", view=sliced)
-    first, second = (draw_case(rng, GRU_STEP, 3, 2, 5) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second)
+    check_gradients(student, oracle, rng, case, situation="views", view=sliced)
+    first, second = (draw_case(rng, GRU_STEP, 3, 2, m=5) for _ in range(2))
+    check_stays_apart(student, oracle, rng, first, second=second)
     check_layer_changes_nothing(student, rng, second)
     x, h, *weights = first.inputs
     check_refused("another number of sequences", student.gru_step_forward, x[1:], h, *weights)
@@ -286,7 +290,7 @@ def test_temporal_cross_entropy_is_right_for_other_masks(student, rng, oracle):
         check_cross_entropy(student, oracle, logits, targets, mask, "padding anywhere")
         nothing = (logits, targets, np.zeros((n, t), dtype=bool))
         expected = np.zeros((n, t, v))
-        compare_cross_entropy(student, nothing, 0.0, expected, "nothing but padding")
+        compare_cross_entropy(student, nothing, 0.0, expected, situation="nothing but padding")
 
 
 @weight(1)
@@ -317,18 +321,22 @@ def test_clip_by_global_norm_is_right_for_other_gradients(student, rng, oracle):
             norm, *clipped = oracle.clip(max_norm, *gradients.values())
             expected = dict(zip(gradients, clipped, strict=True))
             situation = "a norm above max_norm" if max_norm < 1 else "a norm below max_norm"
-            check_clipped(student, gradients, max_norm, float(norm), expected, situation)
+            check_clipped(
+                student, gradients, max_norm, float(norm), expected=expected, situation=situation
+            )
             check_container_kept(
                 student,
                 student.clip_by_global_norm,
                 gradients,
                 lambda held, max_norm=max_norm: (held, max_norm),
-                "The dict of gradients",
+                what="The dict of gradients",
             )
     large = {name: (array * 1e25).astype(np.float32) for name, array in gradients.items()}
     norm, *clipped = oracle.clip(3.0, *large.values())
     expected = dict(zip(large, clipped, strict=True))
-    check_clipped(student, large, 3.0, float(norm), expected, "large numbers in float32")
+    check_clipped(
+        student, large, 3.0, float(norm), expected=expected, situation="large numbers in float32"
+    )
     clip = student.clip_by_global_norm
     check_refused("a max_norm that is not above 0", clip, gradients, -0.5)
     bad = gradients | {"b": np.array([np.inf, 1.0])}
@@ -341,7 +349,7 @@ def test_make_windows_is_right_for_other_texts(student, rng, oracle):
     """Streams, windows, targets, what is left over, types of ids, and texts that are too short."""
     for batch, window, length in ((2, 5, 47), (4, 3, 61), (1, 7, 8), (6, 1, 20), (3, 4, 48)):
         ids = rng.integers(0, 90, size=length).astype(rng.choice([np.uint8, np.int32, np.int64]))
-        check_windows(student, oracle, ids, batch, window, "another text")
+        check_windows(student, oracle, ids, batch, window=window, situation="another text")
         check_unchanged("make_windows", student.make_windows, ids, batch, window)
         short = ids[: batch * window]
         check_refused("a text that is too short", student.make_windows, short, batch, window)
@@ -352,10 +360,10 @@ def test_make_windows_is_right_for_other_texts(student, rng, oracle):
 def test_truncated_bptt_is_right_for_other_windows(student, rng, oracle):
     """The state goes on and the gradient doesn't, whatever the window; float32 and views."""
     for n, t, d, m, window in ((3, 8, 2, 4, 3), (2, 9, 3, 2, 4), (1, 5, 1, 3, 1), (2, 4, 3, 2, 4)):
-        case = draw_case(rng, RNN, n, d, m, t)
-        check_truncated(student, oracle, rng, case, window, "windows")
-    case = draw_case(rng, RNN, 2, 3, 4, 6, np.float32).seen_as(sliced, transposed)
-    check_truncated(student, oracle, rng, case, 4, "float32")
+        case = draw_case(rng, RNN, n, d, m=m, t=t)
+        check_truncated(student, oracle, rng, case, window=window, situation="windows")
+    case = draw_case(rng, RNN, 2, 3, m=4, t=6, dtype=np.float32).seen_as(sliced, transposed)
+    check_truncated(student, oracle, rng, case, window=4, situation="float32")
     x, *others = case.inputs
     dh = rng.normal(size=(2, 6, 4)).astype(np.float32)
     check_unchanged("truncated_bptt", student.truncated_bptt, x, dh, *others, 4)
@@ -367,7 +375,7 @@ def test_truncated_bptt_is_right_for_other_windows(student, rng, oracle):
 def test_gradient_norms_of_other_rnns_are_right(student, rng, oracle):
     """Norms are PyTorch's, and powers of a factor where the recurrent weights only rotate."""
     for t, d, m in ((7, 3, 4), (2, 2, 5)):
-        check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m), "other sizes")
+        check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m=m), "other sizes")
         factor = rng.uniform(0.5, 1.5)
         weights = (rng.normal(size=(d, m)), factor * orthogonal(rng, m), np.zeros(m))
         arguments = ("rnn", np.zeros((t, d)), (np.zeros(m),), weights)
@@ -381,7 +389,7 @@ def test_gradient_norms_of_other_rnns_are_right(student, rng, oracle):
 def test_gradient_norms_of_other_lstms_are_right(student, rng, oracle):
     """Norms are PyTorch's with c_s held fixed; an LSTM that never reads h forgets it at once."""
     for t, d, m in ((7, 3, 4), (2, 2, 5)):
-        x, state, weights = draw_cell(rng, "lstm", t, d, m)
+        x, state, weights = draw_cell(rng, "lstm", t, d, m=m)
         check_norms(student, oracle, "lstm", x, state, weights, "other sizes")
         w_x, w_h, b = weights
         norms = student.gradient_norms_through_time("lstm", x, state, (w_x, 0 * w_h, b))
@@ -395,14 +403,14 @@ def test_gradient_norms_of_other_lstms_are_right(student, rng, oracle):
 @number("3.7")
 def test_char_lm_is_right_for_other_sizes(student, rng, oracle):
     """First parameters, logits and states; a text in two parts is read like one."""
-    check_first_parameters(student, rng, 60, 50, 20)
+    check_first_parameters(student, rng, 60, 50, hidden=20)
     parameters = draw_parameters(rng, 7, 4, 5)
     ids = rng.integers(0, 7, size=(3, 6))
     state = tuple(rng.normal(size=(3, 5)) for _ in range(2))
-    check_forward(student, oracle, parameters, ids, None, "from the zero state")
-    check_forward(student, oracle, parameters, ids, state, "from a state")
+    check_forward(student, oracle, parameters, ids, state=None, situation="from the zero state")
+    check_forward(student, oracle, parameters, ids, state=state, situation="from a state")
     single = {name: array.astype(np.float32) for name, array in parameters.items()}
-    check_forward(student, oracle, single, ids, None, "float32")
+    check_forward(student, oracle, single, ids, state=None, situation="float32")
     logits, h, c = oracle.char_lm(ids, *parameters.values())
     model, cut = new_model(student, parameters), int(rng.integers(1, 6))
     _, after = unpack(model.forward(ids[:, :cut]), 2, "forward")
@@ -424,11 +432,13 @@ def test_char_lm_gradients_are_right_for_other_sizes(student, rng, oracle):
         (3, 5, 2, 2, 9, np.float32),
         (4, 1, 3, 1, 1, np.float64),
     ):
-        parameters = draw_parameters(rng, v, e, m, dtype)
+        parameters = draw_parameters(rng, v, e, m, dtype=dtype)
         ids, targets = rng.integers(0, v, size=(2, n, t))
         state = tuple(rng.normal(size=(n, m)).astype(dtype) for _ in range(2))
         for start, situation in ((None, "from the zero state"), (state, "from a state")):
-            check_loss_and_gradients(student, oracle, parameters, ids, targets, start, situation)
+            check_loss_and_gradients(
+                student, oracle, parameters, ids, targets=targets, state=start, situation=situation
+            )
 
 
 @weight(1)
@@ -441,7 +451,7 @@ def test_train_takes_the_right_steps_on_other_texts(student, rng, oracle):
         for max_norm, situation in ((50.0, "nothing to clip"), (0.05, "every step clipped")):
             config = {"steps": 10, "batch": batch, "window": window, "learning_rate": rate}
             config |= {"decay": 0.95, "max_norm": max_norm}
-            check_training(student, oracle, parameters, text, config, situation)
+            check_training(student, oracle, parameters, text, config=config, situation=situation)
 
 
 @weight(1)
@@ -452,7 +462,7 @@ def test_train_goes_on_exactly_where_it_stopped_on_other_texts(student, rng):
     text = rng.integers(0, 6, size=40)
     config = {"steps": 11, "batch": 3, "window": 3, "max_norm": 0.3, "decay": 0.9}
     for first in (1, 6):
-        check_resumed(student, parameters, text, config, first)
+        check_resumed(student, parameters, text, config, first=first)
 
 
 @weight(1)
@@ -476,8 +486,8 @@ def test_sample_takes_the_most_likely_id_of_other_models(student, rng, oracle):
     """At temperature 0 and just above it, the highest logit wins, and of ties the lowest id."""
     for p in (1, 5):
         prime = rng.integers(0, 7, size=p)
-        parameters = draw_clear_model(rng, oracle, 7, prime, 10)
-        check_most_likely(student, oracle, parameters, prime, 10, new_generator(rng))
+        parameters = draw_clear_model(rng, oracle, 7, prime, length=10)
+        check_most_likely(student, oracle, parameters, prime, length=10, rng=new_generator(rng))
     tied = rng.choice(7, size=3, replace=False)
     b_out = rng.normal(size=7)
     b_out[tied] = 9.0
@@ -496,8 +506,10 @@ def test_sample_draws_right_from_other_models(student, rng):
     """Ids come as often as softmax(logits / temperature) says, up to chance."""
     parameters, prime = draw_parameters(rng, 4, 3, 5, scale=1.5), rng.integers(0, 4, size=3)
     for temperature in (0.4, 1.7):
-        check_draws(student, parameters, prime, 2000, temperature, new_generator(rng))
-    check_even_draws(student, parameters, prime, 1000, new_generator(rng))
+        check_draws(
+            student, parameters, prime, 2000, temperature=temperature, rng=new_generator(rng)
+        )
+    check_even_draws(student, parameters, prime, 1000, rng=new_generator(rng))
 
 
 @weight(1)

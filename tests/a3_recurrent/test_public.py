@@ -70,7 +70,7 @@ from tests.a3_recurrent.speed_cases import check_lstm_speed
 def test_rnn_step_forward_takes_one_step(student, rng, oracle):
     """h_next is the tanh of x @ w_xh + h @ w_hh + b_h, also for sizes of 1."""
     for n, d, m in ((3, 2, 4), (2, 5, 3), (1, 1, 1)):
-        case = draw_case(rng, RNN_STEP, n, d, m)
+        case = draw_case(rng, RNN_STEP, n, d, m=m)
         check_outputs(student, oracle, case, f"n {n}, d {d}, m {m}")
 
 
@@ -79,8 +79,8 @@ def test_rnn_step_forward_takes_one_step(student, rng, oracle):
 def test_rnn_step_backward_gives_the_five_gradients_of_a_step(student, rng, oracle):
     """dx, dh, dw_xh, dw_hh and db_h are PyTorch's, under a random dh_next."""
     for n, d, m in ((3, 2, 4), (1, 3, 2)):
-        case = draw_case(rng, RNN_STEP, n, d, m)
-        check_gradients(student, oracle, rng, case, f"n {n}, d {d}, m {m}")
+        case = draw_case(rng, RNN_STEP, n, d, m=m)
+        check_gradients(student, oracle, rng, case, situation=f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -88,7 +88,7 @@ def test_rnn_step_backward_gives_the_five_gradients_of_a_step(student, rng, orac
 def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
     """Each h[:, s] is PyTorch's, from a first state that is not zero; one step, one sequence."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        case = draw_case(rng, RNN, n, d, m, t)
+        case = draw_case(rng, RNN, n, d, m=m, t=t)
         check_outputs(student, oracle, case, f"n {n}, t {t}, d {d}, m {m}")
 
 
@@ -97,8 +97,8 @@ def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
 def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracle):
     """dx, dh0 and the weights' gradients are PyTorch's: each state also acts through later ones."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        case = draw_case(rng, RNN, n, d, m, t)
-        check_gradients(student, oracle, rng, case, f"n {n}, t {t}, d {d}, m {m}")
+        case = draw_case(rng, RNN, n, d, m=m, t=t)
+        check_gradients(student, oracle, rng, case, situation=f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -106,7 +106,7 @@ def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracl
 def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
     """Padding before, between and after real steps leaves the state as it is, whatever x holds."""
     mask = draw_mask(rng, 4, 5)
-    case = draw_case(rng, RNN, 4, 2, 3, 5, mask=mask)
+    case = draw_case(rng, RNN, 4, 2, m=3, t=5, mask=mask)
     check_outputs(student, oracle, case, "padding anywhere")
     case.inputs[0][~mask] = 1e4
     check_outputs(student, oracle, case, "large numbers in the padding")
@@ -119,27 +119,27 @@ def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
 def test_rnn_backward_passes_the_gradient_through_masked_steps(student, rng, oracle):
     """A masked step hands the state's gradient on, gives x zeros, and adds nothing to weights."""
     mask = draw_mask(rng, 4, 5)
-    case = draw_case(rng, RNN, 4, 2, 3, 5, mask=mask)
+    case = draw_case(rng, RNN, 4, 2, m=3, t=5, mask=mask)
     case.inputs[0][~mask] = 9
-    check_gradients(student, oracle, rng, case, "padding anywhere")
-    case = draw_case(rng, RNN, 2, 3, 2, 3, mask=np.zeros((2, 3), dtype=bool))
-    check_gradients(student, oracle, rng, case, "nothing but padding")
+    check_gradients(student, oracle, rng, case, situation="padding anywhere")
+    case = draw_case(rng, RNN, 2, 3, m=2, t=3, mask=np.zeros((2, 3), dtype=bool))
+    check_gradients(student, oracle, rng, case, situation="nothing but padding")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
     """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
-    case = draw_case(rng, RNN_STEP, 3, 2, 4, dtype=np.float32)
+    case = draw_case(rng, RNN_STEP, 3, 2, m=4, dtype=np.float32)
     check_outputs(student, oracle, case, "a step in float32")
-    check_gradients(student, oracle, rng, case, "a step in float32")
-    case = draw_case(rng, RNN, 3, 2, 4, 5, np.float32, mask=draw_mask(rng, 3, 5))
+    check_gradients(student, oracle, rng, case, situation="a step in float32")
+    case = draw_case(rng, RNN, 3, 2, m=4, t=5, dtype=np.float32, mask=draw_mask(rng, 3, 5))
     check_outputs(student, oracle, case, "float32")
-    check_gradients(student, oracle, rng, case, "float32")
+    check_gradients(student, oracle, rng, case, situation="float32")
     for layer, t in ((RNN_STEP, None), (RNN, 3)):
-        case = draw_case(rng, layer, 2, 3, 2, t).seen_as(sliced, transposed)
+        case = draw_case(rng, layer, 2, 3, m=2, t=t).seen_as(sliced, transposed)
         check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, "views", view=transposed)
+        check_gradients(student, oracle, rng, case, situation="views", view=transposed)
 
 
 @weight(1)
@@ -147,10 +147,10 @@ def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
 def test_rnn_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
     for layer, t in ((RNN_STEP, None), (RNN, 3)):
-        first, second = (draw_case(rng, layer, 2, 3, 4, t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second)
+        first, second = (draw_case(rng, layer, 2, 3, m=4, t=t) for _ in range(2))
+        check_stays_apart(student, oracle, rng, first, second=second)
         check_layer_changes_nothing(student, rng, first)
-    case = draw_case(rng, RNN, 4, 2, 3, 5)
+    case = draw_case(rng, RNN, 4, 2, m=3, t=5)
     check_layer_changes_nothing(student, rng, Case(RNN, case.inputs, draw_mask(rng, 4, 5)))
     check_layer_refuses(student, case)
 
@@ -162,8 +162,8 @@ def test_rnn_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rn
 @number("3.2")
 def test_lstm_parameters_draws_weights_and_sets_the_forget_bias(student, rng):
     """Weights spread evenly between -1 / sqrt(m) and 1 / sqrt(m); only the forget gate's bias."""
-    check_lstm_parameters(student, rng, 40, 30, None, "float32")
-    check_lstm_parameters(student, rng, 60, 20, 2.5, "float64")
+    check_lstm_parameters(student, rng, 40, 30, forget_bias=None, dtype="float32")
+    check_lstm_parameters(student, rng, 60, 20, forget_bias=2.5, dtype="float64")
     first, again, other = call_each(
         student.lstm_parameters, [(np.random.default_rng(seed), 2, 3) for seed in (5, 5, 6)]
     )
@@ -176,7 +176,7 @@ def test_lstm_parameters_draws_weights_and_sets_the_forget_bias(student, rng):
 def test_lstm_step_forward_takes_one_step(student, rng, oracle):
     """h_next and c_next are PyTorch's, with the gates in the order i, f, o, g."""
     for n, d, m in ((3, 2, 4), (2, 4, 3), (1, 1, 1)):
-        case = draw_case(rng, LSTM_STEP, n, d, m)
+        case = draw_case(rng, LSTM_STEP, n, d, m=m)
         check_outputs(student, oracle, case, f"n {n}, d {d}, m {m}")
 
 
@@ -185,8 +185,8 @@ def test_lstm_step_forward_takes_one_step(student, rng, oracle):
 def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, oracle):
     """dx, dh, dc, dw_x, dw_h and db are PyTorch's, under random dh_next and dc_next."""
     for n, d, m in ((3, 2, 4), (1, 3, 2)):
-        case = draw_case(rng, LSTM_STEP, n, d, m)
-        check_gradients(student, oracle, rng, case, f"n {n}, d {d}, m {m}")
+        case = draw_case(rng, LSTM_STEP, n, d, m=m)
+        check_gradients(student, oracle, rng, case, situation=f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -194,7 +194,7 @@ def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, orac
 def test_lstm_forward_carries_both_states_from_step_to_step(student, rng, oracle):
     """Each h[:, s] and c_last are PyTorch's, from first states that are not zero."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        case = draw_case(rng, LSTM, n, d, m, t)
+        case = draw_case(rng, LSTM, n, d, m=m, t=t)
         check_outputs(student, oracle, case, f"n {n}, t {t}, d {d}, m {m}")
 
 
@@ -204,8 +204,8 @@ def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, orac
     """All six gradients are PyTorch's: both h and c carry them back, and dc_last is where c's
     begins."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        case = draw_case(rng, LSTM, n, d, m, t)
-        check_gradients(student, oracle, rng, case, f"n {n}, t {t}, d {d}, m {m}")
+        case = draw_case(rng, LSTM, n, d, m=m, t=t)
+        check_gradients(student, oracle, rng, case, situation=f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -213,7 +213,7 @@ def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, orac
 def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle):
     """Padding before, between and after real steps leaves h and c as they are."""
     mask = draw_mask(rng, 4, 5)
-    case = draw_case(rng, LSTM, 4, 2, 3, 5, mask=mask)
+    case = draw_case(rng, LSTM, 4, 2, m=3, t=5, mask=mask)
     check_outputs(student, oracle, case, "padding anywhere")
     case.inputs[0][~mask] = 1e4
     check_outputs(student, oracle, case, "large numbers in the padding")
@@ -226,27 +226,27 @@ def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle
 def test_lstm_backward_passes_both_gradients_through_masked_steps(student, rng, oracle):
     """A masked step hands dh and dc on, gives x zeros, and adds nothing to the weights."""
     mask = draw_mask(rng, 4, 5)
-    case = draw_case(rng, LSTM, 4, 2, 3, 5, mask=mask)
+    case = draw_case(rng, LSTM, 4, 2, m=3, t=5, mask=mask)
     case.inputs[0][~mask] = 9
-    check_gradients(student, oracle, rng, case, "padding anywhere")
-    case = draw_case(rng, LSTM, 2, 3, 2, 3, mask=np.zeros((2, 3), dtype=bool))
-    check_gradients(student, oracle, rng, case, "nothing but padding")
+    check_gradients(student, oracle, rng, case, situation="padding anywhere")
+    case = draw_case(rng, LSTM, 2, 3, m=2, t=3, mask=np.zeros((2, 3), dtype=bool))
+    check_gradients(student, oracle, rng, case, situation="nothing but padding")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
     """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
-    case = draw_case(rng, LSTM_STEP, 3, 2, 2, dtype=np.float32)
+    case = draw_case(rng, LSTM_STEP, 3, 2, m=2, dtype=np.float32)
     check_outputs(student, oracle, case, "a step in float32")
-    check_gradients(student, oracle, rng, case, "a step in float32")
-    case = draw_case(rng, LSTM, 3, 2, 2, 5, np.float32, mask=draw_mask(rng, 3, 5))
+    check_gradients(student, oracle, rng, case, situation="a step in float32")
+    case = draw_case(rng, LSTM, 3, 2, m=2, t=5, dtype=np.float32, mask=draw_mask(rng, 3, 5))
     check_outputs(student, oracle, case, "float32")
-    check_gradients(student, oracle, rng, case, "float32")
+    check_gradients(student, oracle, rng, case, situation="float32")
     for layer, t in ((LSTM_STEP, None), (LSTM, 3)):
-        case = draw_case(rng, layer, 2, 3, 2, t).seen_as(sliced, transposed)
+        case = draw_case(rng, layer, 2, 3, m=2, t=t).seen_as(sliced, transposed)
         check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, "views", view=transposed)
+        check_gradients(student, oracle, rng, case, situation="views", view=transposed)
 
 
 @weight(1)
@@ -254,10 +254,10 @@ def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
 def test_lstm_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
     for layer, t in ((LSTM_STEP, None), (LSTM, 3)):
-        first, second = (draw_case(rng, layer, 2, 3, 2, t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second)
+        first, second = (draw_case(rng, layer, 2, 3, m=2, t=t) for _ in range(2))
+        check_stays_apart(student, oracle, rng, first, second=second)
         check_layer_changes_nothing(student, rng, first)
-    case = draw_case(rng, LSTM, 4, 2, 3, 5)
+    case = draw_case(rng, LSTM, 4, 2, m=3, t=5)
     check_layer_changes_nothing(student, rng, Case(LSTM, case.inputs, draw_mask(rng, 4, 5)))
     check_layer_refuses(student, case)
 
@@ -281,9 +281,9 @@ def test_lstm_is_not_much_slower_than_its_matrix_products(student, rng, oracle):
 def test_gru_step_forward_takes_one_step(student, rng, oracle):
     """h_next is PyTorch's: reset after the product, and an update gate of 1 keeps the state."""
     for n, d, m in ((3, 2, 4), (2, 4, 3), (1, 1, 1)):
-        case = draw_case(rng, GRU_STEP, n, d, m)
+        case = draw_case(rng, GRU_STEP, n, d, m=m)
         check_outputs(student, oracle, case, f"n {n}, d {d}, m {m}")
-    x, h, w_x, w_h, b_x, b_h = draw_case(rng, GRU_STEP, 3, 2, 4).inputs
+    x, h, w_x, w_h, b_x, b_h = draw_case(rng, GRU_STEP, 3, 2, m=4).inputs
     b_x[4:8] = 50
     h_next, _ = unpack(student.gru_step_forward(x, h, w_x, w_h, b_x, b_h), 2, "gru_step_forward")
     assert_close(h_next, h, what="h_next (an update gate of 1)", axes=("sequence", "unit"))
@@ -293,8 +293,10 @@ def test_gru_step_forward_takes_one_step(student, rng, oracle):
 @number("3.3")
 def test_gru_step_backward_gives_the_gradients_on_the_side_of_x(student, rng, oracle):
     """dx, dw_x and db_x are PyTorch's, under a random dh_next."""
-    case = draw_case(rng, GRU_STEP, 3, 2, 4)
-    check_gradients(student, oracle, rng, case, "n 3, d 2, m 4", ("dx", "dw_x", "db_x"))
+    case = draw_case(rng, GRU_STEP, 3, 2, m=4)
+    check_gradients(
+        student, oracle, rng, case, situation="n 3, d 2, m 4", only=("dx", "dw_x", "db_x")
+    )
 
 
 @weight(1)
@@ -302,23 +304,23 @@ def test_gru_step_backward_gives_the_gradients_on_the_side_of_x(student, rng, or
 def test_gru_step_backward_gives_the_gradients_on_the_side_of_h(student, rng, oracle):
     """dh, dw_h and db_h are PyTorch's: the candidate's part goes through the reset gate."""
     for n, d, m in ((3, 2, 4), (1, 3, 2)):
-        case = draw_case(rng, GRU_STEP, n, d, m)
+        case = draw_case(rng, GRU_STEP, n, d, m=m)
         situation, only = f"n {n}, d {d}, m {m}", ("dh", "dw_h", "db_h")
-        check_gradients(student, oracle, rng, case, situation, only)
+        check_gradients(student, oracle, rng, case, situation=situation, only=only)
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, caches apart, and a ValueError for shapes that don't fit."""
-    case = draw_case(rng, GRU_STEP, 3, 2, 2, dtype=np.float32)
+    case = draw_case(rng, GRU_STEP, 3, 2, m=2, dtype=np.float32)
     check_outputs(student, oracle, case, "float32")
-    check_gradients(student, oracle, rng, case, "float32")
-    case = draw_case(rng, GRU_STEP, 2, 3, 2).seen_as(sliced, transposed)
+    check_gradients(student, oracle, rng, case, situation="float32")
+    case = draw_case(rng, GRU_STEP, 2, 3, m=2).seen_as(sliced, transposed)
     check_outputs(student, oracle, case, "views")
-    check_gradients(student, oracle, rng, case, "views", view=transposed)
-    first, second = (draw_case(rng, GRU_STEP, 2, 3, 2) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second)
+    check_gradients(student, oracle, rng, case, situation="views", view=transposed)
+    first, second = (draw_case(rng, GRU_STEP, 2, 3, m=2) for _ in range(2))
+    check_stays_apart(student, oracle, rng, first, second=second)
     check_layer_changes_nothing(student, rng, first)
     x, h, *weights = first.inputs
     check_refused("an x of another width", student.gru_step_forward, x[:, :-1], h, *weights)
@@ -389,7 +391,7 @@ def test_temporal_cross_entropy_is_the_mean_over_all_positions(student, rng, ora
         check_cross_entropy(student, oracle, logits, targets, None, f"n {n}, t {t}, {v} ids")
     logits, targets = np.zeros((2, 3, 8)), np.array([[0, 7, 3], [1, 1, 2]])
     dlogits = (0.125 - np.eye(8)[targets]) / 6
-    compare_cross_entropy(student, (logits, targets), 3 * LN2, dlogits, "equal logits")
+    compare_cross_entropy(student, (logits, targets), 3 * LN2, dlogits, situation="equal logits")
 
 
 @weight(1)
@@ -402,7 +404,9 @@ def test_temporal_cross_entropy_leaves_masked_positions_out(student, rng, oracle
     targets[~mask] = -1
     check_cross_entropy(student, oracle, logits, targets, mask, "targets of -1 in the padding")
     arguments = (logits, targets, np.zeros((2, 4), dtype=bool))
-    compare_cross_entropy(student, arguments, 0.0, np.zeros((2, 4, 3)), "nothing but padding")
+    compare_cross_entropy(
+        student, arguments, 0.0, np.zeros((2, 4, 3)), situation="nothing but padding"
+    )
 
 
 @weight(1)
@@ -449,11 +453,20 @@ def test_clip_by_global_norm_shrinks_all_gradients_by_one_factor(student, rng, o
     """The norm is that of all arrays together, and afterwards it is max_norm."""
     gradients = {"a": np.array([[3.0, 0.0], [0.0, 4.0]]), "b": np.array([0.0, 12.0, 0.0])}
     expected = {name: array / 2 for name, array in gradients.items()}
-    check_clipped(student, gradients, 6.5, 13.0, expected, "a norm of 13 and a max_norm of 6.5")
+    check_clipped(
+        student,
+        gradients,
+        6.5,
+        13.0,
+        expected=expected,
+        situation="a norm of 13 and a max_norm of 6.5",
+    )
     gradients = {"w": rng.normal(size=(2, 3, 2)), "b": 5 * rng.normal(size=4)}
     norm, *clipped = oracle.clip(0.25, *gradients.values())
     expected = dict(zip(gradients, clipped, strict=True))
-    check_clipped(student, gradients, 0.25, float(norm), expected, "random gradients")
+    check_clipped(
+        student, gradients, 0.25, float(norm), expected=expected, situation="random gradients"
+    )
 
 
 @weight(1)
@@ -462,16 +475,18 @@ def test_clip_by_global_norm_leaves_small_gradients_and_its_input_alone(student,
     """At or below max_norm nothing changes; the gradients that come in are never written to."""
     gradients = {"a": np.array([2.0, -3.0]), "b": np.array([[6.0]])}
     for max_norm in (7.0, 7.5, 1000):
-        check_clipped(student, gradients, max_norm, 7.0, gradients, "a norm up to max_norm")
+        check_clipped(
+            student, gradients, max_norm, 7.0, expected=gradients, situation="a norm up to max_norm"
+        )
     zeros = {"a": np.zeros(3)}
-    check_clipped(student, zeros, 1.0, 0.0, zeros, "gradients of zero")
+    check_clipped(student, zeros, 1.0, 0.0, expected=zeros, situation="gradients of zero")
     for max_norm in (1.0, 100.0):
         check_container_kept(
             student,
             student.clip_by_global_norm,
             gradients,
             lambda held, max_norm=max_norm: (held, max_norm),
-            "The dict of gradients",
+            what="The dict of gradients",
         )
 
 
@@ -485,7 +500,9 @@ def test_clip_by_global_norm_sums_in_float64_and_refuses_what_makes_no_sense(stu
     expected = {
         name: (array * (2.0 / 5e30)).astype(np.float32) for name, array in gradients.items()
     }
-    check_clipped(student, gradients, 2.0, norm, expected, "large numbers in float32")
+    check_clipped(
+        student, gradients, 2.0, norm, expected=expected, situation="large numbers in float32"
+    )
     clip = student.clip_by_global_norm
     for max_norm in (0.0, -1.0):
         check_refused("a max_norm that is not above 0", clip, gradients, max_norm)
@@ -513,7 +530,12 @@ def test_make_windows_cuts_streams_that_go_on_from_window_to_window(student, rng
     for length, batch, window in ((61, 3, 4), (40, 1, 5), (30, 4, 1)):
         ids = rng.integers(0, 99, size=length)
         check_windows(
-            student, oracle, ids, batch, window, f"{length} ids, {batch} streams of {window}"
+            student,
+            oracle,
+            ids,
+            batch,
+            window=window,
+            situation=f"{length} ids, {batch} streams of {window}",
         )
 
 
@@ -523,7 +545,7 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
     """One id too few for a further window, the types of ids, and texts that give no window."""
     for dtype, length in ((np.int64, 24), (np.int32, 25), (np.uint8, 26), (np.int64, 13)):
         ids = rng.integers(0, 99, size=length).astype(dtype)
-        check_windows(student, oracle, sliced(ids), 3, 4, f"{length} ids")
+        check_windows(student, oracle, sliced(ids), 3, window=4, situation=f"{length} ids")
     check_unchanged("make_windows", student.make_windows, ids, 3, 4)
     for situation, arguments in (
         ("a text one id too short", (ids[:12], 3, 4)),
@@ -540,11 +562,13 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
 def test_truncated_bptt_carries_the_state_but_no_gradient_across_windows(student, rng, oracle):
     """h is that of the whole sequence; gradients stay within their window, the last one shorter."""
     for t, window in ((7, 3), (6, 2), (4, 1), (3, 3), (3, 50)):
-        case = draw_case(rng, RNN, 2, 3, 4, t)
-        check_truncated(student, oracle, rng, case, window, f"{t} steps in windows of {window}")
-    case = draw_case(rng, RNN, 3, 2, 2, 5, np.float32).seen_as(transposed)
-    check_truncated(student, oracle, rng, case, 2, "float32")
-    x, *others = draw_case(rng, RNN, 2, 3, 4, 5).inputs
+        case = draw_case(rng, RNN, 2, 3, m=4, t=t)
+        check_truncated(
+            student, oracle, rng, case, window=window, situation=f"{t} steps in windows of {window}"
+        )
+    case = draw_case(rng, RNN, 3, 2, m=2, t=5, dtype=np.float32).seen_as(transposed)
+    check_truncated(student, oracle, rng, case, window=2, situation="float32")
+    x, *others = draw_case(rng, RNN, 2, 3, m=4, t=5).inputs
     dh = rng.normal(size=(2, 5, 4))
     check_unchanged("truncated_bptt", student.truncated_bptt, x, dh, *others, 2)
     check_refused("a window of 0", student.truncated_bptt, x, dh, *others, 0)
@@ -570,7 +594,7 @@ def test_gradient_norms_shrink_and_grow_with_the_recurrent_weights(student, rng)
 def test_gradient_norms_of_an_rnn_are_those_of_its_jacobians(student, rng, oracle):
     """The largest singular value of the Jacobian at every step is PyTorch's."""
     for t, d, m in ((5, 2, 3), (1, 3, 4), (3, 1, 1)):
-        check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m), f"t {t}, m {m}")
+        check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m=m), f"t {t}, m {m}")
 
 
 @weight(1)
@@ -578,8 +602,8 @@ def test_gradient_norms_of_an_rnn_are_those_of_its_jacobians(student, rng, oracl
 def test_gradient_norms_of_an_lstm_move_h_alone(student, rng, oracle):
     """The Jacobians are PyTorch's with c_s held fixed; what h_s does to later cells counts."""
     for t, d, m in ((5, 2, 3), (1, 3, 4), (3, 1, 1)):
-        check_norms(student, oracle, "lstm", *draw_cell(rng, "lstm", t, d, m), f"t {t}, m {m}")
-    x, state, (w_x, w_h, b) = draw_cell(rng, "lstm", 4, 2, 3)
+        check_norms(student, oracle, "lstm", *draw_cell(rng, "lstm", t, d, m=m), f"t {t}, m {m}")
+    x, state, (w_x, w_h, b) = draw_cell(rng, "lstm", 4, 2, m=3)
     norms = student.gradient_norms_through_time("lstm", x, state, (w_x, 0 * w_h, b))
     expected = np.array([0.0, 0, 0, 0, 1])
     assert_close(norms, expected, what="norms (an LSTM that never reads h)", axes=("step",))
@@ -591,11 +615,11 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
     """float32, views, inputs that stay; another cell, wrong states or weights: ValueError."""
     function = student.gradient_norms_through_time
     for kind in ("rnn", "lstm"):
-        single = draw_cell(rng, kind, 3, 2, 4, np.float32)
+        single = draw_cell(rng, kind, 3, 2, m=4, dtype=np.float32)
         check_norms(student, oracle, kind, *single, "float32")
-        x, state, weights = draw_cell(rng, kind, 4, 3, 2)
+        x, state, weights = draw_cell(rng, kind, 4, 3, m=2)
         check_norms(student, oracle, kind, transposed(x), state, weights, "a view")
-        x, state, weights = draw_cell(rng, kind, 3, 2, 4)
+        x, state, weights = draw_cell(rng, kind, 3, 2, m=4)
         results = call_each(function, [(kind, x, state, weights)] * 2)
         again = "norms (the same call again)"
         assert_close(results[1], results[0], what=again, axes=("step",), tolerance=0.0)
@@ -604,7 +628,7 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
             ("state", state, lambda held: (kind, x, held, weights)),  # noqa: B023
             ("weights", weights, lambda held: (kind, x, state, held)),  # noqa: B023
         ):
-            check_container_kept(student, function, container, call, f"An array of {name}")
+            check_container_kept(student, function, container, call, what=f"An array of {name}")
         other = {"rnn": "lstm", "lstm": "rnn"}[kind]
         check_refused("the states of another cell", function, other, x, state, weights)
         check_refused("a cell of another name", function, "gru", x, state, weights)
@@ -618,8 +642,8 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
 @number("3.7")
 def test_char_lm_starts_with_the_parameters_of_its_docstring(student, rng):
     """Names, shapes, types and distributions; equal generators give equal models."""
-    check_first_parameters(student, rng, 70, 40, 25)
-    check_first_parameters(student, rng, 50, 60, 30, "float64")
+    check_first_parameters(student, rng, 70, 40, hidden=25)
+    check_first_parameters(student, rng, 50, 60, hidden=30, dtype="float64")
     models = [first_model(student, np.random.default_rng(seed), 4, 3, 2) for seed in (5, 5, 6)]
     first, again, other = (read_parameters(model)["w_out"] for model in models)
     check(np.array_equal(first, again), "Equal generators must give equal parameters.")
@@ -631,11 +655,11 @@ def test_char_lm_starts_with_the_parameters_of_its_docstring(student, rng):
 def test_char_lm_forward_gives_logits_and_the_state(student, rng, oracle):
     """PyTorch's logits and state, from the zero state and from another one; float32 too."""
     for n, t, dtype in ((2, 4, np.float64), (1, 1, np.float64), (3, 2, np.float32)):
-        parameters = draw_parameters(rng, 5, 2, 3, dtype)
+        parameters = draw_parameters(rng, 5, 2, 3, dtype=dtype)
         ids = rng.integers(0, 5, size=(n, t))
-        check_forward(student, oracle, parameters, ids, None, "from the zero state")
+        check_forward(student, oracle, parameters, ids, state=None, situation="from the zero state")
         state = tuple(rng.normal(size=(n, 3)).astype(dtype) for _ in range(2))
-        check_forward(student, oracle, parameters, ids, state, "from a state")
+        check_forward(student, oracle, parameters, ids, state=state, situation="from a state")
 
 
 @weight(1)
@@ -665,11 +689,13 @@ def test_char_lm_forward_knows_nothing_of_later_characters_or_other_texts(studen
 def test_char_lm_gives_its_loss_and_the_gradients_of_all_parameters(student, rng, oracle):
     """PyTorch's loss, six gradients and state, from the zero state and from another one."""
     for n, t, dtype in ((2, 5, np.float64), (3, 1, np.float32)):
-        parameters = draw_parameters(rng, 5, 2, 3, dtype)
+        parameters = draw_parameters(rng, 5, 2, 3, dtype=dtype)
         ids, targets = rng.integers(0, 5, size=(2, n, t))
         state = tuple(rng.normal(size=(n, 3)).astype(dtype) for _ in range(2))
         for start, situation in ((None, "from the zero state"), (state, "from a state")):
-            check_loss_and_gradients(student, oracle, parameters, ids, targets, start, situation)
+            check_loss_and_gradients(
+                student, oracle, parameters, ids, targets=targets, state=start, situation=situation
+            )
 
 
 @weight(1)
@@ -690,9 +716,9 @@ def test_char_lm_uses_its_parameters_as_they_are_and_keeps_nothing_else(student,
         compare_loss_and_gradients(result[:2], loss, gradients, situation)
         for name, array in read_parameters(model).items():
             check(np.array_equal(array, parameters[name]), f"{name} is changed by a call.")
-    check_container_kept(student, model.forward, state, lambda s: (ids, s), "The state")
+    check_container_kept(student, model.forward, state, lambda s: (ids, s), what="The state")
     check_container_kept(
-        student, model.loss_and_gradients, state, lambda s: (ids, targets, s), "The state"
+        student, model.loss_and_gradients, state, lambda s: (ids, targets, s), what="The state"
     )
 
 
@@ -705,7 +731,7 @@ def test_train_takes_the_steps_of_its_docstring(student, rng, oracle):
     config = {"steps": 8, "batch": 2, "window": 4, "learning_rate": 0.05, "decay": 0.9}
     for max_norm, situation in ((100.0, "nothing to clip"), (0.1, "every step clipped")):
         settings = config | {"max_norm": max_norm}
-        check_training(student, oracle, parameters, text, settings, situation)
+        check_training(student, oracle, parameters, text, config=settings, situation=situation)
     model, config = new_model(student, parameters), student.Config(steps=2, batch=2, window=4)
     check_unchanged("train", student.train, model, text, config)
 
@@ -714,17 +740,17 @@ def test_train_takes_the_steps_of_its_docstring(student, rng, oracle):
 @number("3.7")
 def test_train_goes_on_exactly_where_it_stopped(student, rng):
     """4 steps and then 5 give every number of 9 in one go, with a fresh model and a used state."""
-    parameters = draw_parameters(rng, 5, 2, 3, np.float32)
+    parameters = draw_parameters(rng, 5, 2, 3, dtype=np.float32)
     text = rng.integers(0, 5, size=27)
     config = {"steps": 9, "batch": 2, "window": 4, "max_norm": 0.5}
-    check_resumed(student, parameters, text, config, 4)
+    check_resumed(student, parameters, text, config, first=4)
 
 
 @weight(1)
 @number("3.7")
 def test_train_stops_when_the_loss_is_not_finite_and_refuses_strange_states(student, rng):
     """A loss of NaN raises ValueError that names the step; so does a state of another model."""
-    parameters = draw_parameters(rng, 5, 2, 3, np.float32)
+    parameters = draw_parameters(rng, 5, 2, 3, dtype=np.float32)
     text = rng.integers(0, 5, size=60)
     config = {"steps": 4, "batch": 2, "window": 4}
     student.train(new_model(student, parameters), text, student.Config(**config))
@@ -764,8 +790,10 @@ def test_bits_per_character_reads_the_text_as_one_stream(student, rng, oracle):
 def test_sample_takes_the_most_likely_id_at_temperature_zero(student, rng, oracle):
     """At 0, and as good as at 1e-6, each id is the one with the highest logit; ties: the lowest."""
     for prime in (np.array([1]), np.array([3, 0, 2, 2])):
-        parameters = draw_clear_model(rng, oracle, 6, prime, 12)
-        check_most_likely(student, oracle, parameters, prime, 12, np.random.default_rng(3))
+        parameters = draw_clear_model(rng, oracle, 6, prime, length=12)
+        check_most_likely(
+            student, oracle, parameters, prime, length=12, rng=np.random.default_rng(3)
+        )
     model = new_model(student, parameters)
     check_generator_not_used(student, model, prime, 3)
     ties = {"w_out": np.zeros((4, 6)), "b_out": np.array([0.0, 2, -1, 2, 2, 1])}
@@ -782,8 +810,8 @@ def test_sample_draws_from_the_softmax_of_logits_and_temperature(student, rng):
     parameters, prime = draw_parameters(rng, 4, 3, 4, scale=1.5), np.array([2, 0])
     for temperature in (0.5, 2.0):
         generator = np.random.default_rng(11)
-        check_draws(student, parameters, prime, 2000, temperature, generator)
-    check_even_draws(student, parameters, prime, 2000, np.random.default_rng(12))
+        check_draws(student, parameters, prime, 2000, temperature=temperature, rng=generator)
+    check_even_draws(student, parameters, prime, 2000, rng=np.random.default_rng(12))
     check_generators_decide(student, parameters, prime)
 
 
@@ -791,7 +819,7 @@ def test_sample_draws_from_the_softmax_of_logits_and_temperature(student, rng):
 @number("3.7")
 def test_sample_takes_any_length_and_refuses_what_makes_no_sense(student, rng):
     """0 ids are an empty array of int64; empty primes, odd lengths and temperatures: ValueError."""
-    model = new_model(student, draw_parameters(rng, 4, 3, 2, np.float32))
+    model = new_model(student, draw_parameters(rng, 4, 3, 2, dtype=np.float32))
     prime, generator = np.array([2, 0], dtype=np.uint8), np.random.default_rng(5)
     for length in (0, 1, 3):
         for temperature in (0.0, 0.7):

@@ -24,7 +24,7 @@ def arguments(scores, mask):
     return (scores,) if mask is None else (scores, mask)
 
 
-def check_softmax(student, oracle, scores, mask, situation):
+def check_softmax(student, oracle, scores, mask, *, situation):
     """The weights are PyTorch's over the allowed places, and exactly 0 elsewhere."""
     given = arguments(scores, mask)
     expected = oracle.answer("masked_softmax", {}, given)
@@ -34,7 +34,7 @@ def check_softmax(student, oracle, scores, mask, situation):
         check_exactly_zero(out, mask)
 
 
-def check_softmax_gradient(student, oracle, rng, scores, mask, situation):
+def check_softmax_gradient(student, oracle, rng, scores, *, mask, situation):
     """The gradient of the scores is PyTorch's under a random one, and 0 at hidden places."""
     given, upstream = arguments(scores, mask), [draw_floats(rng, *scores.shape).to(scores.dtype)]
     wanted, _ = oracle.gradients("masked_softmax", {}, given, upstream)
@@ -81,16 +81,16 @@ def check_scores_refused(student, scores):
 # Exercise 4.2
 
 
-def draw_attention_inputs(rng, n, t, query_size, key_size, mask=None, dtype=torch.float64):
+def draw_attention_inputs(rng, n, t, query_size, *, key_size, mask=None, dtype=torch.float64):
     """A query for each sentence, and its keys; with a mask, where there is one."""
     query = draw_floats(rng, n, query_size, dtype=dtype)
     keys = draw_floats(rng, n, t, key_size, dtype=dtype)
     return (query, keys) if mask is None else (query, keys, mask)
 
 
-def check_attention(student, oracle, drawn, inputs, situation):
+def check_attention(student, oracle, drawn, inputs, *, situation):
     """Context and weights are right, and no weight is where the mask is False."""
-    _, weights = check_module(student, oracle, drawn, inputs, situation)
+    _, weights = check_module(student, oracle, drawn, inputs, situation=situation)
     if len(inputs) == 3:
         check_exactly_zero(weights, inputs[2])
 
@@ -102,13 +102,13 @@ def blinded(inputs):
 
 
 def check_attention_views(student, oracle, drawn, inputs):
-    check_attention(student, oracle, drawn, as_views(*inputs), "views")
+    check_attention(student, oracle, drawn, as_views(*inputs), situation="views")
 
 
 # Exercise 4.5
 
 
-def draw_step(rng, n, t, sizes, mask=None, dtype=torch.float64):
+def draw_step(rng, n, t, sizes, *, mask=None, dtype=torch.float64):
     """Tokens, states and keys for one step of an AttentionDecoder of these sizes."""
     v, _, c, h, _ = sizes
     token = draw_ids(rng, v, n)
@@ -116,7 +116,7 @@ def draw_step(rng, n, t, sizes, mask=None, dtype=torch.float64):
     return inputs if mask is None else (*inputs, mask)
 
 
-def draw_whole(rng, n, u, t, sizes, mask=None, dtype=torch.float64):
+def draw_whole(rng, n, u, t, *, sizes, mask=None, dtype=torch.float64):
     """Ids, final and keys for u steps of an AttentionDecoder of these sizes."""
     v, _, c, _, _ = sizes
     ids = draw_inputs(rng, v, n, u)

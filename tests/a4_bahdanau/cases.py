@@ -193,7 +193,7 @@ def label_of(drawn, method):
     return drawn.kind if method is None else f"{drawn.kind}.{method}"
 
 
-def check_module(student, oracle, drawn, inputs, situation, method=None):
+def check_module(student, oracle, drawn, inputs, *, situation, method=None):
     """What a module, or one of its methods, gives with these weights is what PyTorch gives."""
     module, name = drawn.on(student), label_of(drawn, method)
     expected = oracle.answer(name, drawn.parameters, inputs)
@@ -202,7 +202,7 @@ def check_module(student, oracle, drawn, inputs, situation, method=None):
     return results
 
 
-def check_module_gradients(student, oracle, rng, drawn, inputs, situation, method=None):
+def check_module_gradients(student, oracle, rng, drawn, *, inputs, situation, method=None):
     """The gradients of inputs and parameters are PyTorch's under random ones of all results."""
     module, name = drawn.on(student), label_of(drawn, method)
     expected = oracle.answer(name, drawn.parameters, inputs)

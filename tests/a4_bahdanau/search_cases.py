@@ -23,7 +23,7 @@ def check_loss(student, oracle, drawn, source, target, situation):
     compare_results("Seq2Seq.loss", [loss], expected, situation)
 
 
-def check_loss_gradients(student, oracle, drawn, source, target, situation):
+def check_loss_gradients(student, oracle, drawn, source, *, target, situation):
     """The gradients of the loss with respect to all weights are PyTorch's."""
     model = drawn.on(student)
     loss, gradients = loss_gradients(model, model.loss, source, target)
@@ -57,7 +57,7 @@ def read_translations(rows, n, what):
     return [list(row) for row in rows]
 
 
-def check_greedy_stories(student, drawn, expected, max_length, situation, letters=LETTERS):
+def check_greedy_stories(student, drawn, expected, max_length, *, situation, letters=LETTERS):
     """expected: what is written for each source, in letters."""
     source = story_source(len(expected))
     rows = drawn.on(student).greedy_decode(source, max_length)
@@ -70,16 +70,18 @@ def check_greedy_stories(student, drawn, expected, max_length, situation, letter
         )
 
 
-def check_greedy(student, oracle, drawn, source, max_length, situation):
+def check_greedy(student, oracle, drawn, source, *, max_length, situation):
     """Each id that is written has the highest logit, also that of the END which is left out."""
     rows = drawn.on(student).greedy_decode(source, max_length)
     rows = read_translations(rows, len(source), "greedy_decode")
     for ids, row in zip(source, rows, strict=True):
-        check_highest(oracle, drawn, ids, row, max_length, f"greedy_decode ({situation})")
+        check_highest(
+            oracle, drawn, ids, row, max_length=max_length, what=f"greedy_decode ({situation})"
+        )
     return rows
 
 
-def check_highest(oracle, drawn, ids, row, max_length, what):
+def check_highest(oracle, drawn, ids, row, *, max_length, what):
     """row: what was written for one source, without END."""
     size = drawn.sizes[1]
     check(len(row) <= max_length, f"{what} writes more than max_length ids.", f"got {row}")
@@ -106,7 +108,7 @@ def check_highest(oracle, drawn, ids, row, max_length, what):
 # Exercise 4.6: beam search
 
 
-def beams(student, drawn, source, width, alpha, max_length):
+def beams(student, drawn, source, width, *, alpha, max_length):
     """Rows and scores of the student's beam search."""
     result = drawn.on(student).beam_decode(source, width, alpha, max_length)
     return read_beams(result, len(source))
@@ -122,7 +124,7 @@ def read_beams(result, n):
     return rows, scores
 
 
-def compare_beam(row, score, expected, situation, tolerance=None):
+def compare_beam(row, score, expected, situation, *, tolerance=None):
     """expected: (ids without END, score)."""
     ids, wanted = expected
     check(
@@ -134,15 +136,17 @@ def compare_beam(row, score, expected, situation, tolerance=None):
     assert_close(score, wanted, what, tolerance=tolerance)
 
 
-def check_beam_stories(student, drawn, stories, expected, settings, letters=LETTERS):
+def check_beam_stories(student, drawn, stories, expected, *, settings, letters=LETTERS):
     """expected: the best for each source, in letters, with its END if it has one."""
     width, alpha, max_length = settings
     source = story_source(len(expected))
-    rows, scores = beams(student, drawn, source, width, alpha, max_length)
+    rows, scores = beams(student, drawn, source, width, alpha=alpha, max_length=max_length)
     for row, score, story, text in zip(rows, scores, stories, expected, strict=True):
         wanted = log_probability(story, text) / len(text) ** alpha
         situation = f"width {width}, alpha {alpha}, max_length {max_length}"
-        compare_beam(row, score, (ids_of(text, letters), wanted), situation, drawn.tolerance)
+        compare_beam(
+            row, score, (ids_of(text, letters), wanted), situation, tolerance=drawn.tolerance
+        )
 
 
 def best_of(found, alpha):
@@ -158,22 +162,29 @@ def all_candidates(oracle, drawn, ids, max_length):
     return {row: log for row, log in found.items() if row[-1] == END or len(row) == max_length}
 
 
-def check_widest_beam(student, oracle, drawn, source, alphas, max_length):
+def check_widest_beam(student, oracle, drawn, source, *, alphas, max_length):
     """So wide that nothing is dropped, beam search finds the best of all there are."""
     width = 2 * drawn.sizes[1] ** max_length
     every = [all_candidates(oracle, drawn, ids, max_length) for ids in source]
     for alpha in alphas:
-        rows, scores = beams(student, drawn, source, width, alpha, max_length)
+        rows, scores = beams(student, drawn, source, width, alpha=alpha, max_length=max_length)
         for row, score, found in zip(rows, scores, every, strict=True):
             situation = f"nothing is dropped, alpha {alpha}"
             compare_beam(row, score, best_of(found, alpha), situation)
 
 
-def check_single_beam(student, oracle, drawn, source, max_length, situation):
+def check_single_beam(student, oracle, drawn, source, *, max_length, situation):
     """Width 1 writes what has the highest logit, and its score is that of what it writes."""
-    rows, scores = beams(student, drawn, source, 1, 1.0, max_length)
+    rows, scores = beams(student, drawn, source, 1, alpha=1.0, max_length=max_length)
     for ids, row, score in zip(source, rows, scores, strict=True):
-        check_highest(oracle, drawn, ids, row, max_length, f"beam_decode of width 1 ({situation})")
+        check_highest(
+            oracle,
+            drawn,
+            ids,
+            row,
+            max_length=max_length,
+            what=f"beam_decode of width 1 ({situation})",
+        )
         written = row if len(row) == max_length else [*row, END]
         given = (ids[ids.ne(PADDING)], torch.tensor([[BEGIN, *written[:-1]]]))
         (logits, *_) = oracle.answer("translation", drawn.parameters, given)

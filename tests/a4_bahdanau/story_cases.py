@@ -66,7 +66,7 @@ NEVER = 1e-15  # the probability of what a story doesn't mention
 STEEP, SHUT = 200.0, -1000.0  # where tanh is 1, and where a gate is closed
 
 
-def story_model(stories, vocabulary, letters=LETTERS, attention=True, dtype=torch.float64):
+def story_model(stories, vocabulary, letters=LETTERS, attention=True, *, dtype=torch.float64):
     """A model that tells the first story for the first word of the source, and so on.
 
     Each pair of a word and the id that was written last has a unit of its own in the decoder's

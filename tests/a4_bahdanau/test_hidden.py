@@ -90,8 +90,10 @@ def test_masked_softmax_is_right_for_other_shapes_and_masks(student, rng, oracle
         ((2, 4, 1, 3), (4, 1, 3)),
     ):
         scores = draw_floats(rng, *shape)
-        check_softmax(student, oracle, scores, None, "no mask")
-        check_softmax(student, oracle, scores, draw_mask(rng, *mask_shape), "another mask")
+        check_softmax(student, oracle, scores, None, situation="no mask")
+        check_softmax(
+            student, oracle, scores, draw_mask(rng, *mask_shape), situation="another mask"
+        )
 
 
 @weight(1)
@@ -102,8 +104,8 @@ def test_masked_softmax_gives_zeros_to_other_rows_without_any_place(student, rng
         scores, mask = draw_floats(rng, *shape), draw_mask(rng, *shape)
         mask[rng.integers(shape[0])] = False
         situation = "rows without any place"
-        check_softmax(student, oracle, scores, mask, situation)
-        check_softmax_gradient(student, oracle, rng, scores, mask, situation)
+        check_softmax(student, oracle, scores, mask, situation=situation)
+        check_softmax_gradient(student, oracle, rng, scores, mask=mask, situation=situation)
 
 
 @weight(1)
@@ -112,8 +114,8 @@ def test_masked_softmax_has_the_gradient_of_softmax_for_other_shapes(student, rn
     """With and without masks, under a random gradient."""
     for shape, mask_shape in (((4, 6), (4, 6)), ((3, 2, 5), (3, 1, 5)), ((2, 7), (7,))):
         scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
-        check_softmax_gradient(student, oracle, rng, scores, None, "no mask")
-        check_softmax_gradient(student, oracle, rng, scores, mask, "another mask")
+        check_softmax_gradient(student, oracle, rng, scores, mask=None, situation="no mask")
+        check_softmax_gradient(student, oracle, rng, scores, mask=mask, situation="another mask")
 
 
 @weight(1)
@@ -124,13 +126,17 @@ def test_masked_softmax_takes_other_huge_scores_and_has_no_side_effects(student,
     other = (draw_floats(rng, 4, 5), draw_mask(rng, 4, 5))
     check_softmax_stays_apart(student, oracle, other, (scores, mask))
     for shift in (9e3, -9e3):
-        check_softmax(student, oracle, scores + shift, mask, "large scores")
-        check_softmax(student, oracle, scores + shift, None, "large scores, no mask")
-        check_softmax_gradient(student, oracle, rng, scores + shift, mask, "large scores")
+        check_softmax(student, oracle, scores + shift, mask, situation="large scores")
+        check_softmax(student, oracle, scores + shift, None, situation="large scores, no mask")
+        check_softmax_gradient(
+            student, oracle, rng, scores + shift, mask=mask, situation="large scores"
+        )
     for hidden in (1e200, -1e200, 1e6):
         lured = scores.masked_fill(~mask, hidden)
-        check_softmax(student, oracle, lured, mask, "huge numbers where the mask is False")
-    check_softmax(student, oracle, *as_views(scores.float(), mask), "float32, views")
+        check_softmax(
+            student, oracle, lured, mask, situation="huge numbers where the mask is False"
+        )
+    check_softmax(student, oracle, *as_views(scores.float(), mask), situation="float32, views")
     check_masks_refused(student.masked_softmax, (scores,), mask)
 
 
@@ -144,8 +150,8 @@ def test_additive_attention_is_right_for_other_sizes(student, rng, oracle):
     check_first_parameters(student, "AdditiveAttention", 6, 2, 5)
     for n, t, q, k, h in ((3, 6, 2, 5, 4), (2, 3, 7, 4, 2), (1, 1, 3, 2, 5), (5, 2, 4, 1, 3)):
         drawn = draw_module(rng, "AdditiveAttention", q, k, h)
-        inputs = draw_attention_inputs(rng, n, t, q, k)
-        check_attention(student, oracle, drawn, inputs, "other sizes")
+        inputs = draw_attention_inputs(rng, n, t, q, key_size=k)
+        check_attention(student, oracle, drawn, inputs, situation="other sizes")
 
 
 @weight(1)
@@ -154,11 +160,15 @@ def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
     """Hidden keys play no part, whatever they hold; where all are hidden, zeros."""
     for n, t, q, k, h in ((4, 6, 2, 5, 3), (2, 3, 5, 4, 6), (1, 5, 3, 2, 4)):
         drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        inputs = draw_attention_inputs(rng, n, t, q, k, mask)
-        check_attention(student, oracle, drawn, inputs, "another mask")
-        check_attention(student, oracle, drawn, blinded(inputs), "huge numbers in hidden keys")
+        inputs = draw_attention_inputs(rng, n, t, q, key_size=k, mask=mask)
+        check_attention(student, oracle, drawn, inputs, situation="another mask")
+        check_attention(
+            student, oracle, drawn, blinded(inputs), situation="huge numbers in hidden keys"
+        )
         mask[rng.integers(n)] = False
-        check_attention(student, oracle, drawn, inputs, "a sentence in which all is hidden")
+        check_attention(
+            student, oracle, drawn, inputs, situation="a sentence in which all is hidden"
+        )
 
 
 @weight(2)
@@ -167,11 +177,13 @@ def test_additive_attention_has_all_gradients_for_other_sizes(student, rng, orac
     """Those of query, keys and weights, with a mask, and where all is hidden."""
     for n, t, q, k, h in ((3, 4, 2, 5, 6), (2, 6, 5, 3, 4)):
         drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        inputs = draw_attention_inputs(rng, n, t, q, k, mask)
-        check_module_gradients(student, oracle, rng, drawn, inputs[:2], "no mask")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "another mask")
+        inputs = draw_attention_inputs(rng, n, t, q, key_size=k, mask=mask)
+        check_module_gradients(student, oracle, rng, drawn, inputs=inputs[:2], situation="no mask")
+        check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="another mask")
         mask[rng.integers(n)] = False
-        check_module_gradients(student, oracle, rng, drawn, blinded(inputs), "all is hidden")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=blinded(inputs), situation="all is hidden"
+        )
 
 
 @weight(1)
@@ -180,11 +192,13 @@ def test_additive_attention_keeps_other_types_and_has_no_side_effects(student, r
     """float32 and views on other shapes; inputs stay; odd masks and sizes are refused."""
     mask = draw_mask(rng, 2, 5)
     drawn = draw_module(rng, "AdditiveAttention", 4, 3, 6, dtype=SINGLE)
-    inputs = draw_attention_inputs(rng, 2, 5, 4, 3, mask, SINGLE)
+    inputs = draw_attention_inputs(rng, 2, 5, 4, key_size=3, mask=mask, dtype=SINGLE)
     check_attention_views(student, oracle, drawn, inputs)
-    check_module_gradients(student, oracle, rng, drawn, inputs, "float32")
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "AdditiveAttention", 4, 3, 6)
-    first, second = (draw_attention_inputs(rng, 2, 5, 4, 3, draw_mask(rng, 2, 5)) for _ in "ab")
+    first, second = (
+        draw_attention_inputs(rng, 2, 5, 4, key_size=3, mask=draw_mask(rng, 2, 5)) for _ in "ab"
+    )
     check_stays_apart(student, oracle, drawn, first, second)
     check_masks_refused(drawn.on(student), first[:2], mask)
     check_batches_refused(drawn.on(student), first[:2])
@@ -200,7 +214,9 @@ def test_encoder_is_right_for_other_sizes(student, rng, oracle):
     check_first_parameters(student, "Encoder", 6, 5, 2)
     for n, t, v, e, h in ((3, 4, 8, 5, 2), (2, 7, 5, 2, 6), (1, 1, 6, 3, 3)):
         drawn = draw_module(rng, "Encoder", v, e, h)
-        check_module(student, oracle, drawn, (draw_source(rng, [t] * n, v),), "other sizes")
+        check_module(
+            student, oracle, drawn, (draw_source(rng, [t] * n, v),), situation="other sizes"
+        )
 
 
 @weight(1)
@@ -210,10 +226,12 @@ def test_encoder_gives_the_same_numbers_with_other_padding(student, rng, oracle)
     for n, t, v, e, h in ((4, 6, 8, 5, 3), (6, 5, 9, 2, 4), (1, 4, 6, 3, 2)):
         drawn = draw_module(rng, "Encoder", v, e, h)
         lengths = [1, *rng.integers(1, t, size=n - 1)]
-        check_module(student, oracle, drawn, (draw_source(rng, lengths, v, t),), "columns to spare")
+        check_module(
+            student, oracle, drawn, (draw_source(rng, lengths, v, t),), situation="columns to spare"
+        )
         lengths[-1] = t
         source = draw_source(rng, lengths, v, t)
-        check_module(student, oracle, drawn, (source,), "other lengths")
+        check_module(student, oracle, drawn, (source,), situation="other lengths")
 
 
 @weight(1)
@@ -222,7 +240,9 @@ def test_encoder_has_all_gradients_for_other_sizes(student, rng, oracle):
     """Those of the embedding and of the GRU, with padding."""
     for lengths, t, v, e, h in (([3, 5, 1], 5, 6, 4, 2), ([2, 1], 4, 9, 2, 5)):
         drawn, source = draw_module(rng, "Encoder", v, e, h), draw_source(rng, lengths, v, t)
-        check_module_gradients(student, oracle, rng, drawn, (source,), "other sizes")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=(source,), situation="other sizes"
+        )
 
 
 @weight(1)
@@ -231,8 +251,8 @@ def test_encoder_keeps_other_types_and_refuses_what_is_no_source(student, rng, o
     """float32 and views on other shapes; calls stay apart; what is no source is refused."""
     drawn = draw_module(rng, "Encoder", 9, 4, 2, dtype=SINGLE)
     source = draw_source(rng, [3, 5, 2], 9, 6)
-    check_module(student, oracle, drawn, as_views(source), "float32, views")
-    check_module_gradients(student, oracle, rng, drawn, (source,), "float32")
+    check_module(student, oracle, drawn, as_views(source), situation="float32, views")
+    check_module_gradients(student, oracle, rng, drawn, inputs=(source,), situation="float32")
     drawn, other = draw_module(rng, "Encoder", 9, 4, 2), draw_source(rng, [4, 2], 9)
     check_stays_apart(student, oracle, drawn, (other,), (source,))
     check_each_refused(drawn.on(student), (), bad_sources(other, 9))
@@ -251,11 +271,15 @@ def test_fixed_context_decoder_takes_other_first_steps(student, rng, oracle):
             draw_module(rng, "FixedContextDecoder", v, e, c, h),
             draw_floats(rng, n, c),
         )
-        check_module(student, oracle, drawn, (context,), "other sizes", "start")
-        check_module_gradients(student, oracle, rng, drawn, (context,), "other sizes", "start")
+        check_module(student, oracle, drawn, (context,), situation="other sizes", method="start")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=(context,), situation="other sizes", method="start"
+        )
         inputs = (draw_ids(rng, v, n), draw_floats(rng, n, h), context)
-        check_module(student, oracle, drawn, inputs, "other sizes", "step")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "other sizes", "step")
+        check_module(student, oracle, drawn, inputs, situation="other sizes", method="step")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation="other sizes", method="step"
+        )
 
 
 @weight(2)
@@ -265,8 +289,8 @@ def test_fixed_context_decoder_reads_other_targets(student, rng, oracle):
     for n, u, (v, e, c, h) in ((3, 5, (8, 2, 6, 3)), (1, 1, (6, 5, 1, 4)), (4, 2, (9, 3, 4, 7))):
         drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
         inputs = (draw_inputs(rng, v, n, u), draw_floats(rng, n, c))
-        check_module(student, oracle, drawn, inputs, "other sizes")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "other sizes")
+        check_module(student, oracle, drawn, inputs, situation="other sizes")
+        check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="other sizes")
 
 
 @weight(1)
@@ -275,14 +299,21 @@ def test_fixed_context_decoder_keeps_other_types_and_has_no_side_effects(student
     """float32 and views on other shapes; inputs stay; odd ids and sizes are refused."""
     single = draw_module(rng, "FixedContextDecoder", 8, 2, 6, 3, dtype=SINGLE)
     inputs = (draw_inputs(rng, 8, 3, 4), draw_floats(rng, 3, 6, dtype=SINGLE))
-    check_module(student, oracle, single, as_views(*inputs), "float32, views")
-    check_module_gradients(student, oracle, rng, single, inputs, "float32")
+    check_module(student, oracle, single, as_views(*inputs), situation="float32, views")
+    check_module_gradients(student, oracle, rng, single, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "FixedContextDecoder", 8, 2, 6, 3)
     first, second = ((draw_inputs(rng, 8, 3, 4), draw_floats(rng, 3, 6)) for _ in range(2))
     check_stays_apart(student, oracle, drawn, first, second)
     module, step = drawn.on(student), (draw_ids(rng, 8, 3), draw_floats(rng, 3, 3), first[1])
-    check_module(student, oracle, single, as_views(*as_single(*step)), "float32, views", "step")
-    check_module(student, oracle, drawn, as_views(first[1]), "views", "start")
+    check_module(
+        student,
+        oracle,
+        single,
+        as_views(*as_single(*step)),
+        situation="float32, views",
+        method="step",
+    )
+    check_module(student, oracle, drawn, as_views(first[1]), situation="views", method="start")
     check_each_refused(module, (), bad_ids(first[0], 8), first[1])
     check_each_refused(module.step, (), bad_ids(step[0], 8), *step[1:])
     check_batches_refused(module, first)
@@ -300,11 +331,13 @@ def test_attention_decoder_takes_other_first_steps(student, rng, oracle):
     for n, t, sizes in ((4, 5, (8, 2, 6, 3, 5)), (1, 4, (6, 5, 3, 4, 1)), (3, 3, (9, 3, 4, 7, 2))):
         drawn = draw_module(rng, "AttentionDecoder", *sizes)
         final = draw_floats(rng, n, sizes[2])
-        check_module(student, oracle, drawn, (final,), "other sizes", "start")
-        inputs = draw_step(rng, n, t, sizes, draw_mask(rng, n, t))
-        check_module(student, oracle, drawn, inputs[:3], "no mask", "step")
-        check_module(student, oracle, drawn, inputs, "another mask", "step")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "another mask", "step")
+        check_module(student, oracle, drawn, (final,), situation="other sizes", method="start")
+        inputs = draw_step(rng, n, t, sizes, mask=draw_mask(rng, n, t))
+        check_module(student, oracle, drawn, inputs[:3], situation="no mask", method="step")
+        check_module(student, oracle, drawn, inputs, situation="another mask", method="step")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation="another mask", method="step"
+        )
 
 
 @weight(2)
@@ -313,12 +346,14 @@ def test_attention_decoder_looks_anew_at_every_step_of_other_targets(student, rn
     """Logits, weights and gradients of all steps, with masks, and where all is hidden."""
     for n, u, t, sizes in ((3, 4, 5, (8, 2, 6, 3, 5)), (2, 2, 4, (6, 5, 3, 4, 1))):
         drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        inputs = draw_whole(rng, n, u, t, sizes, draw_mask(rng, n, t))
-        check_module_gradients(student, oracle, rng, drawn, inputs[:3], "no mask")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "another mask")
+        inputs = draw_whole(rng, n, u, t, sizes=sizes, mask=draw_mask(rng, n, t))
+        check_module_gradients(student, oracle, rng, drawn, inputs=inputs[:3], situation="no mask")
+        check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="another mask")
         inputs[3][int(rng.integers(n))] = False
-        check_module(student, oracle, drawn, inputs, "a sentence in which all is hidden")
-        check_module_gradients(student, oracle, rng, drawn, inputs, "all is hidden")
+        check_module(student, oracle, drawn, inputs, situation="a sentence in which all is hidden")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation="all is hidden"
+        )
 
 
 @weight(1)
@@ -327,17 +362,19 @@ def test_attention_decoder_keeps_other_types_and_has_no_side_effects(student, rn
     """float32 and views on other shapes; inputs stay; odd ids, masks and sizes are refused."""
     sizes, mask = (8, 2, 6, 3, 5), draw_mask(rng, 3, 4)
     single = draw_module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
-    inputs = draw_whole(rng, 3, 2, 4, sizes, mask, SINGLE)
-    check_module(student, oracle, single, as_views(*inputs), "float32, views")
-    check_module_gradients(student, oracle, rng, single, inputs, "float32")
+    inputs = draw_whole(rng, 3, 2, 4, sizes=sizes, mask=mask, dtype=SINGLE)
+    check_module(student, oracle, single, as_views(*inputs), situation="float32, views")
+    check_module_gradients(student, oracle, rng, single, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    first, second = (draw_whole(rng, 3, 2, 4, sizes, draw_mask(rng, 3, 4)) for _ in range(2))
+    first, second = (
+        draw_whole(rng, 3, 2, 4, sizes=sizes, mask=draw_mask(rng, 3, 4)) for _ in range(2)
+    )
     check_stays_apart(student, oracle, drawn, first, second)
-    steps = [draw_step(rng, 3, 4, sizes, draw_mask(rng, 3, 4)) for _ in range(2)]
+    steps = [draw_step(rng, 3, 4, sizes, mask=draw_mask(rng, 3, 4)) for _ in range(2)]
     check_stays_apart(student, oracle, drawn, *steps, "step")
     views = as_views(*as_single(*steps[0]))
-    check_module(student, oracle, single, views, "float32, views", "step")
-    check_module(student, oracle, drawn, as_views(first[1]), "views", "start")
+    check_module(student, oracle, single, views, situation="float32, views", method="step")
+    check_module(student, oracle, drawn, as_views(first[1]), situation="views", method="start")
     module = drawn.on(student)
     check_masks_refused(module, first[:3], mask)
     check_masks_refused(module.step, steps[0][:3], mask)
@@ -375,7 +412,9 @@ def test_loss_has_gradients_for_all_weights_with_other_pairs(student, rng, oracl
     for attention in (True, False):
         drawn = draw_translator(rng, attention, (9, 8, 3, 4))
         source, target = draw_sources(rng, drawn, [1, 4], 6), draw_target(rng, [3, 2], 8, 7)
-        check_loss_gradients(student, oracle, drawn, source, target, "other lengths")
+        check_loss_gradients(
+            student, oracle, drawn, source, target=target, situation="other lengths"
+        )
 
 
 def rename(rng, vocabulary):
@@ -402,7 +441,9 @@ def test_greedy_decode_writes_other_ids_until_the_end(student, rng):
         letters = rename(rng, 14)
         stories, texts = some_stories(rng, expected)
         drawn = story_model(stories, 14, letters, attention)
-        check_greedy_stories(student, drawn, texts, max_length, "other stories", letters)
+        check_greedy_stories(
+            student, drawn, texts, max_length, situation="other stories", letters=letters
+        )
     source = torch.tensor([[4, 3, 5], [3, 0, 0], [5, 5, 0]])
     for bias, expected in (
         ((0.0, -1.0, 1.0, 0.0, 2.0, 2.0), [4] * 3),
@@ -420,12 +461,14 @@ def test_searches_translate_other_sentences_alike_in_every_batch(student, rng, o
         for sizes in ((8, 6, 3, 4), (25, 30, 5, 7)):
             drawn = draw_translator(rng, attention, sizes)
             source = draw_sources(rng, drawn, [2, 6, 1, 3, 4], 6)
-            check_greedy(student, oracle, drawn, source, 7, "other sentences")
-            check_single_beam(student, oracle, drawn, source, 5, "other sentences")
+            check_greedy(student, oracle, drawn, source, max_length=7, situation="other sentences")
+            check_single_beam(
+                student, oracle, drawn, source, max_length=5, situation="other sentences"
+            )
     drawn = draw_translator(rng, False, (8, 6, 3, 4), SINGLE)
     views = as_views(draw_sources(rng, drawn, [1, 4, 2], 5))
-    check_greedy(student, oracle, drawn, *views, 5, "float32, views")
-    check_single_beam(student, oracle, drawn, *views, 5, "float32, views")
+    check_greedy(student, oracle, drawn, *views, max_length=5, situation="float32, views")
+    check_single_beam(student, oracle, drawn, *views, max_length=5, situation="float32, views")
 
 
 @weight(1)
@@ -435,7 +478,9 @@ def test_beam_decode_finds_the_best_of_all_for_other_sentences(student, rng, ora
     for attention, sizes, max_length in ((True, (8, 4, 3, 4), 4), (False, (6, 6, 4, 3), 3)):
         drawn = draw_translator(rng, attention, sizes)
         source = draw_sources(rng, drawn, [2, 4, 1], 5)
-        check_widest_beam(student, oracle, drawn, source, (0.0, 0.5, 2.0), max_length)
+        check_widest_beam(
+            student, oracle, drawn, source, alphas=(0.0, 0.5, 2.0), max_length=max_length
+        )
 
 
 def kept_by(found, width, max_length):
@@ -475,7 +520,7 @@ def test_beam_decode_follows_as_many_beginnings_as_it_is_wide_elsewhere(student,
         (False, 3, 2, 0.6),
     ):
         drawn, source, expected = draw_tricky(rng, oracle, attention, width, other, alpha, 4)
-        rows, scores = beams(student, drawn, source, width, alpha, 4)
+        rows, scores = beams(student, drawn, source, width, alpha=alpha, max_length=4)
         for row, score, wanted in zip(rows, scores, expected, strict=True):
             compare_beam(row, score, wanted, f"width {width}, alpha {alpha}")
 
@@ -494,7 +539,7 @@ def test_beam_decode_weighs_other_stories_by_alpha(student, rng):
         letters = rename(rng, 13)
         stories, texts = some_stories(rng, expected)
         drawn = story_model(stories, 13, letters, attention=settings[0] != 3)
-        check_beam_stories(student, drawn, stories, texts, settings, letters)
+        check_beam_stories(student, drawn, stories, texts, settings=settings, letters=letters)
 
 
 @weight(1)
@@ -563,14 +608,16 @@ def test_exact_match_counts_other_translations(student, rng):
         (False, "padding in between", (("_ab$", "ab"), ("ab_$", "ab"), ("d$", "d"), ("$", ""))),
         (False, "no end", (("c", "ccc"), ("abc", "abc"), ("abcd$", "abcd"))),
     ):
-        check_exact_match(student, cases, rename(rng, 11), 11, situation, attention)
+        check_exact_match(
+            student, cases, rename(rng, 11), 11, situation=situation, attention=attention
+        )
     cases = (("fa$", "fa"), ("b$", "bc"), ("dec$", "dec"), ("$", ""))
-    check_exact_match(student, cases, rename(rng, 11), 11, "float32, views", dtype=SINGLE)
+    check_exact_match(student, cases, rename(rng, 11), 11, situation="float32, views", dtype=SINGLE)
     alphabet = "abcdefghijklmnopqrstuvwxyz"
     ids = (FIRST_WORD + rng.permutation(len(alphabet))).tolist()
     letters = dict(zip(alphabet, ids, strict=True))
     cases = ((f"{alphabet}$", alphabet), (f"{alphabet[2:]}$", alphabet[2:]), ("ab$", "b"))
-    check_exact_match(student, cases, letters, FIRST_WORD + len(alphabet), "many words")
+    check_exact_match(student, cases, letters, FIRST_WORD + len(alphabet), situation="many words")
 
 
 @weight(1)
@@ -579,12 +626,12 @@ def test_alignment_is_right_for_other_models(student, rng, oracle):
     """Tokens with their END, the weights of every step, no gradient; padding has no weight."""
     for max_length in (2, 5):
         texts = ("bdf$", "fa", "ce_$", "$")
-        check_told_alignments(student, texts, rename(rng, 12), 12, max_length)
+        check_told_alignments(student, texts, rename(rng, 12), 12, max_length=max_length)
     for sizes, length, t in (((8, 6, 3, 4), 5, 5), ((10, 9, 5, 3), 2, 5), ((6, 5, 2, 6), 3, 4)):
         drawn = draw_translator(rng, True, sizes)
         ids = draw_sources(rng, drawn, [length], t)[0]
-        check_alignment(student, oracle, drawn, ids, 6, "other sizes")
-        check_alignment(student, oracle, drawn, *as_views(ids), 4, "views")
+        check_alignment(student, oracle, drawn, ids, max_length=6, situation="other sizes")
+        check_alignment(student, oracle, drawn, *as_views(ids), max_length=4, situation="views")
     check_no_gradient(student, drawn, ids)
     plain = draw_translator(rng, False, sizes).on(student)
     check_refused("a model without attention", student.alignment, plain, ids)

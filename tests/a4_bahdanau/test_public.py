@@ -81,9 +81,11 @@ SINGLE = torch.float32
 def test_masked_softmax_without_a_mask_is_softmax(student, rng, oracle):
     """out is PyTorch's over the last axis, for any axes in front and for sizes of 1."""
     for shape in ((5,), (3, 4), (2, 3, 4), (4, 1), (1, 1, 1), (2, 1, 3, 5)):
-        check_softmax(student, oracle, draw_floats(rng, *shape), None, f"scores of {shape}")
+        check_softmax(
+            student, oracle, draw_floats(rng, *shape), None, situation=f"scores of {shape}"
+        )
     scores = draw_floats(rng, 3, 4)
-    check_softmax(student, oracle, scores, torch.ones(3, 4, dtype=torch.bool), "all True")
+    check_softmax(student, oracle, scores, torch.ones(3, 4, dtype=torch.bool), situation="all True")
 
 
 @weight(1)
@@ -101,7 +103,7 @@ def test_masked_softmax_shares_out_one_among_the_allowed_places(student, rng, or
     ):
         scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
         situation = f"scores of {shape}, a mask of {mask_shape}"
-        check_softmax(student, oracle, scores, mask, situation)
+        check_softmax(student, oracle, scores, mask, situation=situation)
 
 
 @weight(1)
@@ -110,21 +112,27 @@ def test_masked_softmax_gives_zeros_to_a_row_without_any_place(student, rng, ora
     """A row that is all False gets zeros, and its scores a gradient of zero: no NaN."""
     scores, mask = draw_floats(rng, 2, 3, 4), draw_mask(rng, 2, 3, 4)
     mask[0, 1] = mask[1, 2] = False
-    check_softmax(student, oracle, scores, mask, "rows without any place")
-    check_softmax_gradient(student, oracle, rng, scores, mask, "rows without any place")
+    check_softmax(student, oracle, scores, mask, situation="rows without any place")
+    check_softmax_gradient(
+        student, oracle, rng, scores, mask=mask, situation="rows without any place"
+    )
     mask = torch.zeros(4, dtype=torch.bool)
-    check_softmax(student, oracle, scores, mask, "nothing is allowed")
-    check_softmax_gradient(student, oracle, rng, scores, mask, "nothing is allowed")
+    check_softmax(student, oracle, scores, mask, situation="nothing is allowed")
+    check_softmax_gradient(student, oracle, rng, scores, mask=mask, situation="nothing is allowed")
 
 
 @weight(1)
 @number("4.1")
 def test_masked_softmax_has_the_gradient_of_softmax(student, rng, oracle):
     """The gradient is PyTorch's under a random one, with and without a mask."""
-    check_softmax_gradient(student, oracle, rng, draw_floats(rng, 3, 5), None, "no mask")
+    check_softmax_gradient(
+        student, oracle, rng, draw_floats(rng, 3, 5), mask=None, situation="no mask"
+    )
     for shape, mask_shape in (((3, 4), (3, 4)), ((2, 3, 4), (2, 1, 4)), ((5,), (5,))):
         scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
-        check_softmax_gradient(student, oracle, rng, scores, mask, f"a mask of {mask_shape}")
+        check_softmax_gradient(
+            student, oracle, rng, scores, mask=mask, situation=f"a mask of {mask_shape}"
+        )
 
 
 @weight(1)
@@ -137,15 +145,19 @@ def test_masked_softmax_takes_huge_scores_views_and_float32_and_leaves_them_alon
     other = (draw_floats(rng, 3, 4), draw_mask(rng, 4))
     check_softmax_stays_apart(student, oracle, (scores, mask), other)
     for shift in (1e4, -1e4):
-        check_softmax(student, oracle, scores + shift, mask, f"scores near {shift:g}")
-        check_softmax(student, oracle, scores + shift, None, f"scores near {shift:g}, no mask")
+        check_softmax(student, oracle, scores + shift, mask, situation=f"scores near {shift:g}")
+        check_softmax(
+            student, oracle, scores + shift, None, situation=f"scores near {shift:g}, no mask"
+        )
     for hidden in (1e300, -1e300, 1e9):
         lured = scores.masked_fill(~mask, hidden)
-        check_softmax(student, oracle, lured, mask, f"{hidden:g} where the mask is False")
-        check_softmax_gradient(student, oracle, rng, lured, mask, "huge hidden scores")
-    check_softmax(student, oracle, scores.float(), mask, "float32")
-    check_softmax_gradient(student, oracle, rng, scores.float(), mask, "float32")
-    check_softmax(student, oracle, *as_views(scores, mask), "views")
+        check_softmax(student, oracle, lured, mask, situation=f"{hidden:g} where the mask is False")
+        check_softmax_gradient(
+            student, oracle, rng, lured, mask=mask, situation="huge hidden scores"
+        )
+    check_softmax(student, oracle, scores.float(), mask, situation="float32")
+    check_softmax_gradient(student, oracle, rng, scores.float(), mask=mask, situation="float32")
+    check_softmax(student, oracle, *as_views(scores, mask), situation="views")
     check_masks_refused(student.masked_softmax, (scores,), mask)
     check_scores_refused(student, scores)
 
@@ -168,7 +180,13 @@ def test_additive_attention_weighs_all_keys_without_a_mask(student, rng, oracle)
     for n, t, q, k, h in ((2, 5, 3, 4, 6), (3, 4, 5, 2, 1), (1, 3, 2, 6, 4), (4, 1, 1, 3, 2)):
         drawn = draw_module(rng, "AdditiveAttention", q, k, h)
         situation = f"{n} sentences of {t} keys"
-        check_attention(student, oracle, drawn, draw_attention_inputs(rng, n, t, q, k), situation)
+        check_attention(
+            student,
+            oracle,
+            drawn,
+            draw_attention_inputs(rng, n, t, q, key_size=k),
+            situation=situation,
+        )
 
 
 @weight(2)
@@ -177,11 +195,15 @@ def test_additive_attention_looks_only_at_keys_that_the_mask_allows(student, rng
     """Hidden keys get exactly 0 and play no part; where all are hidden, zeros and no NaN."""
     for n, t, q, k, h in ((2, 5, 3, 4, 6), (3, 4, 2, 5, 3), (1, 3, 4, 2, 5)):
         drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        inputs = draw_attention_inputs(rng, n, t, q, k, mask)
-        check_attention(student, oracle, drawn, inputs, "a mask")
-        check_attention(student, oracle, drawn, blinded(inputs), "huge numbers in hidden keys")
+        inputs = draw_attention_inputs(rng, n, t, q, key_size=k, mask=mask)
+        check_attention(student, oracle, drawn, inputs, situation="a mask")
+        check_attention(
+            student, oracle, drawn, blinded(inputs), situation="huge numbers in hidden keys"
+        )
         mask[-1] = False
-        check_attention(student, oracle, drawn, inputs, "a sentence in which all is hidden")
+        check_attention(
+            student, oracle, drawn, inputs, situation="a sentence in which all is hidden"
+        )
 
 
 @weight(2)
@@ -189,14 +211,18 @@ def test_additive_attention_looks_only_at_keys_that_the_mask_allows(student, rng
 def test_additive_attention_has_all_gradients(student, rng, oracle):
     """Those of query, keys and the three weights, through context and weights, with a mask too."""
     drawn = draw_module(rng, "AdditiveAttention", 3, 4, 6)
-    inputs = draw_attention_inputs(rng, 2, 5, 3, 4)
-    check_module_gradients(student, oracle, rng, drawn, inputs, "no mask")
+    inputs = draw_attention_inputs(rng, 2, 5, 3, key_size=4)
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="no mask")
     mask = draw_mask(rng, 2, 5)
     inputs = (*inputs, mask)
-    check_module_gradients(student, oracle, rng, drawn, inputs, "a mask")
-    check_module_gradients(student, oracle, rng, drawn, blinded(inputs), "huge hidden keys")
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="a mask")
+    check_module_gradients(
+        student, oracle, rng, drawn, inputs=blinded(inputs), situation="huge hidden keys"
+    )
     mask[0] = False
-    check_module_gradients(student, oracle, rng, drawn, inputs, "a sentence that sees nothing")
+    check_module_gradients(
+        student, oracle, rng, drawn, inputs=inputs, situation="a sentence that sees nothing"
+    )
 
 
 @weight(1)
@@ -204,13 +230,13 @@ def test_additive_attention_has_all_gradients(student, rng, oracle):
 def test_additive_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart; a ValueError for odd masks, sizes."""
     drawn, mask = draw_module(rng, "AdditiveAttention", 3, 5, 4, dtype=SINGLE), draw_mask(rng, 3, 4)
-    inputs = draw_attention_inputs(rng, 3, 4, 3, 5, mask, SINGLE)
-    check_attention(student, oracle, drawn, inputs, "float32")
-    check_module_gradients(student, oracle, rng, drawn, inputs, "float32")
+    inputs = draw_attention_inputs(rng, 3, 4, 3, key_size=5, mask=mask, dtype=SINGLE)
+    check_attention(student, oracle, drawn, inputs, situation="float32")
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "AdditiveAttention", 3, 5, 4)
-    first = draw_attention_inputs(rng, 3, 4, 3, 5, mask)
+    first = draw_attention_inputs(rng, 3, 4, 3, key_size=5, mask=mask)
     check_attention_views(student, oracle, drawn, first)
-    second = draw_attention_inputs(rng, 3, 4, 3, 5, draw_mask(rng, 3, 4))
+    second = draw_attention_inputs(rng, 3, 4, 3, key_size=5, mask=draw_mask(rng, 3, 4))
     check_stays_apart(student, oracle, drawn, first, second)
     check_masks_refused(drawn.on(student), first[:2], mask)
     check_batches_refused(drawn.on(student), first[:2])
@@ -234,7 +260,7 @@ def test_encoder_reads_a_sentence_in_both_directions(student, rng, oracle):
     for n, t, v, e, h in ((2, 5, 7, 3, 4), (3, 4, 9, 2, 1), (1, 6, 5, 4, 3), (2, 1, 6, 3, 2)):
         drawn = draw_module(rng, "Encoder", v, e, h)
         source = draw_source(rng, [t] * n, v)
-        check_module(student, oracle, drawn, (source,), f"{n} sentences of {t} ids")
+        check_module(student, oracle, drawn, (source,), situation=f"{n} sentences of {t} ids")
 
 
 @weight(2)
@@ -244,7 +270,9 @@ def test_encoder_gives_a_sentence_the_same_numbers_with_any_padding(student, rng
     for lengths, t in (([5, 3, 1], 5), ([2, 4, 1, 4, 3], 4), ([1, 3], 6), ([2], 5)):
         drawn = draw_module(rng, "Encoder", 7, 3, 4)
         source = draw_source(rng, lengths, 7, t)
-        check_module(student, oracle, drawn, (source,), f"lengths {lengths} in {t} columns")
+        check_module(
+            student, oracle, drawn, (source,), situation=f"lengths {lengths} in {t} columns"
+        )
 
 
 @weight(1)
@@ -255,7 +283,7 @@ def test_encoder_has_all_gradients(student, rng, oracle):
     for lengths, t in (([4, 4], 4), ([2, 5, 3], 6)):
         source = draw_source(rng, lengths, 7, t)
         situation = f"lengths {lengths} in {t} columns"
-        check_module_gradients(student, oracle, rng, drawn, (source,), situation)
+        check_module_gradients(student, oracle, rng, drawn, inputs=(source,), situation=situation)
 
 
 @weight(1)
@@ -263,10 +291,10 @@ def test_encoder_has_all_gradients(student, rng, oracle):
 def test_encoder_keeps_float32_and_refuses_what_is_no_source(student, rng, oracle):
     """Types, views, calls that stay apart; ids out of range, empty sources, padding in between."""
     drawn, source = draw_module(rng, "Encoder", 7, 3, 4, dtype=SINGLE), draw_source(rng, [2, 4], 7)
-    check_module(student, oracle, drawn, (source,), "float32")
-    check_module_gradients(student, oracle, rng, drawn, (source,), "float32")
+    check_module(student, oracle, drawn, (source,), situation="float32")
+    check_module_gradients(student, oracle, rng, drawn, inputs=(source,), situation="float32")
     drawn = draw_module(rng, "Encoder", 7, 3, 4)
-    check_module(student, oracle, drawn, as_views(source), "views")
+    check_module(student, oracle, drawn, as_views(source), situation="views")
     other = draw_source(rng, [3, 1, 2], 7, 5)
     check_stays_apart(student, oracle, drawn, (source,), (other,))
     check_each_refused(drawn.on(student), (), bad_sources(source, 7))
@@ -290,8 +318,10 @@ def test_fixed_context_decoder_starts_from_the_context(student, rng, oracle):
     for n, sizes in ((2, (7, 3, 5, 4)), (1, (5, 2, 3, 6))):
         drawn = draw_module(rng, "FixedContextDecoder", *sizes)
         inputs = (draw_floats(rng, n, sizes[2]),)
-        check_module(student, oracle, drawn, inputs, f"{n} sentences", "start")
-        check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences", "start")
+        check_module(student, oracle, drawn, inputs, situation=f"{n} sentences", method="start")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation=f"{n} sentences", method="start"
+        )
 
 
 @weight(1)
@@ -302,8 +332,10 @@ def test_fixed_context_decoder_takes_one_step(student, rng, oracle):
         drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
         token = torch.arange(n) % v
         inputs = (token, draw_floats(rng, n, h), draw_floats(rng, n, c))
-        check_module(student, oracle, drawn, inputs, f"{n} sentences", "step")
-        check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences", "step")
+        check_module(student, oracle, drawn, inputs, situation=f"{n} sentences", method="step")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation=f"{n} sentences", method="step"
+        )
     check_each_refused(drawn.on(student).step, (), bad_ids(token, v), *inputs[1:])
 
 
@@ -314,10 +346,12 @@ def test_fixed_context_decoder_reads_a_whole_target(student, rng, oracle):
     for n, u, (v, e, c, h) in ((2, 4, (7, 3, 5, 4)), (3, 1, (5, 2, 3, 6)), (1, 5, (6, 4, 2, 3))):
         drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
         inputs = (draw_inputs(rng, v, n, u), draw_floats(rng, n, c))
-        check_module(student, oracle, drawn, inputs, f"{n} sentences, {u} steps")
-        check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences, {u} steps")
+        check_module(student, oracle, drawn, inputs, situation=f"{n} sentences, {u} steps")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation=f"{n} sentences, {u} steps"
+        )
     inputs[0][0, 2:] = PADDING
-    check_module(student, oracle, drawn, inputs, "padding in a target")
+    check_module(student, oracle, drawn, inputs, situation="padding in a target")
 
 
 @weight(1)
@@ -326,11 +360,11 @@ def test_fixed_context_decoder_keeps_float32_and_leaves_inputs_alone(student, rn
     """Types, views, inputs that stay, calls that stay apart; a ValueError for odd ids, sizes."""
     single = draw_module(rng, "FixedContextDecoder", 7, 3, 5, 4, dtype=SINGLE)
     inputs = (draw_inputs(rng, 7, 2, 3), draw_floats(rng, 2, 5, dtype=SINGLE))
-    check_module(student, oracle, single, inputs, "float32")
-    check_module_gradients(student, oracle, rng, single, inputs, "float32")
+    check_module(student, oracle, single, inputs, situation="float32")
+    check_module_gradients(student, oracle, rng, single, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "FixedContextDecoder", 7, 3, 5, 4)
     first, second = ((draw_inputs(rng, 7, 2, 3), draw_floats(rng, 2, 5)) for _ in range(2))
-    check_module(student, oracle, drawn, as_views(*first), "views")
+    check_module(student, oracle, drawn, as_views(*first), situation="views")
     check_stays_apart(student, oracle, drawn, first, second)
     module = drawn.on(student)
     check_each_refused(module, (), bad_ids(first[0], 7), first[1])
@@ -340,9 +374,16 @@ def test_fixed_context_decoder_keeps_float32_and_leaves_inputs_alone(student, rn
         (draw_ids(rng, 7, 2), draw_floats(rng, 2, 4), draw_floats(rng, 2, 5)) for _ in range(2)
     )
     check_stays_apart(student, oracle, drawn, first, second, "step")
-    check_module(student, oracle, drawn, as_views(*first), "views", "step")
-    check_module(student, oracle, single, as_single(*first), "float32", "step")
-    check_module(student, oracle, single, as_views(*as_single(first[2])), "float32, views", "start")
+    check_module(student, oracle, drawn, as_views(*first), situation="views", method="step")
+    check_module(student, oracle, single, as_single(*first), situation="float32", method="step")
+    check_module(
+        student,
+        oracle,
+        single,
+        as_views(*as_single(first[2])),
+        situation="float32, views",
+        method="start",
+    )
     check_batches_refused(module.step, first)
     check_batches_refused(module.start, first[2:])
 
@@ -367,8 +408,10 @@ def test_attention_decoder_starts_from_the_final_state(student, rng, oracle):
             draw_module(rng, "AttentionDecoder", *sizes),
             (draw_floats(rng, n, sizes[2]),),
         )
-        check_module(student, oracle, drawn, inputs, f"{n} sentences", "start")
-        check_module_gradients(student, oracle, rng, drawn, inputs, f"{n} sentences", "start")
+        check_module(student, oracle, drawn, inputs, situation=f"{n} sentences", method="start")
+        check_module_gradients(
+            student, oracle, rng, drawn, inputs=inputs, situation=f"{n} sentences", method="start"
+        )
 
 
 @weight(1)
@@ -378,11 +421,13 @@ def test_attention_decoder_looks_from_the_state_before_the_step(student, rng, or
     for n, t, sizes in ((3, 4, (7, 3, 5, 4, 6)), (1, 3, (5, 2, 4, 3, 2)), (2, 1, (6, 4, 2, 5, 3))):
         drawn = draw_module(rng, "AttentionDecoder", *sizes)
         inputs = draw_step(rng, n, t, sizes)
-        check_module(student, oracle, drawn, inputs, "no mask", "step")
+        check_module(student, oracle, drawn, inputs, situation="no mask", method="step")
         if t > 1:
             masked = (*inputs, draw_mask(rng, n, t))
-            check_module(student, oracle, drawn, masked, "a mask", "step")
-            check_module_gradients(student, oracle, rng, drawn, masked, "a mask", "step")
+            check_module(student, oracle, drawn, masked, situation="a mask", method="step")
+            check_module_gradients(
+                student, oracle, rng, drawn, inputs=masked, situation="a mask", method="step"
+            )
     check_each_refused(drawn.on(student).step, (), bad_ids(inputs[0], 6), *inputs[1:])
 
 
@@ -397,15 +442,15 @@ def test_attention_decoder_looks_anew_at_every_step(student, rng, oracle):
     ):
         drawn, inputs = (
             draw_module(rng, "AttentionDecoder", *sizes),
-            draw_whole(rng, n, u, t, sizes),
+            draw_whole(rng, n, u, t, sizes=sizes),
         )
-        check_module(student, oracle, drawn, inputs, f"{n} sentences, {u} steps")
+        check_module(student, oracle, drawn, inputs, situation=f"{n} sentences, {u} steps")
         masked = (*inputs, draw_mask(rng, n, t))
-        check_module(student, oracle, drawn, masked, f"{n} sentences, {u} steps, a mask")
+        check_module(student, oracle, drawn, masked, situation=f"{n} sentences, {u} steps, a mask")
     masked[0][0, 2:] = PADDING
-    check_module(student, oracle, drawn, masked, "padding in a target")
+    check_module(student, oracle, drawn, masked, situation="padding in a target")
     masked[3][0] = False
-    check_module(student, oracle, drawn, masked, "a sentence in which all is hidden")
+    check_module(student, oracle, drawn, masked, situation="a sentence in which all is hidden")
 
 
 @weight(2)
@@ -414,12 +459,14 @@ def test_attention_decoder_has_all_gradients(student, rng, oracle):
     """Those of final, keys and all weights, through logits and weights, over several steps."""
     sizes = (7, 3, 5, 4, 6)
     drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    inputs = draw_whole(rng, 2, 3, 4, sizes)
-    check_module_gradients(student, oracle, rng, drawn, inputs, "no mask")
+    inputs = draw_whole(rng, 2, 3, 4, sizes=sizes)
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="no mask")
     inputs = (*inputs, draw_mask(rng, 2, 4))
-    check_module_gradients(student, oracle, rng, drawn, inputs, "a mask")
+    check_module_gradients(student, oracle, rng, drawn, inputs=inputs, situation="a mask")
     inputs[3][1] = False
-    check_module_gradients(student, oracle, rng, drawn, inputs, "a sentence that sees nothing")
+    check_module_gradients(
+        student, oracle, rng, drawn, inputs=inputs, situation="a sentence that sees nothing"
+    )
 
 
 @weight(1)
@@ -428,18 +475,27 @@ def test_attention_decoder_keeps_float32_and_leaves_inputs_alone(student, rng, o
     """Types, views, inputs that stay, calls that stay apart; odd ids, masks, sizes: refused."""
     sizes, mask = (7, 3, 5, 4, 6), draw_mask(rng, 2, 3)
     single = draw_module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
-    inputs = draw_whole(rng, 2, 4, 3, sizes, mask, SINGLE)
-    check_module(student, oracle, single, inputs, "float32")
-    check_module_gradients(student, oracle, rng, single, inputs, "float32")
+    inputs = draw_whole(rng, 2, 4, 3, sizes=sizes, mask=mask, dtype=SINGLE)
+    check_module(student, oracle, single, inputs, situation="float32")
+    check_module_gradients(student, oracle, rng, single, inputs=inputs, situation="float32")
     drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    first, second = (draw_whole(rng, 2, 4, 3, sizes, draw_mask(rng, 2, 3)) for _ in range(2))
-    check_module(student, oracle, drawn, as_views(*first), "views")
+    first, second = (
+        draw_whole(rng, 2, 4, 3, sizes=sizes, mask=draw_mask(rng, 2, 3)) for _ in range(2)
+    )
+    check_module(student, oracle, drawn, as_views(*first), situation="views")
     check_stays_apart(student, oracle, drawn, first, second)
-    steps = [draw_step(rng, 2, 3, sizes, draw_mask(rng, 2, 3)) for _ in range(2)]
+    steps = [draw_step(rng, 2, 3, sizes, mask=draw_mask(rng, 2, 3)) for _ in range(2)]
     check_stays_apart(student, oracle, drawn, *steps, "step")
-    check_module(student, oracle, drawn, as_views(*steps[0]), "views", "step")
-    check_module(student, oracle, single, as_single(*steps[0]), "float32", "step")
-    check_module(student, oracle, single, as_views(*as_single(first[1])), "float32, views", "start")
+    check_module(student, oracle, drawn, as_views(*steps[0]), situation="views", method="step")
+    check_module(student, oracle, single, as_single(*steps[0]), situation="float32", method="step")
+    check_module(
+        student,
+        oracle,
+        single,
+        as_views(*as_single(first[1])),
+        situation="float32, views",
+        method="start",
+    )
     module = drawn.on(student)
     check_masks_refused(module, first[:3], mask)
     check_masks_refused(module.step, steps[0][:3], mask)
@@ -484,7 +540,9 @@ def test_loss_has_gradients_for_all_weights(student, rng, oracle):
     for attention in (True, False):
         drawn = draw_translator(rng, attention)
         source, target = draw_sources(rng, drawn, [3, 1, 2]), draw_target(rng, [1, 3, 2], 5)
-        check_loss_gradients(student, oracle, drawn, source, target, f"attention {attention}")
+        check_loss_gradients(
+            student, oracle, drawn, source, target=target, situation=f"attention {attention}"
+        )
 
 
 @weight(1)
@@ -498,7 +556,9 @@ def test_greedy_decode_writes_the_highest_logit_until_the_end(student):
             (3, ("a$", "a$", "$", "a$", "bab", "_a^")),
             (1, ("a", "a", "$", "a", "b", "_")),
         ):
-            check_greedy_stories(student, drawn, expected, max_length, f"max_length {max_length}")
+            check_greedy_stories(
+                student, drawn, expected, max_length, situation=f"max_length {max_length}"
+            )
     source = torch.tensor([[3, 4], [5, 0]])
     for bias, expected in (
         ((0.0, 1.0, -1.0, 2.0, 2.0, 2.0), [3, 3, 3, 3]),
@@ -521,10 +581,14 @@ def test_greedy_decode_translates_a_sentence_alike_in_every_batch(student, rng, 
         for sizes in ((7, 5, 4, 3), (30, 20, 6, 8)):
             drawn = draw_translator(rng, attention, sizes)
             source = draw_sources(rng, drawn, [3, 1, 5, 2, 4, 1], 7)
-            check_greedy(student, oracle, drawn, source, 6, f"attention {attention}")
+            check_greedy(
+                student, oracle, drawn, source, max_length=6, situation=f"attention {attention}"
+            )
     drawn = draw_translator(rng, True, dtype=SINGLE)
     source = draw_sources(rng, drawn, [2, 3, 1])
-    check_greedy(student, oracle, drawn, *as_views(source), 4, "float32, views")
+    check_greedy(
+        student, oracle, drawn, *as_views(source), max_length=4, situation="float32, views"
+    )
 
 
 @weight(1)
@@ -535,14 +599,18 @@ def test_beam_decode_of_width_1_is_greedy(student, rng, oracle):
         for sizes in ((7, 5, 4, 3), (30, 20, 6, 8)):
             drawn = draw_translator(rng, attention, sizes)
             source = draw_sources(rng, drawn, [3, 1, 5, 2], 6)
-            check_single_beam(student, oracle, drawn, source, 6, f"attention {attention}")
+            check_single_beam(
+                student, oracle, drawn, source, max_length=6, situation=f"attention {attention}"
+            )
     drawn = draw_translator(rng, True, dtype=SINGLE)
     source = draw_sources(rng, drawn, [2, 3, 1])
-    check_single_beam(student, oracle, drawn, *as_views(source), 4, "float32, views")
+    check_single_beam(
+        student, oracle, drawn, *as_views(source), max_length=4, situation="float32, views"
+    )
     stories = list(STORIES.values())
     drawn = story_model(stories, 10)
     expected = ("a$", "a$", "$", "a$", "babababa", "_a^_a^_a")
-    check_beam_stories(student, drawn, stories, expected, (1, 1.0, 8))
+    check_beam_stories(student, drawn, stories, expected, settings=(1, 1.0, 8))
 
 
 @weight(1)
@@ -552,7 +620,9 @@ def test_beam_decode_finds_the_best_of_all_if_nothing_is_dropped(student, rng, o
     for attention, max_length in ((True, 4), (False, 3), (True, 1)):
         drawn = draw_translator(rng, attention)
         source = draw_sources(rng, drawn, [3, 1, 2], 4)
-        check_widest_beam(student, oracle, drawn, source, (0.0, 1.0, 1.7), max_length)
+        check_widest_beam(
+            student, oracle, drawn, source, alphas=(0.0, 1.0, 1.7), max_length=max_length
+        )
 
 
 @weight(2)
@@ -570,7 +640,7 @@ def test_beam_decode_follows_as_many_beginnings_as_it_is_wide(student):
             ((3, 1.0, 8), ("b$", "c$", "b$")),
             ((2, 2.0, 8), ("b$", "aaaaaaa$", "aaaaaaa$")),
         ):
-            check_beam_stories(student, drawn, stories, expected, settings)
+            check_beam_stories(student, drawn, stories, expected, settings=settings)
 
 
 @weight(1)
@@ -588,7 +658,7 @@ def test_beam_decode_weighs_long_against_short_by_alpha(student):
         ((2, 3.0, 3), ("bcd", "bab", "_a^")),
         ((4, 1.0, 6), ("bcdef$", "bababa", "_a^_a^")),
     ):
-        check_beam_stories(student, drawn, stories, expected, settings)
+        check_beam_stories(student, drawn, stories, expected, settings=settings)
 
 
 @weight(1)
@@ -600,7 +670,7 @@ def test_beam_decode_keeps_sentences_and_calls_apart(student, rng):
     for order in ((0, 1, 2, 3, 4, 5), (5, 3, 1, 4, 0, 2)):
         some = [stories[place] for place in order]
         wanted = [expected[place] for place in order]
-        check_beam_stories(student, story_model(some, 12), some, wanted, (3, 1.0, 8))
+        check_beam_stories(student, story_model(some, 12), some, wanted, settings=(3, 1.0, 8))
     for attention in (True, False):
         drawn = draw_translator(rng, attention, dtype=SINGLE)
         source, target = draw_sources(rng, drawn, [3, 1, 2], 4), draw_target(rng, [1, 2, 0], 5)
@@ -686,13 +756,20 @@ def test_exact_match_counts_translations_without_a_mistake(student):
         ("padding in between", (("ab_$", "ab"), ("a_b$", "ab"), ("abc$", "abc"))),
         ("nothing written", (("$", "a"), ("$", ""))),
     ):
-        check_exact_match(student, cases, LETTERS, 9, situation)
-    check_exact_match(student, (("ab$", "ab"), ("ba$", "ab")), LETTERS, 9, "no attention", False)
+        check_exact_match(student, cases, LETTERS, 9, situation=situation)
+    check_exact_match(
+        student,
+        (("ab$", "ab"), ("ba$", "ab")),
+        LETTERS,
+        9,
+        situation="no attention",
+        attention=False,
+    )
     cases = (("ab$", "ab"), ("c$", "cd"), ("def$", "def"), ("$", ""))
-    check_exact_match(student, cases, LETTERS, 9, "float32, views", dtype=SINGLE)
+    check_exact_match(student, cases, LETTERS, 9, situation="float32, views", dtype=SINGLE)
     letters = {letter: 3 + place for place, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
     cases = (("zyxwvutsrqponmlkjihgfedcba$", "zyxwvutsrqponmlkjihgfedcba"), ("b$", "b"))
-    check_exact_match(student, cases, letters, 29, "26 words")
+    check_exact_match(student, cases, letters, 29, situation="26 words")
     drawn = flat_model(6, (0.0, 0.0, 1.0, 0.0))
     source, target = torch.tensor([[3, 4], [5, 0]]), torch.tensor([[1, 2, 0], [1, 3, 2]])
     match = student.exact_match
@@ -704,8 +781,8 @@ def test_exact_match_counts_translations_without_a_mistake(student):
 @number("4.7")
 def test_alignment_gives_the_tokens_of_greedy_decoding_with_their_end(student):
     """END is there if it was written; nothing comes after max_length; padding has no weight."""
-    check_told_alignments(student, ("abc$", "ab", "$", "ab_c$"), LETTERS, 9, 6)
-    check_told_alignments(student, ("abc$", "ab", "$", "ab_c$"), LETTERS, 9, 3)
+    check_told_alignments(student, ("abc$", "ab", "$", "ab_c$"), LETTERS, 9, max_length=6)
+    check_told_alignments(student, ("abc$", "ab", "$", "ab_c$"), LETTERS, 9, max_length=3)
     drawn = flat_model(6, (0.0, 0.0, 1.0, 0.0))
     model, source = drawn.on(student), torch.tensor([3, 4, 0])
     check_unchanged("alignment", student.alignment, model, source)
@@ -727,11 +804,15 @@ def test_alignment_shows_the_weights_of_every_step(student, rng, oracle):
         drawn = draw_translator(rng, True, sizes)
         for _ in range(3):
             ids = draw_sources(rng, drawn, [length], t)[0]
-            check_alignment(student, oracle, drawn, ids, 5, f"{length} ids in {t} columns")
+            check_alignment(
+                student, oracle, drawn, ids, max_length=5, situation=f"{length} ids in {t} columns"
+            )
     check_no_gradient(student, drawn, ids)
     drawn = draw_translator(rng, True, dtype=SINGLE)
     ids = torch.tensor([3, 5, 4, 0])
-    check_alignment(student, oracle, drawn, *as_views(ids), 4, "float32, views")
+    check_alignment(
+        student, oracle, drawn, *as_views(ids), max_length=4, situation="float32, views"
+    )
 
 
 @weight(3)

@@ -88,7 +88,7 @@ def draw_telling(oracle, rng, draw):
             return drawn, (source, target), losses
 
 
-def check_every_pair_once(student, oracle, rng, n, batch_size, epochs):
+def check_every_pair_once(student, oracle, rng, n, *, batch_size, epochs):
     """In each epoch every pair is in one mini-batch, and the last one may be smaller."""
 
     def draw():
@@ -115,7 +115,7 @@ def check_every_pair_once(student, oracle, rng, n, batch_size, epochs):
     check_unchanged("train", student.train, model, source, target, config)
 
 
-def order_of(student, drawn, losses, pairs, seed, epochs):
+def order_of(student, drawn, losses, pairs, *, seed, epochs):
     """In which order each epoch takes the pairs, told by the losses of the steps."""
     settings = {"learning_rate": STANDSTILL, "batch_size": 1, "epochs": epochs, "seed": seed}
     history = student.train(drawn.on(student), *pairs, student.Config(**settings))
@@ -134,12 +134,12 @@ def check_orders(student, oracle, rng, n=12):
 
     drawn, pairs, losses = draw_telling(oracle, rng, draw)
     seed = int(rng.integers(1000))
-    first = order_of(student, drawn, losses, pairs, seed, 2)
+    first = order_of(student, drawn, losses, pairs, seed=seed, epochs=2)
     new = not np.array_equal(*first)
     check(new, "Each epoch must go through the pairs in a new random order.")
-    again = order_of(student, drawn, losses, pairs, seed, 2)
+    again = order_of(student, drawn, losses, pairs, seed=seed, epochs=2)
     check(np.array_equal(first, again), "The same config.seed must give the same run.")
-    other = order_of(student, drawn, losses, pairs, seed + 1, 1)
+    other = order_of(student, drawn, losses, pairs, seed=seed + 1, epochs=1)
     check(not np.array_equal(first[0], other[0]), "Another config.seed must give another order.")
 
 
@@ -159,7 +159,7 @@ def check_stops(student, oracle, rng, n=6):
 
     drawn, pairs, losses = draw_telling(oracle, rng, draw)
     seed = int(rng.integers(1000))
-    order = order_of(student, drawn, losses, pairs, seed, 1)[0].tolist()
+    order = order_of(student, drawn, losses, pairs, seed=seed, epochs=1)[0].tolist()
     sentence = 'With mini-batches of 1, history["loss"] must hold the loss of each pair.'
     check(place in order, sentence)
     settings = {"learning_rate": STANDSTILL, "batch_size": 1, "epochs": 1, "seed": seed}
@@ -231,13 +231,15 @@ def renaming(rng, size):
 
 
 def check_exact_match(
-    student, cases, letters, vocabulary, situation, attention=True, dtype=torch.float64
+    student, cases, letters, vocabulary, *, situation, attention=True, dtype=torch.float64
 ):
     """cases: what the model writes for each source, and its target, in letters.
 
     What the model writes ends with $, or begins again. Sources and targets are views in float32.
     """
-    drawn = story_model([told(text) for text, _ in cases], vocabulary, letters, attention, dtype)
+    drawn = story_model(
+        [told(text) for text, _ in cases], vocabulary, letters, attention, dtype=dtype
+    )
     rows = [[BEGIN, *ids_of(wanted, letters), END] for _, wanted in cases]
     target, source = torch.from_numpy(pad(rows)[0]), story_source(len(cases))
     if dtype == torch.float32:
@@ -267,7 +269,7 @@ def read_alignment(result, t):
     return list(tokens), matrix
 
 
-def check_alignment(student, oracle, drawn, ids, max_length, situation):
+def check_alignment(student, oracle, drawn, ids, *, max_length, situation):
     """Tokens have the highest logits, and the matrix holds the weights of these steps."""
     model = drawn.on(student)
     result = student.alignment(model, ids, max_length)
@@ -276,7 +278,7 @@ def check_alignment(student, oracle, drawn, ids, max_length, situation):
     check(ended or len(tokens) == max_length, "alignment must stop at END or at max_length.")
     check(END not in tokens[:-1], "alignment goes on after END.")
     row = tokens[:-1] if ended else tokens
-    check_highest(oracle, drawn, ids, row, max_length, f"alignment ({situation})")
+    check_highest(oracle, drawn, ids, row, max_length=max_length, what=f"alignment ({situation})")
     real = ids.ne(PADDING)
     given = (ids[real], torch.tensor([[BEGIN, *tokens[:-1]]]))
     _, weights = oracle.answer("translation", drawn.parameters, given)
@@ -287,7 +289,7 @@ def check_alignment(student, oracle, drawn, ids, max_length, situation):
     check_unchanged("alignment", student.alignment, model, ids)
 
 
-def check_told_alignments(student, texts, letters, vocabulary, max_length):
+def check_told_alignments(student, texts, letters, vocabulary, *, max_length):
     """Tokens end with the END that was written, or after max_length; all weights are equal."""
     drawn = story_model([told(text) for text in texts], vocabulary, letters)
     model = drawn.on(student)

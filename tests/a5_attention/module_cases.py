@@ -48,7 +48,7 @@ def named(bias):
     return "MultiHeadAttention" if bias else "MultiHeadAttention (bias=False)"
 
 
-def draw_heads(rng, d_model, num_heads, bias=True, dtype=torch.float64):
+def draw_heads(rng, d_model, num_heads, bias=True, *, dtype=torch.float64):
     """Random weights, and biases that are far from 0."""
     parameters = {}
     for name in LAYERS:
@@ -66,7 +66,7 @@ def parameter_shapes(d_model, bias=True):
     return {f"{name}.{kind}": shape for name in LAYERS for kind, shape in kinds.items()}
 
 
-def draw_inputs(rng, n, t_q, t_k, d_model, dtype=torch.float64):
+def draw_inputs(rng, n, t_q, t_k, *, d_model, dtype=torch.float64):
     """A sequence of queries, one of keys and one of values."""
     return [torch.from_numpy(rng.normal(size=(n, t, d_model))).to(dtype) for t in (t_q, t_k, t_k)]
 
@@ -105,7 +105,7 @@ def check_merged(student, rng, n, t, num_heads, d_head, view=np.asarray):
     check_unchanged("merge_heads", merge, x)
 
 
-def check_heads(student, oracle, heads, inputs, situation, mask=None):
+def check_heads(student, oracle, heads, inputs, *, situation, mask=None):
     """Out and the weights of every head are those of nn.MultiheadAttention."""
     module = heads.on(student)
     expected = oracle.multi_head_attention(heads.parameters, heads.num_heads, *inputs, mask)
@@ -116,7 +116,7 @@ def check_heads(student, oracle, heads, inputs, situation, mask=None):
     check_exactly_zero(results[1], heads_mask)
 
 
-def check_one_head(student, oracle, rng, n, t, d_model, mask=None):
+def check_one_head(student, oracle, rng, n, *, t, d_model, mask=None):
     """One head whose layers change nothing gives the out of scaled_dot_product_attention.
 
     The layers are unit matrices, without biases.
@@ -132,7 +132,7 @@ def check_one_head(student, oracle, rng, n, t, d_model, mask=None):
         assert_close(out, expected, what=f"out (one head is attention, {name})", axes=TIME_AXES)
 
 
-def check_heads_gradients(student, oracle, rng, heads, inputs, situation, mask=None):
+def check_heads_gradients(student, oracle, rng, heads, *, inputs, situation, mask=None):
     """The gradients of all inputs and parameters are those of nn.MultiheadAttention."""
     module, settings = heads.on(student), (heads.parameters, heads.num_heads)
     expected = oracle.multi_head_attention(*settings, *inputs, mask)
@@ -182,7 +182,7 @@ def check_first_parameters(student, d_model, num_heads, bias):
             )
 
 
-def check_heads_stay_apart(student, oracle, heads, first, second, mask):
+def check_heads_stay_apart(student, oracle, heads, first, *, second, mask):
     """Inputs stay as they are, and a result survives further calls."""
     module, cases = heads.on(student), (first, second, first)
     results = call_each(module, [(*inputs, mask) for inputs in cases])
@@ -229,7 +229,9 @@ def check_heads_speed(student, oracle, rng):
     held = hold(student, upstream)
 
     def prepare():
-        inputs = [draw_inputs(rng, 64, 24, 24, 128, torch.float32) for _ in range(CALLS)]
+        inputs = [
+            draw_inputs(rng, 64, 24, 24, d_model=128, dtype=torch.float32) for _ in range(CALLS)
+        ]
         calls = [(hold(student, given), held) for given in inputs]
         baseline = oracle.multi_head_attention_passes(*settings, inputs, upstream)
         return lambda: (inputs, vjp_each_held(module, calls)), baseline
@@ -243,10 +245,10 @@ def check_heads_speed(student, oracle, rng):
         help="Do all sequences and heads in one matrix product, without a loop.",
     )
     for given, (outputs, gradients, _) in zip(inputs, fetch(results), strict=True):
-        check_timed(oracle, settings, given, upstream, outputs, gradients)
+        check_timed(oracle, settings, given, upstream, outputs=outputs, gradients=gradients)
 
 
-def check_timed(oracle, settings, inputs, upstream, outputs, gradients):
+def check_timed(oracle, settings, inputs, upstream, *, outputs, gradients):
     """Outputs and gradients of a timed pass are right for its first two sequences."""
     few, upstream = [x[:2] for x in inputs], [x[:2] for x in upstream]
     results = [x[:2] for x in unpack(outputs, 2, "MultiHeadAttention")]

@@ -19,7 +19,7 @@ def axis_in_words(axis):
     return "no axis given" if axis is None else f"axis {axis}"
 
 
-def check_softmax(student, oracle, x, axis, situation):
+def check_softmax(student, oracle, x, axis, *, situation):
     """softmax is PyTorch's, and gives no warning; None leaves the axis out."""
     arguments = (x,) if axis is None else (x, axis)
     expected = oracle.softmax(*arguments)
@@ -34,7 +34,7 @@ def check_quiet(student, *arguments):
     check(not heard, "softmax gives a warning.", "; ".join(heard))
 
 
-def check_softmax_of_nothing(student, oracle, x, axis, dead):
+def check_softmax_of_nothing(student, oracle, x, axis, *, dead):
     """Where x is -inf, out is exactly 0, also where nothing else is there (dead, an index)."""
     finite = x.copy()
     finite[dead] = 0
@@ -46,7 +46,7 @@ def check_softmax_of_nothing(student, oracle, x, axis, dead):
     check_quiet(student, x, axis)
 
 
-def check_softmax_gradient(student, oracle, rng, x, axis, situation, dead=None, view=np.asarray):
+def check_softmax_gradient(student, oracle, rng, x, *, axis, situation, dead=None, view=np.asarray):
     """dx is PyTorch's under a random dout; zeros where out is all zeros (dead, an index)."""
     arguments = () if axis is None else (axis,)
     out, dout = oracle.softmax(x, *arguments), draw_like(rng, x.shape, x)
@@ -92,7 +92,7 @@ def check_forward(student, oracle, case, situation):
         check_exactly_zero(results[1], case.mask)
 
 
-def check_backward(student, oracle, rng, case, situation, view=np.asarray):
+def check_backward(student, oracle, rng, case, *, situation, view=np.asarray):
     """attention_backward gives PyTorch's gradients under a random dout."""
     code = student.attention_numpy
     dout = draw_like(rng, case.out_shape, case.q)
@@ -103,7 +103,7 @@ def check_backward(student, oracle, rng, case, situation, view=np.asarray):
     compare_gradients(results, expected, situation)
 
 
-def check_stays_apart(student, oracle, rng, first, second):
+def check_stays_apart(student, oracle, rng, first, *, second):
     """All forward calls, then all backward calls; the first case once more at the end of each.
 
     The first cache is handed in once more after all others, so it must have stayed as it was.

@@ -21,7 +21,7 @@ RUN_AWAY = [18.8 + step / 100 for step in range(31)]
 STANDARD_ERRORS = 7  # a right estimate is further off with a chance below 1e-8
 
 
-def check_score_variance(student, rng, d_k, scaled, samples=None):
+def check_score_variance(student, rng, d_k, scaled, *, samples=None):
     """The variance is 1 if scaled and d_k if not, but for the error that the docstring gives."""
     more = () if samples is None else (samples,)
     result = student.attention.score_variance(d_k, scaled, new_generator(rng), *more)
@@ -35,7 +35,7 @@ def check_score_variance(student, rng, d_k, scaled, samples=None):
     )
 
 
-def check_variance_is_drawn(student, rng, d_k, samples, repeats=60):
+def check_variance_is_drawn(student, rng, d_k, samples, *, repeats=60):
     """Equal generators give equal results, others others; few samples give a rough estimate.
 
     With at most 8 samples the estimates differ from each other by half of the variance or more,
@@ -62,7 +62,7 @@ def new_generator(rng):
     return np.random.default_rng(int(rng.integers(2**31)))
 
 
-def check_saturation(student, scores, expected, situation, tolerance=None):
+def check_saturation(student, scores, expected, situation, *, tolerance=None):
     """peak and slope are the expected ones."""
     results = unpack(student.attention.saturation(scores), 2, "saturation")
     for name, actual, wanted in zip(("peak", "slope"), results, expected, strict=True):
@@ -74,13 +74,13 @@ def check_two_scores(student, gaps, tolerance=None):
     gaps = doubles(gaps)
     scores = torch.stack([torch.full_like(gaps, 0.7), gaps + 0.7], dim=-1)
     s, rest = torch.sigmoid(gaps), torch.sigmoid(-gaps)
-    check_saturation(student, scores, (s, 2 * s * rest), "two scores", tolerance)
+    check_saturation(student, scores, (s, 2 * s * rest), "two scores", tolerance=tolerance)
 
 
 # Exercise 5.7
 
 
-def check_gap(student, oracle, x, order, mask, situation):
+def check_gap(student, oracle, x, order, *, mask, situation):
     """The gap of scaled_dot_product_attention, compared with that of PyTorch's."""
     mask = None if mask is None else torch.from_numpy(mask)
     before, after = x.double(), x[:, order].double()
@@ -88,10 +88,10 @@ def check_gap(student, oracle, x, order, mask, situation):
     moved, _ = oracle.attention(after, after, after, mask)
     code, more = student.attention, () if mask is None else (mask,)
     gap = code.permutation_gap(code.scaled_dot_product_attention, x, order, *more)
-    compare_gap(gap, out[:, order], moved, situation, x.dtype)
+    compare_gap(gap, out[:, order], moved, situation, dtype=x.dtype)
 
 
-def compare_gap(gap, reordered, moved, situation, dtype):
+def compare_gap(gap, reordered, moved, situation, *, dtype):
     """reordered and moved: the reordered out, and the out of the reordered sequence."""
     check_float(gap, "the gap")
     expected = float((moved - reordered).abs().max())
@@ -114,7 +114,7 @@ def draw_order(rng, t):
     return torch.from_numpy(order)
 
 
-def check_influence(student, oracle, x, mask, situation):
+def check_influence(student, oracle, x, mask, *, situation):
     """The influence in scaled_dot_product_attention is that in PyTorch's."""
     code, more = student.attention, () if mask is None else (mask,)
     result = code.influence(code.scaled_dot_product_attention, x, *more)
@@ -127,7 +127,7 @@ def compare_influence(result, expected, situation):
     assert_close(result, expected, f"the influence ({situation})", axes, tolerance)
 
 
-def check_influence_leaves_nothing(student, oracle, rng, x, mask):
+def check_influence_leaves_nothing(student, oracle, rng, x, *, mask):
     """The influence has no graph, and nothing is left in the .grad of x."""
     code = student.attention
     arguments = (code.scaled_dot_product_attention, x, mask)
@@ -155,7 +155,7 @@ def check_nothing_above_the_diagonal(student, x, mask):
     check(not above.any(), "With a causal mask, what lies above the diagonal must be exactly 0.")
 
 
-def check_properties_of_heads(student, oracle, heads, x, order):
+def check_properties_of_heads(student, oracle, heads, x, *, order):
     """Gap and influence of a MultiHeadAttention; no gradient is left in its parameters."""
     module, settings = heads.on(student), (heads.parameters, heads.num_heads)
     mask = oracle.causal_mask(x.shape[1])
@@ -165,7 +165,7 @@ def check_properties_of_heads(student, oracle, heads, x, order):
         moved, _ = oracle.multi_head_attention(*settings, after, after, after, allowed)
         more = () if allowed is None else (allowed,)
         gap = student.attention.permutation_gap(module, x, order, *more)
-        compare_gap(gap, out[:, order], moved, "a MultiHeadAttention", x.dtype)
+        compare_gap(gap, out[:, order], moved, "a MultiHeadAttention", dtype=x.dtype)
         result = student.attention.influence(module, x[0], *more)
         expected = oracle.influence_of_heads(*settings, x[0], allowed)
         compare_influence(result, expected, "a MultiHeadAttention")
@@ -184,20 +184,24 @@ def doubles(numbers):
 def check_lookup(student, oracle, query, keys, values, temperature, situation):
     """value and weights are PyTorch's with the scale 1 / temperature."""
     out, weights = oracle.attention(query[None], keys, values, scale=1 / temperature)
-    compare_lookup(student, (query, keys, values, temperature), out[0], weights[0], situation)
+    compare_lookup(
+        student, (query, keys, values, temperature), out[0], weights[0], situation=situation
+    )
 
 
-def compare_lookup(student, arguments, value, weights, situation, tolerance=None):
+def compare_lookup(student, arguments, value, weights, *, situation, tolerance=None):
     result = unpack(student.attention.soft_lookup(*arguments), 2, "soft_lookup")
     for name, actual, wanted in zip(("value", "weights"), result, (value, weights), strict=True):
         assert_close(actual, wanted, what=f"{name} ({situation})", tolerance=tolerance)
 
 
-def check_hard_lookup(student, query, keys, values, winners, temperatures):
+def check_hard_lookup(student, query, keys, values, *, winners, temperatures):
     """All weight is on the winners, in equal parts."""
     weights = torch.zeros(len(keys), dtype=values.dtype)
     weights[list(winners)] = 1 / len(winners)
     value = values[list(winners)].mean(dim=0)
     for temperature in temperatures:
         situation = "temperature 0" if temperature == 0 else "a tiny temperature"
-        compare_lookup(student, (query, keys, values, temperature), value, weights, situation)
+        compare_lookup(
+            student, (query, keys, values, temperature), value, weights, situation=situation
+        )

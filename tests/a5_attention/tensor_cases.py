@@ -26,7 +26,7 @@ def check_attention(student, oracle, case, situation):
         check_exactly_zero(results[1], case.mask)
 
 
-def check_attention_gradients(student, oracle, rng, case, situation):
+def check_attention_gradients(student, oracle, rng, case, *, situation):
     """Gradients through out and through the weights are PyTorch's, each under a random one."""
     upstream = [draw_like(rng, s, case.q) for s in (case.out_shape, case.weights_shape)]
     expected = oracle.attention_gradients(*case.inputs, *upstream, mask=case.mask)
@@ -37,7 +37,7 @@ def check_attention_gradients(student, oracle, rng, case, situation):
     compare_gradients(gradients[:3], expected, situation)
 
 
-def check_dropout(student, oracle, rng, case, p):
+def check_dropout(student, oracle, rng, case, *, p):
     """Dropped weights meet the values, whole ones are returned, and gradients are right."""
     function, situation = student.attention.scaled_dot_product_attention, "with dropout"
     keep = torch.from_numpy(rng.uniform(size=case.weights_shape) > p)
@@ -72,7 +72,7 @@ def check_mask(actual, expected, what):
     assert_close(actual, torch.from_numpy(np.array(expected, dtype=bool)), what=what)
 
 
-def check_padding_mask(student, lengths, n, dtype="int64", view=np.asarray):
+def check_padding_mask(student, lengths, n, dtype="int64", *, view=np.asarray):
     """mask[b, 0, j] tells whether j is below the length of sequence b."""
     expected = [[[j < length for j in range(n)]] for length in lengths]
     given = torch.from_numpy(view(np.array(lengths, dtype=dtype)))

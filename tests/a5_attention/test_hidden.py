@@ -88,8 +88,10 @@ def test_softmax_is_right_for_other_axes_and_large_numbers(student, rng, oracle)
     ):
         x = rng.normal(scale=3, size=shape)
         for shift in (0, 1e4, -1e4):
-            check_softmax(student, oracle, x + shift, axis, "another shape")
-    check_softmax(student, oracle, rng.normal(scale=4e3, size=(5, 3)), 0, "numbers far apart")
+            check_softmax(student, oracle, x + shift, axis, situation="another shape")
+    check_softmax(
+        student, oracle, rng.normal(scale=4e3, size=(5, 3)), 0, situation="numbers far apart"
+    )
 
 
 @weight(1)
@@ -100,8 +102,8 @@ def test_softmax_is_right_for_other_entries_of_minus_infinity(student, rng, orac
     x[rng.uniform(size=x.shape) < 0.3] = -np.inf
     x[:, 1] = 0.5  # so that no row is empty but this one
     x[2, :, 3] = -np.inf
-    check_softmax_of_nothing(student, oracle, x, 1, np.s_[2, :, 3])
-    check_softmax_of_nothing(student, oracle, x.astype(np.float32), -2, np.s_[2, :, 3])
+    check_softmax_of_nothing(student, oracle, x, 1, dead=np.s_[2, :, 3])
+    check_softmax_of_nothing(student, oracle, x.astype(np.float32), -2, dead=np.s_[2, :, 3])
 
 
 @weight(1)
@@ -110,9 +112,11 @@ def test_softmax_backward_is_right_for_other_axes(student, rng, oracle):
     """dx along any axis of other shapes, with entries of -inf and rows of zeros."""
     for shape, axis in (((4, 2, 5), 1), ((3, 6), 0), ((2, 5, 1, 3), -3), ((3, 4), None)):
         x = rng.normal(scale=2, size=shape)
-        check_softmax_gradient(student, oracle, rng, x, axis, "another shape")
+        check_softmax_gradient(student, oracle, rng, x, axis=axis, situation="another shape")
     x[1, 2:] = x[0, 1] = -np.inf
-    check_softmax_gradient(student, oracle, rng, x, -1, "entries of -inf", dead=np.s_[2])
+    check_softmax_gradient(
+        student, oracle, rng, x, axis=-1, situation="entries of -inf", dead=np.s_[2]
+    )
 
 
 @weight(1)
@@ -120,8 +124,10 @@ def test_softmax_backward_is_right_for_other_axes(student, rng, oracle):
 def test_softmax_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """float32 and views on other shapes; inputs stay, and calls don't disturb each other."""
     x = rng.normal(size=(3, 5, 2)).astype(np.float32)
-    check_softmax(student, oracle, sliced(x), 0, "float32, a view")
-    check_softmax_gradient(student, oracle, rng, x, 1, "float32, views", view=transposed)
+    check_softmax(student, oracle, sliced(x), 0, situation="float32, a view")
+    check_softmax_gradient(
+        student, oracle, rng, x, axis=1, situation="float32, views", view=transposed
+    )
     check_softmax_stays_apart(student, oracle, rng, *rng.normal(size=(2, 2, 5, 3)))
     code = student.attention_numpy
     check_refused("an axis that x doesn't have", code.softmax, x, -4)
@@ -190,7 +196,7 @@ def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
         ((2, 4), (3, 5, 6, 2)),
         ((1, 3, 2), (1, 3, 2, 5)),
     ):
-        check_backward(student, oracle, rng, draw_case(rng, front, *sizes), "other sizes")
+        check_backward(student, oracle, rng, draw_case(rng, front, *sizes), situation="other sizes")
 
 
 @weight(1)
@@ -199,12 +205,14 @@ def test_attention_backward_is_right_for_other_masks(student, rng, oracle):
     """dq, dk and dv with masks that broadcast, blind queries, and keys that nobody sees."""
     for front, shape in (((3,), (2, 4)), ((3,), (3, 1, 4)), ((2, 3), (3, 2, 4))):
         case = draw_case(rng, front, 2, 4, 3, 5, mask=draw_mask(rng, *shape))
-        check_backward(student, oracle, rng, case, "another mask")
-        check_backward(student, oracle, rng, case.blinded(), "huge numbers at a key nobody sees")
+        check_backward(student, oracle, rng, case, situation="another mask")
+        check_backward(
+            student, oracle, rng, case.blinded(), situation="huge numbers at a key nobody sees"
+        )
     mask = draw_mask(rng, 3, 4, 6)
     mask[1, 3] = mask[2] = False
     case = draw_case(rng, (3,), 4, 6, 2, 3, mask=mask)
-    check_backward(student, oracle, rng, case, "queries that may look at nothing")
+    check_backward(student, oracle, rng, case, situation="queries that may look at nothing")
 
 
 @weight(1)
@@ -213,12 +221,12 @@ def test_attention_keeps_other_types_and_has_no_side_effects(student, rng, oracl
     """float32 and views on other shapes; inputs and caches stay; bad shapes are refused."""
     case = draw_case(rng, (3,), 4, 7, 5, 6, "float32", draw_mask(rng, 3, 1, 7))
     check_forward(student, oracle, case, "float32")
-    check_backward(student, oracle, rng, case, "float32")
+    check_backward(student, oracle, rng, case, situation="float32")
     case = draw_case(rng, (2, 3), 4, 5, 2, 3).seen_as(transposed, sliced, transposed)
     check_forward(student, oracle, case, "views")
-    check_backward(student, oracle, rng, case, "views", view=sliced)
+    check_backward(student, oracle, rng, case, situation="views", view=sliced)
     first, second = (draw_case(rng, (3,), 2, 4, 5, 3, mask=draw_mask(rng, 2, 4)) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second)
+    check_stays_apart(student, oracle, rng, first, second=second)
     case = draw_case(rng, (3,), 2, 6, 5, 4)
     check_attention_refuses(student.attention_numpy.attention_forward, case)
     check_backward_refuses(student, rng, case)
@@ -269,13 +277,13 @@ def test_scaled_dot_product_attention_is_right_for_other_masks(student, rng, ora
 def test_scaled_dot_product_attention_has_other_gradients_right(student, rng, oracle):
     """Through out and weights, with and without masks, and where nothing is seen."""
     case = draw_case(rng, (2, 3), 4, 5, 2, 6).as_tensors()
-    check_attention_gradients(student, oracle, rng, case, "no mask")
+    check_attention_gradients(student, oracle, rng, case, situation="no mask")
     mask = draw_mask(rng, 3, 4, 6)
     mask[1, 3] = mask[2] = False
     case = draw_case(rng, (3,), 4, 6, 2, 3, mask=mask)
     for one in (case, case.blinded()):
         situation = "queries that may look at nothing"
-        check_attention_gradients(student, oracle, rng, one.as_tensors(), situation)
+        check_attention_gradients(student, oracle, rng, one.as_tensors(), situation=situation)
 
 
 @weight(1)
@@ -283,8 +291,8 @@ def test_scaled_dot_product_attention_has_other_gradients_right(student, rng, or
 def test_scaled_dot_product_attention_is_right_with_other_dropouts(student, rng, oracle):
     """Dropped weights meet the values, whole ones are returned, and gradients are right."""
     case = draw_case(rng, (2, 3), 4, 5, 2, 6, mask=draw_mask(rng, 2, 1, 1, 5)).as_tensors()
-    check_dropout(student, oracle, rng, case, 0.4)
-    check_dropout(student, oracle, rng, draw_case(rng, (), 3, 7, 5, 2).as_tensors(), 0.1)
+    check_dropout(student, oracle, rng, case, p=0.4)
+    check_dropout(student, oracle, rng, draw_case(rng, (), 3, 7, 5, 2).as_tensors(), p=0.1)
 
 
 @weight(1)
@@ -293,7 +301,7 @@ def test_scaled_dot_product_attention_keeps_other_types_and_inputs(student, rng,
     """float32 and views on other shapes; inputs and results stay; bad shapes are refused."""
     case = draw_case(rng, (3,), 4, 7, 5, 6, "float32", draw_mask(rng, 3, 1, 7)).as_tensors()
     check_attention(student, oracle, case, "float32")
-    check_attention_gradients(student, oracle, rng, case, "float32")
+    check_attention_gradients(student, oracle, rng, case, situation="float32")
     case = draw_case(rng, (2, 3), 4, 5, 2, 3).seen_as(transposed, sliced, transposed)
     check_attention(student, oracle, case.as_tensors(), "views")
     cases = (draw_case(rng, (3,), 2, 4, 5, 3, mask=draw_mask(rng, 2, 4)) for _ in range(2))
@@ -322,7 +330,7 @@ def test_padding_mask_is_right_for_other_lengths(student, rng):
     for batch, n in ((1, 6), (4, 1), (5, 3), (3, 5)):
         lengths = [0, n, *(int(length) for length in rng.integers(0, n + 1, size=batch))][-batch:]
         check_padding_mask(student, lengths, n)
-        check_padding_mask(student, [n, *lengths, 0], n, "int32", sliced)
+        check_padding_mask(student, [n, *lengths, 0], n, "int32", view=sliced)
     check_refused("a length above n", student.attention.padding_mask, torch.tensor([1, 4]), 3)
 
 
@@ -376,9 +384,9 @@ def test_multi_head_attention_is_pytorchs_for_other_sizes(student, rng, oracle):
         (1, 4, 2, 6, 6, True),
     ):
         heads = draw_heads(rng, d_model, num_heads, bias)
-        inputs = draw_inputs(rng, n, t_q, t_k, d_model)
-        check_heads(student, oracle, heads, inputs, "cross-attention")
-        check_heads(student, oracle, heads, inputs[:1] * 3, "self-attention")
+        inputs = draw_inputs(rng, n, t_q, t_k, d_model=d_model)
+        check_heads(student, oracle, heads, inputs, situation="cross-attention")
+        check_heads(student, oracle, heads, inputs[:1] * 3, situation="self-attention")
     check_first_parameters(student, 36, 3, True)
     check_first_parameters(student, 44, 4, False)
 
@@ -393,38 +401,44 @@ def test_multi_head_attention_has_pytorchs_gradients_for_other_sizes(student, rn
         (2, 3, 6, 5, 1, True),
     ):
         heads = draw_heads(rng, d_model, num_heads, bias)
-        inputs = draw_inputs(rng, n, t_q, t_k, d_model)
-        check_heads_gradients(student, oracle, rng, heads, inputs, "no mask")
+        inputs = draw_inputs(rng, n, t_q, t_k, d_model=d_model)
+        check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="no mask")
         mask = torch.from_numpy(draw_mask(rng, n, 1, t_k))
-        check_heads_gradients(student, oracle, rng, heads, inputs, "a mask", mask)
+        check_heads_gradients(
+            student, oracle, rng, heads, inputs=inputs, situation="a mask", mask=mask
+        )
 
 
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_is_right_for_other_masks(student, rng, oracle):
     """Masks that hold for every head, and queries that may look at nothing."""
-    heads, inputs = draw_heads(rng, 8, 4), draw_inputs(rng, 4, 3, 6, 8)
+    heads, inputs = draw_heads(rng, 8, 4), draw_inputs(rng, 4, 3, 6, d_model=8)
     for shape in ((3, 6), (4, 3, 6), (4, 1, 6), (1, 3, 6)):
         mask = torch.from_numpy(draw_mask(rng, *shape))
-        check_heads(student, oracle, heads, inputs, "another mask", mask)
+        check_heads(student, oracle, heads, inputs, situation="another mask", mask=mask)
     mask = torch.from_numpy(draw_mask(rng, 4, 3, 6))
     mask[1, 0] = mask[3] = False
     situation = "queries that may look at nothing"
-    check_heads(student, oracle, heads, inputs, situation, mask)
-    check_heads_gradients(student, oracle, rng, heads, inputs, situation, mask)
+    check_heads(student, oracle, heads, inputs, situation=situation, mask=mask)
+    check_heads_gradients(
+        student, oracle, rng, heads, inputs=inputs, situation=situation, mask=mask
+    )
 
 
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_keeps_other_types_and_inputs(student, rng, oracle):
     """float32 and views on other shapes; inputs and results stay; bad shapes are refused."""
-    heads, inputs = draw_heads(rng, 9, 3, dtype=torch.float32), draw_inputs(rng, 2, 5, 4, 9)
+    heads, inputs = draw_heads(rng, 9, 3, dtype=torch.float32), draw_inputs(rng, 2, 5, 4, d_model=9)
     inputs = [torch.from_numpy(sliced(x.float().numpy())) for x in inputs]
-    check_heads(student, oracle, heads, inputs, "float32, views")
-    check_heads_gradients(student, oracle, rng, heads, inputs, "float32, views")
-    heads, inputs = draw_heads(rng, 9, 3), draw_inputs(rng, 2, 5, 4, 9)
+    check_heads(student, oracle, heads, inputs, situation="float32, views")
+    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="float32, views")
+    heads, inputs = draw_heads(rng, 9, 3), draw_inputs(rng, 2, 5, 4, d_model=9)
     mask = torch.from_numpy(draw_mask(rng, 2, 1, 4))
-    check_heads_stay_apart(student, oracle, heads, inputs, draw_inputs(rng, 2, 5, 4, 9), mask)
+    check_heads_stay_apart(
+        student, oracle, heads, inputs, second=draw_inputs(rng, 2, 5, 4, d_model=9), mask=mask
+    )
     check_heads_refuse(student, heads, inputs)
 
 
@@ -446,7 +460,7 @@ def test_score_variance_is_right_for_other_d_k(student, rng):
     for d_k in (2, 7, 25, 64):
         for scaled in (True, False):
             check_score_variance(student, rng, d_k, scaled)
-    check_score_variance(student, rng, 12, True, 30_000)
+    check_score_variance(student, rng, 12, True, samples=30_000)
 
 
 @weight(1)
@@ -478,7 +492,7 @@ def test_saturation_is_the_norm_of_the_jacobian_for_other_scores(student, rng, o
     """peak and slope are PyTorch's on other shapes, in float32 too, and scores stay."""
     for shape in ((7,), (2, 5), (3, 1, 4), (2, 2, 2, 3)):
         scores = torch.from_numpy(rng.normal(scale=1.5, size=shape))
-        check_saturation(student, scores, oracle.saturation(scores), "other scores", 1e-7)
+        check_saturation(student, scores, oracle.saturation(scores), "other scores", tolerance=1e-7)
         check_unchanged("saturation", student.attention.saturation, scores)
     scores = torch.from_numpy(sliced(rng.normal(size=(4, 3)).astype(np.float32)))
     check_saturation(student, scores, oracle.saturation(scores), "float32, a view")
@@ -493,12 +507,19 @@ def test_permutation_gap_is_right_for_other_sequences(student, rng, oracle):
     """0 but for rounding without a mask; PyTorch's with one, which isn't reordered."""
     for n, t, d in ((3, 4, 5), (1, 6, 2), (2, 3, 4)):
         x, order = torch.from_numpy(rng.normal(size=(n, t, d))), draw_order(rng, t)
-        check_gap(student, oracle, x, order, None, "no mask")
+        check_gap(student, oracle, x, order, mask=None, situation="no mask")
         square = np.tri(t, dtype=bool)
-        check_gap(student, oracle, x, order, square, "a causal mask")
-        check_gap(student, oracle, x, order, square & draw_mask(rng, n, 1, t), "another mask")
+        check_gap(student, oracle, x, order, mask=square, situation="a causal mask")
+        check_gap(
+            student,
+            oracle,
+            x,
+            order,
+            mask=square & draw_mask(rng, n, 1, t),
+            situation="another mask",
+        )
         views = as_view(sliced, x), as_view(sliced, order)
-        check_gap(student, oracle, *views, square, "views")
+        check_gap(student, oracle, *views, mask=square, situation="views")
     code, bad = student.attention, torch.tensor([2, 0, 0])
     check_refused(
         "an order that isn't one", code.permutation_gap, code.scaled_dot_product_attention, x, bad
@@ -511,15 +532,15 @@ def test_influence_is_right_for_other_sequences(student, rng, oracle):
     """The norms of the Jacobians are PyTorch's, with and without masks, in float32 too."""
     for t, d in ((5, 2), (2, 4), (3, 3)):
         x, causal = torch.from_numpy(rng.normal(size=(t, d))), oracle.causal_mask(t)
-        check_influence(student, oracle, x, None, "no mask")
-        check_influence(student, oracle, x, causal, "a causal mask")
+        check_influence(student, oracle, x, None, situation="no mask")
+        check_influence(student, oracle, x, causal, situation="a causal mask")
         check_nothing_above_the_diagonal(student, x.float(), causal)
     mask = torch.from_numpy(draw_mask(rng, 3, 3))
     mask[0] = False
-    check_influence(student, oracle, x, mask, "a query that may look at nothing")
-    check_influence(student, oracle, x.float(), None, "float32")
-    check_influence(student, oracle, as_view(sliced, x), mask, "a view")
-    check_influence_leaves_nothing(student, oracle, rng, x, mask)
+    check_influence(student, oracle, x, mask, situation="a query that may look at nothing")
+    check_influence(student, oracle, x.float(), None, situation="float32")
+    check_influence(student, oracle, as_view(sliced, x), mask, situation="a view")
+    check_influence_leaves_nothing(student, oracle, rng, x, mask=mask)
 
 
 @weight(1)
@@ -528,9 +549,9 @@ def test_permutation_gap_and_influence_take_other_multi_head_attentions(student,
     """Both are PyTorch's for a module; no gradient stays behind; one head alone is attention."""
     x = torch.from_numpy(rng.normal(size=(3, 3, 8)))
     heads = draw_heads(rng, 8, 4, bias=False)
-    check_properties_of_heads(student, oracle, heads, x, draw_order(rng, 3))
-    check_one_head(student, oracle, rng, 3, 2, 5)
-    check_one_head(student, oracle, rng, 2, 5, 4, oracle.causal_mask(5))
+    check_properties_of_heads(student, oracle, heads, x, order=draw_order(rng, 3))
+    check_one_head(student, oracle, rng, 3, t=2, d_model=5)
+    check_one_head(student, oracle, rng, 2, t=5, d_model=4, mask=oracle.causal_mask(5))
 
 
 @weight(1)
@@ -545,7 +566,7 @@ def test_soft_lookup_is_right_for_other_temperatures(student, rng, oracle):
         check_lookup(student, oracle, inputs[0], *views, temperature, "views")
         weights = torch.full((t,), 1 / t, dtype=torch.float64)
         value = inputs[2].mean(dim=0)
-        compare_lookup(student, (*inputs, 1e12), value, weights, "a huge temperature")
+        compare_lookup(student, (*inputs, 1e12), value, weights, situation="a huge temperature")
     check_unchanged("soft_lookup", student.attention.soft_lookup, *inputs, 0.3)
     check_refused("a negative temperature", student.attention.soft_lookup, *inputs, -1e-3)
 
@@ -560,11 +581,17 @@ def test_soft_lookup_becomes_hard_for_other_keys(student, rng):
     order = rng.permutation(5)
     places = {int(before): after for after, before in enumerate(order)}
     winners = sorted(places[before] for before in (0, 2, 3))
-    check_hard_lookup(student, query, keys[order], values, winners, (0.0, 1e-6, 1e-2))
+    check_hard_lookup(
+        student, query, keys[order], values, winners=winners, temperatures=(0.0, 1e-6, 1e-2)
+    )
     keys[2] -= doubles([1e-9, 0, 0])
     keys[3] -= doubles([0, 0, 1e-9])
-    check_hard_lookup(student, query, keys[order], values, [places[0]], (0.0, 1e-12))
-    check_hard_lookup(student, query, -keys[order] * 50, values, [places[4]], (0, 1e-6))
+    check_hard_lookup(
+        student, query, keys[order], values, winners=[places[0]], temperatures=(0.0, 1e-12)
+    )
+    check_hard_lookup(
+        student, query, -keys[order] * 50, values, winners=[places[4]], temperatures=(0, 1e-6)
+    )
 
 
 # The lab

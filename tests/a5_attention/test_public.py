@@ -87,9 +87,11 @@ def test_softmax_shares_out_one_along_the_axis(student, rng, oracle):
     """out is PyTorch's along any axis, the last one if none is named, also for sizes of 1."""
     x = rng.normal(scale=2, size=(2, 3, 4))
     for axis in (None, 0, 1, 2, -1, -2, -3):
-        check_softmax(student, oracle, x, axis, f"{axis_in_words(axis)}, shape (2, 3, 4)")
+        check_softmax(student, oracle, x, axis, situation=f"{axis_in_words(axis)}, shape (2, 3, 4)")
     for shape in ((5,), (3, 1), (1, 1, 1), (2, 1, 2, 3)):
-        check_softmax(student, oracle, rng.normal(size=shape), 0, f"axis 0, shape {shape}")
+        check_softmax(
+            student, oracle, rng.normal(size=shape), 0, situation=f"axis 0, shape {shape}"
+        )
 
 
 @weight(1)
@@ -98,12 +100,14 @@ def test_softmax_takes_large_and_small_numbers(student, rng, oracle):
     """Numbers near 1e4 and -1e4 neither overflow nor warn; adding a constant changes nothing."""
     x = rng.normal(scale=2, size=(3, 4))
     for shift in (1e4, -1e4):
-        check_softmax(student, oracle, x + shift, 0, f"numbers near {shift:g}")
+        check_softmax(student, oracle, x + shift, 0, situation=f"numbers near {shift:g}")
     spread = rng.permuted(np.array([[-1e4, -3e3, 0, 1e4], [-1e4, -1e4 + 1, 2, 3]]), axis=1)
-    check_softmax(student, oracle, spread, -1, "numbers from -1e4 to 1e4")
+    check_softmax(student, oracle, spread, -1, situation="numbers from -1e4 to 1e4")
     # One row far below another: what is subtracted belongs to the row.
-    check_softmax(student, oracle, np.array([[1e4, 1e4 + 1], [0, 1], [-1e4, -1e4 + 2]]), 1, "rows")
-    check_softmax(student, oracle, (100 * x).astype(np.float32), 0, "float32")
+    check_softmax(
+        student, oracle, np.array([[1e4, 1e4 + 1], [0, 1], [-1e4, -1e4 + 2]]), 1, situation="rows"
+    )
+    check_softmax(student, oracle, (100 * x).astype(np.float32), 0, situation="float32")
 
 
 @weight(1)
@@ -112,10 +116,10 @@ def test_softmax_gives_nothing_to_entries_of_minus_infinity(student, rng, oracle
     """-inf gets exactly 0; where all along the axis are -inf, all get 0, without a warning."""
     x = rng.normal(scale=2, size=(3, 4))
     x[0, 2] = x[2, :3] = -np.inf
-    check_softmax(student, oracle, x, 1, "some entries of -inf")
+    check_softmax(student, oracle, x, 1, situation="some entries of -inf")
     x[1] = -np.inf
-    check_softmax_of_nothing(student, oracle, x, 1, np.s_[1])
-    check_softmax_of_nothing(student, oracle, x.T.astype(np.float32), 0, np.s_[:, 1])
+    check_softmax_of_nothing(student, oracle, x, 1, dead=np.s_[1])
+    check_softmax_of_nothing(student, oracle, x.T.astype(np.float32), 0, dead=np.s_[:, 1])
 
 
 @weight(1)
@@ -125,11 +129,15 @@ def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, o
     x = rng.normal(scale=2, size=(2, 3, 4))
     for axis in (None, 0, 1, 2, -2):
         situation = f"{axis_in_words(axis)}, shape (2, 3, 4)"
-        check_softmax_gradient(student, oracle, rng, x, axis, situation)
-    check_softmax_gradient(student, oracle, rng, rng.normal(size=5), 0, "axis 0, shape (5,)")
+        check_softmax_gradient(student, oracle, rng, x, axis=axis, situation=situation)
+    check_softmax_gradient(
+        student, oracle, rng, rng.normal(size=5), axis=0, situation="axis 0, shape (5,)"
+    )
     x[0, :2, 1] = x[1, 1:, 3] = -np.inf
-    check_softmax_gradient(student, oracle, rng, x, 1, "entries of -inf")
-    check_softmax_gradient(student, oracle, rng, x, 1, "a row of zeros", dead=np.s_[1, :, 0])
+    check_softmax_gradient(student, oracle, rng, x, axis=1, situation="entries of -inf")
+    check_softmax_gradient(
+        student, oracle, rng, x, axis=1, situation="a row of zeros", dead=np.s_[1, :, 0]
+    )
 
 
 @weight(1)
@@ -137,8 +145,8 @@ def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, o
 def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """float32 stays, views are nothing special, calls stay apart; no axis, no entries: refused."""
     x = rng.normal(size=(2, 4, 3)).astype(np.float32)
-    check_softmax(student, oracle, transposed(x), 1, "float32, a view")
-    check_softmax_gradient(student, oracle, rng, x, 1, "float32, views", view=sliced)
+    check_softmax(student, oracle, transposed(x), 1, situation="float32, a view")
+    check_softmax_gradient(student, oracle, rng, x, axis=1, situation="float32, views", view=sliced)
     first, second = rng.normal(size=(2, 3, 4, 2))
     check_softmax_stays_apart(student, oracle, rng, first, second)
     code = student.attention_numpy
@@ -250,7 +258,7 @@ def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
         ((1,), (5, 2, 1, 1)),
     ):
         case = draw_case(rng, front, *sizes)
-        check_backward(student, oracle, rng, case, f"{len(front)} axes in front")
+        check_backward(student, oracle, rng, case, situation=f"{len(front)} axes in front")
     code, case = student.attention_numpy, draw_case(rng, (2,), 3, 1, 4, 5)
     dout = rng.normal(size=(2, 3, 5))
     _, _, cache = unpack(code.attention_forward(*case.inputs), 3, "attention_forward")
@@ -265,14 +273,16 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
     """The three gradients with masks, queries that see nothing, and keys that nobody sees."""
     for front, shape in (((2,), (3, 5)), ((2,), (2, 1, 5)), ((2, 4), (2, 1, 3, 5))):
         case = draw_case(rng, front, 3, 5, 4, 2, mask=draw_mask(rng, *shape))
-        check_backward(student, oracle, rng, case, f"a mask of {shape}")
+        check_backward(student, oracle, rng, case, situation=f"a mask of {shape}")
     mask = draw_mask(rng, 2, 3, 5)
     mask[0, 1] = mask[1, 2] = False
     case = draw_case(rng, (2,), 3, 5, 4, 2, mask=mask)
-    check_backward(student, oracle, rng, case, "queries that may look at nothing")
-    check_backward(student, oracle, rng, case.blinded(), "huge numbers at a key nobody sees")
+    check_backward(student, oracle, rng, case, situation="queries that may look at nothing")
+    check_backward(
+        student, oracle, rng, case.blinded(), situation="huge numbers at a key nobody sees"
+    )
     case = Case(*case.inputs, np.zeros((3, 5), dtype=bool))
-    check_backward(student, oracle, rng, case, "a mask that is False everywhere")
+    check_backward(student, oracle, rng, case, situation="a mask that is False everywhere")
 
 
 @weight(1)
@@ -281,12 +291,12 @@ def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rn
     """Types, views, inputs that stay, caches apart, and a ValueError for what doesn't fit."""
     case = draw_case(rng, (2,), 3, 5, 4, 2, "float32", draw_mask(rng, 3, 5))
     check_forward(student, oracle, case, "float32")
-    check_backward(student, oracle, rng, case, "float32")
+    check_backward(student, oracle, rng, case, situation="float32")
     case = draw_case(rng, (2,), 3, 5, 4, 2).seen_as(sliced, transposed, sliced)
     check_forward(student, oracle, case, "views")
-    check_backward(student, oracle, rng, case, "views", view=transposed)
+    check_backward(student, oracle, rng, case, situation="views", view=transposed)
     first, second = (draw_case(rng, (2,), 3, 5, 4, 2, mask=draw_mask(rng, 3, 5)) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second)
+    check_stays_apart(student, oracle, rng, first, second=second)
     case = draw_case(rng, (2,), 3, 5, 4, 6)
     check_attention_refuses(student.attention_numpy.attention_forward, case)
     check_backward_refuses(student, rng, case)
@@ -345,9 +355,9 @@ def test_scaled_dot_product_attention_looks_only_where_the_mask_is_true(student,
 def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(student, rng, oracle):
     """The gradients of q, k and v are PyTorch's under random ones of out and weights."""
     case = draw_case(rng, (2,), 4, 3, 5, 6).as_tensors()
-    check_attention_gradients(student, oracle, rng, case, "no mask")
+    check_attention_gradients(student, oracle, rng, case, situation="no mask")
     case = draw_case(rng, (2, 4), 3, 5, 4, 2, mask=draw_mask(rng, 2, 1, 3, 5)).as_tensors()
-    check_attention_gradients(student, oracle, rng, case, "a mask of (2, 1, 3, 5)")
+    check_attention_gradients(student, oracle, rng, case, situation="a mask of (2, 1, 3, 5)")
 
 
 @weight(1)
@@ -363,16 +373,16 @@ def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(stud
         ("a mask that is False everywhere", Case(*case.inputs, np.zeros((3, 5), dtype=bool))),
     ):
         check_attention(student, oracle, one.as_tensors(), situation)
-        check_attention_gradients(student, oracle, rng, one.as_tensors(), situation)
+        check_attention_gradients(student, oracle, rng, one.as_tensors(), situation=situation)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_drops_weights_but_returns_all(student, rng, oracle):
     """dropout comes between softmax and values; the weights returned are those before it."""
-    check_dropout(student, oracle, rng, draw_case(rng, (2,), 3, 5, 4, 2).as_tensors(), 0.25)
+    check_dropout(student, oracle, rng, draw_case(rng, (2,), 3, 5, 4, 2).as_tensors(), p=0.25)
     case = draw_case(rng, (), 4, 6, 3, 5, mask=draw_mask(rng, 4, 6)).as_tensors()
-    check_dropout(student, oracle, rng, case, 0.5)
+    check_dropout(student, oracle, rng, case, p=0.5)
 
 
 @weight(1)
@@ -381,7 +391,7 @@ def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(stud
     """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
     case = draw_case(rng, (2,), 3, 5, 4, 2, "float32", draw_mask(rng, 3, 5)).as_tensors()
     check_attention(student, oracle, case, "float32")
-    check_attention_gradients(student, oracle, rng, case, "float32")
+    check_attention_gradients(student, oracle, rng, case, situation="float32")
     case = draw_case(rng, (2,), 3, 5, 4, 2).seen_as(sliced, transposed, sliced).as_tensors()
     check_attention(student, oracle, case, "views")
     cases = (draw_case(rng, (2,), 3, 5, 4, 2, mask=draw_mask(rng, 3, 5)) for _ in range(2))
@@ -506,9 +516,9 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
         (2, 3, 6, 2, False),
     ):
         heads = draw_heads(rng, d_model, num_heads, bias)
-        x, *_ = draw_inputs(rng, n, t, t, d_model)
+        x, *_ = draw_inputs(rng, n, t, t, d_model=d_model)
         situation = f"{num_heads} heads of {d_model // num_heads}, bias {bias}"
-        check_heads(student, oracle, heads, (x, x, x), situation)
+        check_heads(student, oracle, heads, (x, x, x), situation=situation)
 
 
 @weight(1)
@@ -516,32 +526,34 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
 def test_multi_head_attention_looks_from_one_sequence_at_another(student, rng, oracle):
     """Cross-attention: query, key and value all differ, and query has another length."""
     for n, t_q, t_k in ((2, 3, 5), (3, 4, 1), (1, 1, 4)):
-        heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, n, t_q, t_k, 6)
-        check_heads(student, oracle, heads, inputs, f"t_q {t_q}, t_k {t_k}")
+        heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, n, t_q, t_k, d_model=6)
+        check_heads(student, oracle, heads, inputs, situation=f"t_q {t_q}, t_k {t_k}")
 
 
 @weight(2)
 @number("5.5")
 def test_multi_head_attention_has_pytorchs_gradients(student, rng, oracle):
     """The gradients of the three inputs and of all parameters, through out and the weights."""
-    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 2, 4, 5, 6)
-    check_heads_gradients(student, oracle, rng, heads, inputs, "no mask")
-    heads, inputs = draw_heads(rng, 8, 2, bias=False), draw_inputs(rng, 3, 2, 4, 8)
-    check_heads_gradients(student, oracle, rng, heads, inputs, "no bias")
+    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 2, 4, 5, d_model=6)
+    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="no mask")
+    heads, inputs = draw_heads(rng, 8, 2, bias=False), draw_inputs(rng, 3, 2, 4, d_model=8)
+    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="no bias")
     mask = torch.from_numpy(draw_mask(rng, 3, 2, 4))
-    check_heads_gradients(student, oracle, rng, heads, inputs, "a mask", mask)
+    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="a mask", mask=mask)
 
 
 @weight(2)
 @number("5.5")
 def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle):
     """Masks of (t_q, t_k), (n, t_q, t_k) and (n, 1, t_k); as many heads as sequences, too."""
-    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 3, 4, 5, 6)
+    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 3, 4, 5, d_model=6)
     for shape in ((4, 5), (3, 4, 5), (3, 1, 5), (1, 4, 5), (1, 5)):
         mask = torch.from_numpy(draw_mask(rng, *shape))
-        check_heads(student, oracle, heads, inputs, f"a mask of {shape}", mask)
-    x, *_ = draw_inputs(rng, 2, 4, 4, 6)
-    check_heads(student, oracle, heads, (x, x, x), "a causal mask", oracle.causal_mask(4))
+        check_heads(student, oracle, heads, inputs, situation=f"a mask of {shape}", mask=mask)
+    x, *_ = draw_inputs(rng, 2, 4, 4, d_model=6)
+    check_heads(
+        student, oracle, heads, (x, x, x), situation="a causal mask", mask=oracle.causal_mask(4)
+    )
 
 
 @weight(1)
@@ -549,12 +561,14 @@ def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle
 def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng, oracle):
     """A query that may look at nothing gets out.bias, weights of zero and no NaN in gradients."""
     for bias in (True, False):
-        heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, 3, 4, 5, 6)
+        heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, 3, 4, 5, d_model=6)
         mask = torch.from_numpy(draw_mask(rng, 3, 4, 5))
         mask[0, 2] = mask[2] = False
         situation = "queries that may look at nothing"
-        check_heads(student, oracle, heads, inputs, situation, mask)
-        check_heads_gradients(student, oracle, rng, heads, inputs, situation, mask)
+        check_heads(student, oracle, heads, inputs, situation=situation, mask=mask)
+        check_heads_gradients(
+            student, oracle, rng, heads, inputs=inputs, situation=situation, mask=mask
+        )
 
 
 @weight(1)
@@ -562,13 +576,17 @@ def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng,
 def test_multi_head_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
     heads, mask = draw_heads(rng, 6, 2, dtype=torch.float32), torch.from_numpy(draw_mask(rng, 4, 5))
-    inputs = draw_inputs(rng, 3, 4, 5, 6, torch.float32)
-    check_heads(student, oracle, heads, inputs, "float32", mask)
-    check_heads_gradients(student, oracle, rng, heads, inputs, "float32", mask)
-    heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, 3, 4, 5, 6)
+    inputs = draw_inputs(rng, 3, 4, 5, d_model=6, dtype=torch.float32)
+    check_heads(student, oracle, heads, inputs, situation="float32", mask=mask)
+    check_heads_gradients(
+        student, oracle, rng, heads, inputs=inputs, situation="float32", mask=mask
+    )
+    heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, 3, 4, 5, d_model=6)
     views = [torch.from_numpy(transposed(x.numpy())) for x in inputs]
-    check_heads(student, oracle, heads, views, "views")
-    check_heads_stay_apart(student, oracle, heads, inputs, draw_inputs(rng, 3, 4, 5, 6), mask)
+    check_heads(student, oracle, heads, views, situation="views")
+    check_heads_stay_apart(
+        student, oracle, heads, inputs, second=draw_inputs(rng, 3, 4, 5, d_model=6), mask=mask
+    )
     check_heads_refuse(student, heads, inputs)
 
 
@@ -596,7 +614,7 @@ def test_score_variance_grows_with_d_k_unless_scores_are_scaled(student, rng):
     for d_k in (1, 4, 16, 100):
         for scaled in (False, True):
             check_score_variance(student, rng, d_k, scaled)
-    check_score_variance(student, rng, 9, False, 40_000)
+    check_score_variance(student, rng, 9, False, samples=40_000)
 
 
 @weight(1)
@@ -629,7 +647,7 @@ def test_saturation_is_the_norm_of_the_jacobian_for_each_row(student, rng, oracl
     for shape in ((5,), (3, 4), (2, 3, 6)):
         scores = torch.from_numpy(rng.normal(scale=1.5, size=shape))
         situation = f"scores of {shape}"
-        check_saturation(student, scores, oracle.saturation(scores), situation, 1e-7)
+        check_saturation(student, scores, oracle.saturation(scores), situation, tolerance=1e-7)
     check_unchanged("saturation", student.attention.saturation, scores)
     scores = torch.from_numpy(transposed(rng.normal(size=(3, 4)).astype(np.float32)))
     check_saturation(student, scores, oracle.saturation(scores), "float32, a view")
@@ -646,11 +664,11 @@ def test_permutation_gap_is_zero_without_a_mask(student, rng, oracle):
     """Reordering a sequence reorders the output of self-attention, and changes nothing else."""
     for n, t, d in ((2, 5, 3), (1, 4, 6), (3, 3, 1)):
         x = torch.from_numpy(rng.normal(size=(n, t, d)))
-        check_gap(student, oracle, x, draw_order(rng, t), None, "no mask")
-    check_gap(student, oracle, x.float(), draw_order(rng, 3), None, "float32")
+        check_gap(student, oracle, x, draw_order(rng, t), mask=None, situation="no mask")
+    check_gap(student, oracle, x.float(), draw_order(rng, 3), mask=None, situation="float32")
     # A gap of 0 is easily returned. With a mask it isn't 0.
     x, order = torch.from_numpy(rng.normal(size=(1, 4, 3))), draw_order(rng, 4)
-    check_gap(student, oracle, x, order, np.tri(4, dtype=bool), "a causal mask")
+    check_gap(student, oracle, x, order, mask=np.tri(4, dtype=bool), situation="a causal mask")
 
 
 @weight(1)
@@ -660,11 +678,18 @@ def test_permutation_gap_is_the_largest_difference_with_a_mask(student, rng, ora
     for n, t, d in ((2, 5, 3), (3, 3, 2)):
         x = torch.from_numpy(rng.normal(size=(n, t, d)))
         order = draw_order(rng, t)
-        check_gap(student, oracle, x, order, np.tri(t, dtype=bool), "a causal mask")
-        check_gap(student, oracle, x, order, draw_mask(rng, n, t, t), "a mask for each sequence")
-    check_gap(student, oracle, x.float(), order, np.tri(t, dtype=bool), "float32")
+        check_gap(student, oracle, x, order, mask=np.tri(t, dtype=bool), situation="a causal mask")
+        check_gap(
+            student,
+            oracle,
+            x,
+            order,
+            mask=draw_mask(rng, n, t, t),
+            situation="a mask for each sequence",
+        )
+    check_gap(student, oracle, x.float(), order, mask=np.tri(t, dtype=bool), situation="float32")
     views = as_view(transposed, x), as_view(sliced, order)
-    check_gap(student, oracle, *views, np.tri(t, dtype=bool), "views")
+    check_gap(student, oracle, *views, mask=np.tri(t, dtype=bool), situation="views")
     code = student.attention
     attend, gap = code.scaled_dot_product_attention, code.permutation_gap
     check_unchanged("permutation_gap", gap, attend, x, order)
@@ -679,17 +704,17 @@ def test_influence_tells_which_output_depends_on_which_input(student, rng, oracl
     """The norms of the Jacobians are PyTorch's, without a graph; 0 where the mask is causal."""
     for t, d in ((4, 3), (3, 5), (1, 2)):
         x = torch.from_numpy(rng.normal(size=(t, d)))
-        check_influence(student, oracle, x, None, f"no mask, x of ({t}, {d})")
+        check_influence(student, oracle, x, None, situation=f"no mask, x of ({t}, {d})")
         causal = oracle.causal_mask(t)
-        check_influence(student, oracle, x, causal, f"a causal mask, x of ({t}, {d})")
+        check_influence(student, oracle, x, causal, situation=f"a causal mask, x of ({t}, {d})")
         check_nothing_above_the_diagonal(student, x, causal)
     x = torch.from_numpy(rng.normal(size=(4, 3)))
     mask = torch.from_numpy(draw_mask(rng, 4, 4))
     mask[2] = False
-    check_influence(student, oracle, x, mask, "a query that may look at nothing")
-    check_influence(student, oracle, x.float(), mask, "float32")
-    check_influence(student, oracle, as_view(transposed, x), mask, "a view")
-    check_influence_leaves_nothing(student, oracle, rng, x, mask)
+    check_influence(student, oracle, x, mask, situation="a query that may look at nothing")
+    check_influence(student, oracle, x.float(), mask, situation="float32")
+    check_influence(student, oracle, as_view(transposed, x), mask, situation="a view")
+    check_influence_leaves_nothing(student, oracle, rng, x, mask=mask)
     code = student.attention
     check_unchanged("influence", code.influence, code.scaled_dot_product_attention, x, mask)
     attend = code.scaled_dot_product_attention
@@ -704,9 +729,9 @@ def test_permutation_gap_and_influence_take_a_multi_head_attention(student, rng,
     And one head whose layers change nothing gives what scaled_dot_product_attention gives.
     """
     x = torch.from_numpy(rng.normal(size=(2, 4, 6)))
-    check_properties_of_heads(student, oracle, draw_heads(rng, 6, 2), x, draw_order(rng, 4))
-    check_one_head(student, oracle, rng, 2, 4, 3)
-    check_one_head(student, oracle, rng, 3, 4, 5, oracle.causal_mask(4))
+    check_properties_of_heads(student, oracle, draw_heads(rng, 6, 2), x, order=draw_order(rng, 4))
+    check_one_head(student, oracle, rng, 2, t=4, d_model=3)
+    check_one_head(student, oracle, rng, 3, t=4, d_model=5, mask=oracle.causal_mask(4))
 
 
 @weight(1)
@@ -722,7 +747,7 @@ def test_soft_lookup_mixes_values_by_the_temperature(student, rng, oracle):
     case = SIX_WORDS.as_tensors()
     expected = [torch.from_numpy(array[0]) for array in (SIX_WORDS_OUT, SIX_WORDS_WEIGHTS)]
     arguments = (case.q[0], case.k, case.v, 2.0)
-    compare_lookup(student, arguments, *expected, "the six words", WORKED)
+    compare_lookup(student, arguments, *expected, situation="the six words", tolerance=WORKED)
     check_lookup(student, oracle, query.float(), keys.float(), values.float(), 0.7, "float32")
     views = as_view(sliced, query), as_view(transposed, keys), as_view(sliced, values)
     check_lookup(student, oracle, *views, 0.7, "views")
@@ -736,13 +761,24 @@ def test_soft_lookup_becomes_hard_as_the_temperature_goes_to_zero(student, rng):
     """Temperature 0: all weight on the best key, or in equal parts on those that tie exactly."""
     query, values = doubles([1.0, 2.0]), torch.from_numpy(rng.normal(size=(4, 3)))
     clear = doubles([[2.0, 1.0], [-9.0, 3.0], [0.0, 3.0], [1.0, 1.0]])
-    check_hard_lookup(student, query, clear, values, [2], (0.0, 0, 1e-6, 1e-3))
-    check_hard_lookup(student, query, 100 * clear - 1000, values, [2], (0.0, 1e-6))
+    check_hard_lookup(student, query, clear, values, winners=[2], temperatures=(0.0, 0, 1e-6, 1e-3))
+    check_hard_lookup(
+        student, query, 100 * clear - 1000, values, winners=[2], temperatures=(0.0, 1e-6)
+    )
     tied = doubles([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0], [5.0, 0.0]])
-    check_hard_lookup(student, query, tied, values, [0, 2, 3], (0.0, 1e-6, 1e-2))
-    check_hard_lookup(student, query.float(), tied.float(), values.float(), [0, 2, 3], (0.0, 1e-6))
+    check_hard_lookup(
+        student, query, tied, values, winners=[0, 2, 3], temperatures=(0.0, 1e-6, 1e-2)
+    )
+    check_hard_lookup(
+        student,
+        query.float(),
+        tied.float(),
+        values.float(),
+        winners=[0, 2, 3],
+        temperatures=(0.0, 1e-6),
+    )
     near = doubles([[1.0, 2.0], [1.0, 2.0 + 1e-9], [0.0, 1.0], [0.0, 0.0]])
-    check_hard_lookup(student, query, near, values, [1], (0.0,))
+    check_hard_lookup(student, query, near, values, winners=[1], temperatures=(0.0,))
 
 
 @weight(1)
@@ -752,7 +788,7 @@ def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(studen
     query, keys, values = (torch.from_numpy(rng.normal(size=s)) for s in ((3,), (5, 3), (5, 2)))
     weights = doubles([0.2] * 5)
     arguments = (query, keys, values, 1e12)
-    compare_lookup(student, arguments, values.mean(dim=0), weights, "a huge temperature")
+    compare_lookup(student, arguments, values.mean(dim=0), weights, situation="a huge temperature")
     lookup = student.attention.soft_lookup
     for situation, args in (
         ("a negative temperature", (query, keys, values, -1.0)),

@@ -22,7 +22,7 @@ from tests.a6_transformer.cases import (
 # Exercise 6.2
 
 
-def check_alike(student, oracle, rng, d_model, shape):
+def check_alike(student, oracle, rng, d_model, *, shape):
     """Vectors whose features are all the same: only the bias is left, and gradients stay finite."""
     block = draw_block(rng, "LayerNorm", d_model=d_model)
     # Whole numbers: the mean of equal ones is exact.
@@ -31,7 +31,14 @@ def check_alike(student, oracle, rng, d_model, shape):
     bias = block.parameters["bias"].expand(*shape, d_model)
     assert_close(out, bias, what="out (all features of a vector are the same)")
     if d_model > 1:  # a vector of one feature moves nothing: its gradient is nothing but rounding
-        check_gradients(student, oracle, rng, block, (x,), "all features of a vector are the same")
+        check_gradients(
+            student,
+            oracle,
+            rng,
+            block,
+            inputs=(x,),
+            situation="all features of a vector are the same",
+        )
 
 
 def check_norm_refuses(student, rng, d_model):
@@ -44,7 +51,7 @@ def check_norm_refuses(student, rng, d_model):
     check_refused("a list", module, [[0.0] * d_model])
 
 
-def check_feed_forward_refuses(student, rng, kind, d_model, d_ff):
+def check_feed_forward_refuses(student, rng, kind, d_model, *, d_ff):
     """Vectors of another length, with other axes or in a list, and sizes below 1."""
     module = draw_block(rng, kind, d_model=d_model, d_ff=d_ff).on(student)
     x = torch.ones(2, 3, d_model + 1, dtype=torch.float64)
@@ -58,7 +65,7 @@ def check_feed_forward_refuses(student, rng, kind, d_model, d_ff):
         check_refused("a size below 1", getattr(student, kind), *sizes)
 
 
-def check_from_linear(student, oracle, rng, d_model, d_ff, dtype=torch.float64):
+def check_from_linear(student, oracle, rng, d_model, *, d_ff, dtype=torch.float64):
     """The new module computes the same, has its own copies of the weights, and no dropout."""
     block = draw_block(rng, "FeedForward", dtype, d_model=d_model, d_ff=d_ff)
     # In training mode and with dropout, which is to be left out.
@@ -123,7 +130,7 @@ def check_layer_refuses(student, rng, kind):
         check_refused("a stack without layers", stack, 6, 2, 5, layers)
 
 
-def check_evaluation(student, oracle, rng, kind, settings, inputs):
+def check_evaluation(student, oracle, rng, kind, *, settings, inputs):
     """In evaluation mode, dropout does nothing."""
     block = draw_block(rng, kind, **settings)
     module = block.on(student, dropout=0.5)
@@ -131,10 +138,10 @@ def check_evaluation(student, oracle, rng, kind, settings, inputs):
     compare(module(*inputs), expected_output(oracle, block, inputs), "evaluation mode")
 
 
-def check_norm_order(student, oracle, rng, kind, inputs, sizes):
+def check_norm_order(student, oracle, rng, kind, *, inputs, sizes):
     """Outputs and gradients are PyTorch's for both norms, and "pre" is what comes by itself."""
     for norm in ("post", "pre", None):
         settings = sizes if norm is None else sizes | {"norm": norm}
         block = draw_block(rng, kind, **settings)
         situation = "norm not given" if norm is None else f'norm="{norm}"'
-        check_gradients(student, oracle, rng, block, inputs, situation)
+        check_gradients(student, oracle, rng, block, inputs=inputs, situation=situation)

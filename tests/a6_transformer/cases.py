@@ -156,7 +156,7 @@ def draw_mask(rng, *shape):
     )
 
 
-def check_output(student, oracle, block, inputs, situation, tolerance=None, **more):
+def check_output(student, oracle, block, inputs, *, situation, tolerance=None, **more):
     """What the module makes of its inputs is PyTorch's."""
     out = block.on(student, **more)(*inputs)
     compare(out, expected_output(oracle, block, inputs), situation, tolerance)
@@ -171,7 +171,7 @@ def compare(out, expected, situation, tolerance=None):
     assert_close(out, expected, f"out ({situation})", axes, tolerance)
 
 
-def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=None):
+def check_gradients(student, oracle, rng, block, *, inputs, situation, tolerance=None):
     """The output, and the gradients of all inputs and parameters under a random one, too."""
     expected = expected_output(oracle, block, inputs)
     upstream = draw_vectors(rng, *expected.shape, dtype=block.dtype)
@@ -187,7 +187,7 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
     compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
 
 
-def check_calls_stay_apart(student, oracle, block, first, second):
+def check_calls_stay_apart(student, oracle, block, first, *, second):
     """Inputs stay as they are, and a result survives further calls."""
     module, cases = block.on(student), (first, second, first)
     for inputs, out in zip(cases, call_each(module, cases), strict=True):

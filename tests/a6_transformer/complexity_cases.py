@@ -39,7 +39,7 @@ def check_measure(student, kind, sizes, expected):
     )
 
 
-def draw_weights(rng, kind, d, k, dtype=torch.float64):
+def draw_weights(rng, kind, d, k, *, dtype=torch.float64):
     """The weights of a small layer under their names."""
     shapes = {
         "recurrent": {"w_x": (d, d), "w_h": (d, d)},
@@ -52,10 +52,10 @@ def draw_weights(rng, kind, d, k, dtype=torch.float64):
     }
 
 
-def check_layer(student, oracle, rng, kind, n, d, counts, k=3, dilation=1, dtype=torch.float64):
+def check_layer(student, oracle, rng, kind, *, n, d, counts, k=3, dilation=1, dtype=torch.float64):
     """What comes out is PyTorch's, gradients flow to x, and the two counts are the right ones."""
     x = draw_vectors(rng, d, n, dtype=dtype).T  # a view
-    weights = draw_weights(rng, kind, d, k, dtype)
+    weights = draw_weights(rng, kind, d, k, dtype=dtype)
     arguments = (kind, x, tuple(weights.values()), dilation)
     settings, upstream = {"dilation": dilation}, draw_vectors(rng, n, d, dtype=dtype)
     expected = oracle.output(kind, settings, weights, (x,))

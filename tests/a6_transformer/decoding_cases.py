@@ -91,7 +91,7 @@ def grow_trees(oracle, model, source, max_length):
     return trees
 
 
-def check_next(student, oracle, model, source, prefix, situation):
+def check_next(student, oracle, model, source, *, prefix, situation):
     """The log-probabilities after a prefix are PyTorch's, and -inf for padding and BEGIN."""
     module = model.on(student)
     sees, _ = oracle.visible(source, prefix)
@@ -128,13 +128,13 @@ def check_lists(decoded, count, what):
     )
 
 
-def check_greedy(student, oracle, model, source, max_length, dropout=0.0):
+def check_greedy(student, oracle, model, source, *, max_length, dropout=0.0):
     """The translations are the likeliest step by step; the model stays in the mode that it has."""
     module = model.on(student, dropout=dropout)
     for training, given in ((True, source), (False, view_of(source))):
         module.train(training)
         decoded = student.greedy_decode(module, given, max_length)
-        check_likeliest(oracle, model, source, decoded, max_length)
+        check_likeliest(oracle, model, source, decoded, max_length=max_length)
         check(module.training is training, "greedy_decode must leave the model in its mode.")
     alone = [student.greedy_decode(module, row[row > 0][None], max_length) for row in source]
     check(
@@ -151,7 +151,7 @@ def check_greedy(student, oracle, model, source, max_length, dropout=0.0):
     check_refused("fewer sequences than targets", student.exact_match, decoded[1:], source)
 
 
-def check_likeliest(oracle, model, source, decoded, max_length):
+def check_likeliest(oracle, model, source, decoded, *, max_length):
     """Each token, and the END after the last, is the one that PyTorch's layers score highest."""
     check_lists(decoded, len(source), "greedy_decode")
     words = range(END + 1, model.settings["target_vocabulary"])
@@ -271,7 +271,7 @@ def logs(chances):
     return [-60.0, -60.0, *(math.log(chance) if chance else -60.0 for chance in chances)]
 
 
-def check_beam(student, model, source, expected, situation, **settings):
+def check_beam(student, model, source, expected, *, situation, **settings):
     """beam_decode finds these translations."""
     found = student.beam_decode(model.on(student), source, **settings)
     check_translations(found, expected, f"beam_decode ({situation})")
@@ -314,7 +314,7 @@ def check_learned_places_end(student, function, situation):
     check_refused("more tokens than learned places", function, module, source, places + 1)
 
 
-def check_widths(student, oracle, rng, lengths, max_length, alphas, width):
+def check_widths(student, oracle, rng, lengths, *, max_length, alphas, width):
     """A search that holds everything finds the best of all; width 1 finds what greedy_decode does.
 
     No two translations are so near to each other that rounding could decide.
@@ -326,15 +326,17 @@ def check_widths(student, oracle, rng, lengths, max_length, alphas, width):
         ranked = {alpha: [tree.ranking(alpha) for tree in trees] for alpha in alphas}
         clear = all(r[0][0] - r[1][0] > CLOSE for rows in ranked.values() for r in rows)
     greedy = student.greedy_decode(model.on(student), source, max_length)
-    check_likeliest(oracle, model, source, greedy, max_length)
+    check_likeliest(oracle, model, source, greedy, max_length=max_length)
     for alpha, rows in ranked.items():
         settings = {"max_length": max_length, "alpha": alpha}
         best = [list(ranking[0][1]) for ranking in rows]
-        check_beam(student, model, source, best, "all hypotheses", **settings, width=width)
-        check_beam(student, model, source, greedy, "width 1", **settings, width=1)
+        check_beam(
+            student, model, source, best, situation="all hypotheses", **settings, width=width
+        )
+        check_beam(student, model, source, greedy, situation="width 1", **settings, width=1)
 
 
-def check_maps(student, oracle, model, source, target):
+def check_maps(student, oracle, model, source, *, target):
     """The weights of all layers and heads are those of nn.MultiheadAttention, call after call.
 
     Afterwards the model is as it was: its mode, its weights, and no hooks that stay.

@@ -27,7 +27,7 @@ PARTS_OF = {
 }
 
 
-def check_dropout_of_feed_forward(student, rng, d, p, shape):
+def check_dropout_of_feed_forward(student, rng, d, p, *, shape):
     """Dropout acts between relu and linear2."""
     block = silent_block("FeedForward", d_model=d, d_ff=d)
     bias = draw_vectors(rng, d)
@@ -40,13 +40,13 @@ def check_dropout_of_feed_forward(student, rng, d, p, shape):
     check_levels(out, [(bias, p), (bias + 1 / (1 - p), 1 - p)], "the hidden features")
 
 
-def check_dropout_of_part(student, oracle, rng, kind, part, norm, p, shape):
+def check_dropout_of_part(student, oracle, rng, kind, *, part, norm, p, shape):
     """Dropout acts on what one part of a layer gives, before it is added to what runs past it."""
     d = 20
     block = silent_block(kind, d_model=d, num_heads=2, d_ff=d, norm=norm)
     before = norm == "pre"
     constant = torch.from_numpy(rng.uniform(0.4, 1, size=d)) if before else torch.ones(d)
-    block, levels = loud_part(block, part, constant.double(), before, p)
+    block, levels = loud_part(block, part, constant.double(), before, p=p)
     x = draw_vectors(rng, *shape, d) if before else torch.zeros(*shape, d).double()
     memory = (draw_vectors(rng, shape[0], 3, d),) if kind == "DecoderLayer" else ()
     out = block.on(student, dropout=p)(x, *memory)
@@ -55,10 +55,10 @@ def check_dropout_of_part(student, oracle, rng, kind, part, norm, p, shape):
         check_levels(out - x, levels, WHERE[part])
     else:
         norms = len(PARTS_OF[kind]) - PARTS_OF[kind].index(part)
-        check_pattern(oracle, out, levels, norms, WHERE[part])
+        check_pattern(oracle, out, levels, norms, what=WHERE[part])
 
 
-def loud_part(block, part, constant, with_bias, p):
+def loud_part(block, part, constant, with_bias, *, p):
     """One part of a layer gives the constant everywhere; and the levels that dropout makes of it.
 
     Without a bias, the feed-forward has two levels instead of three.
@@ -81,7 +81,7 @@ def loud_part(block, part, constant, with_bias, p):
     return block, levels
 
 
-def check_pattern(oracle, out, levels, norms, what):
+def check_pattern(oracle, out, levels, norms, *, what):
     """The same behind so many norms: what is above 0 was kept, and all else follows from that."""
     _, (kept_level, _) = levels
     kept = (out > 0) * kept_level
@@ -93,7 +93,7 @@ def check_pattern(oracle, out, levels, norms, what):
     compare(out, kept, f"dropout of {what}")
 
 
-def check_dropout_of_model(student, oracle, side, where, p, shape):
+def check_dropout_of_model(student, oracle, side, where, *, p, shape):
     """The model hands its dropout on to its layers, and has one on the vectors of the tokens."""
     d = 20
     settings = {
@@ -114,10 +114,10 @@ def check_dropout_of_model(student, oracle, side, where, p, shape):
         block = block.changed(source_embedding__weight=table, target_embedding__weight=table)
         levels, what = [(0 * one, p), (one / (1 - p), 1 - p)], "the vectors of the tokens"
     else:
-        block, levels = loud_part(block, f"{side}.layers.0.{where}", one, False, p)
+        block, levels = loud_part(block, f"{side}.layers.0.{where}", one, False, p=p)
         what = f"{WHERE[where]} in the {side}"
     model, ids = block.on(student, dropout=p), torch.full(shape, 3)
     memory = torch.zeros(shape[0], 2, d, dtype=torch.float64)
     out = model.encode(ids) if side == "encoder" else model.decode(ids, memory)
     check_tensor(out, (*shape, d))
-    check_pattern(oracle, out, levels, 1, what)
+    check_pattern(oracle, out, levels, 1, what=what)

@@ -18,7 +18,7 @@ def draw_targets(rng, vocabulary, lengths, width):
     return targets
 
 
-def check_loss(student, oracle, logits, targets, smoothing, situation, factor=1.7):
+def check_loss(student, oracle, logits, targets, *, smoothing, situation, factor=1.7):
     """Loss and gradient are those of F.cross_entropy; None leaves the smoothing out."""
     arguments = (logits, targets) if smoothing is None else (logits, targets, smoothing)
     loss, gradient = oracle.smoothed_loss(logits, targets, 0.1 if smoothing is None else smoothing)

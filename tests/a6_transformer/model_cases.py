@@ -33,7 +33,7 @@ TIMED = {
 }
 
 
-def draw_ids(rng, vocabulary, lengths, begin=False, width=None):
+def draw_ids(rng, vocabulary, lengths, begin=False, *, width=None):
     """A sequence of each length, with padding after it; begin: with BEGIN as its first token."""
     ids = torch.zeros(len(lengths), width or max(lengths), dtype=torch.int64)
     for row, length in zip(ids, lengths, strict=True):
@@ -76,7 +76,7 @@ def compare_logits(actual, expected, situation):
     assert_close(actual, expected, f"the logits ({situation})", LOGIT_AXES, tolerance)
 
 
-def check_encode(student, oracle, model, source, masked):
+def check_encode(student, oracle, model, source, *, masked):
     """memory is the encoder's output, with the mask that is given and no other."""
     mask = oracle.visible(source, source)[0] if masked else None
     arguments = (source, mask) if masked else (source,)
@@ -86,7 +86,7 @@ def check_encode(student, oracle, model, source, masked):
     assert_close(memory, expected, f"memory ({situation})", ("sequence", "place", "feature"), FINE)
 
 
-def check_decode(student, oracle, rng, model, source, target, masked):
+def check_decode(student, oracle, rng, model, *, source, target, masked):
     """The logits for any memory, with the masks that are given and no others."""
     memory = draw_vectors(rng, *source.shape, model.settings["d_model"])
     masks = oracle.visible(source, target)[::-1] if masked else ()
@@ -96,7 +96,7 @@ def check_decode(student, oracle, rng, model, source, target, masked):
     compare_logits(logits, expected, "decode with masks" if masked else "decode without masks")
 
 
-def check_padding_changes_nothing(student, oracle, model, source, target, more):
+def check_padding_changes_nothing(student, oracle, model, source, *, target, more):
     """Each sentence gets the logits that it gets alone, however much padding there is."""
     wide = [torch.nn.functional.pad(ids, (0, more)) for ids in (source, target)]
     module = model.on(student)
@@ -114,7 +114,7 @@ def check_padding_changes_nothing(student, oracle, model, source, target, more):
             compare_logits(real, expected, f"{situation}, beside the sentence alone")
 
 
-def check_no_look_ahead(student, oracle, rng, model, source, target):
+def check_no_look_ahead(student, oracle, rng, model, *, source, target):
     """What comes later changes no logits before it, and does change those from there on."""
     module, vocabulary = model.on(student), model.settings["target_vocabulary"]
     before = expected_output(oracle, model, (source, target))
@@ -195,10 +195,10 @@ def check_fast(student, oracle, rng):
         sentence=f"A training step takes more than {BAR} times as long as one of nn.Transformer.",
         help="Do all sequences and places at once, without a loop over them.",
     )
-    check_timed(oracle, model, ids, fetch(results)[0], norm)
+    check_timed(oracle, model, ids, fetch(results)[0], norm=norm)
 
 
-def check_timed(oracle, model, ids, results, norm):
+def check_timed(oracle, model, ids, results, *, norm):
     """The logits of a few sequences, and the norm of all gradients, are PyTorch's."""
     (logits, *_), _, gradients = results
     few = tuple(values[:2] for values in ids)

@@ -26,7 +26,7 @@ def check_encodings_stay_apart(student, oracle, *sizes):
         assert_close(result, expected, what="the encoding (several calls in a row)")
 
 
-def check_shift(student, oracle, k, d_model, places, situation):
+def check_shift(student, oracle, k, d_model, *, places, situation):
     """The matrix moves the vectors of all these places by k, from wherever they start."""
     matrix = student.shift_matrix(k, d_model)
     wanted = torch.zeros(d_model, d_model, dtype=torch.float64)
@@ -41,7 +41,7 @@ def check_shift(student, oracle, k, d_model, places, situation):
     assert_close(moved, expected, what=f"shift_matrix @ encoding ({situation})", axes=PLACE_AXES)
 
 
-def check_learned(student, rng, max_length, d_model, lengths, dtype=torch.float64):
+def check_learned(student, rng, max_length, d_model, *, lengths, dtype=torch.float64):
     """The first rows of weight come out, and gradients go into them alone."""
     module = new_module(student, "LearnedPositions", max_length, d_model)
     if dtype == torch.float64:

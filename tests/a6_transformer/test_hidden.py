@@ -110,10 +110,10 @@ def test_sinusoidal_encoding_is_right_for_other_sizes(student, rng, oracle):
 @number("6.1")
 def test_shift_matrix_is_right_for_other_shifts(student, rng, oracle):
     """One matrix for all places, for other sizes and shifts, backwards too."""
-    check_shift(student, oracle, int(rng.integers(2, 30)), 8, 40, "forwards")
-    check_shift(student, oracle, -int(rng.integers(2, 30)), 10, 40, "backwards")
-    check_shift(student, oracle, 0, 4, 10, "k = 0")
-    check_shift(student, oracle, 1, 32, 1500, "far places")
+    check_shift(student, oracle, int(rng.integers(2, 30)), 8, places=40, situation="forwards")
+    check_shift(student, oracle, -int(rng.integers(2, 30)), 10, places=40, situation="backwards")
+    check_shift(student, oracle, 0, 4, places=10, situation="k = 0")
+    check_shift(student, oracle, 1, 32, places=1500, situation="far places")
 
 
 @weight(1)
@@ -121,8 +121,8 @@ def test_shift_matrix_is_right_for_other_shifts(student, rng, oracle):
 def test_learned_positions_are_right_for_other_sizes(student, rng):
     """First values, vectors and gradients of other sizes; unknown places are refused."""
     check_first_positions(student, 45, 80)
-    check_learned(student, rng, 5, 3, (2, 5, 1))
-    check_learned(student, rng, 3, 6, (2,), torch.float32)
+    check_learned(student, rng, 5, 3, lengths=(2, 5, 1))
+    check_learned(student, rng, 3, 6, lengths=(2,), dtype=torch.float32)
 
 
 # Exercise 6.2
@@ -135,12 +135,16 @@ def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
     check_parameters(student, "LayerNorm", {"d_model": 5})
     for shape in ((7,), (4, 3), (3, 2, 5), (1, 2, 3, 4)):
         block = draw_block(rng, "LayerNorm", d_model=shape[-1])
-        check_output(student, oracle, block, (2 * draw_vectors(rng, *shape) - 1,), "other shapes")
+        check_output(
+            student, oracle, block, (2 * draw_vectors(rng, *shape) - 1,), situation="other shapes"
+        )
     block = draw_block(rng, "LayerNorm", d_model=6, epsilon=0.02)
-    check_output(student, oracle, block, (0.1 * draw_vectors(rng, 2, 6),), "another epsilon")
+    check_output(
+        student, oracle, block, (0.1 * draw_vectors(rng, 2, 6),), situation="another epsilon"
+    )
     block = draw_block(rng, "LayerNorm", d_model=6)
-    check_output(student, oracle, block, (1e-3 * draw_vectors(rng, 2, 6),), "small x")
-    check_output(student, oracle, block, (draw_vectors(rng, 3, 6) - 1e5,), "x far from 0")
+    check_output(student, oracle, block, (1e-3 * draw_vectors(rng, 2, 6),), situation="small x")
+    check_output(student, oracle, block, (draw_vectors(rng, 3, 6) - 1e5,), situation="x far from 0")
 
 
 @weight(1)
@@ -148,12 +152,14 @@ def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
 def test_layer_norm_has_the_right_gradients_for_other_shapes(student, rng, oracle):
     """Gradients of other shapes, float32 and views; equal features; what is refused."""
     block = draw_block(rng, "LayerNorm", d_model=4)
-    check_gradients(student, oracle, rng, block, (3 * draw_vectors(rng, 3, 2, 4) + 1,), "any x")
+    check_gradients(
+        student, oracle, rng, block, inputs=(3 * draw_vectors(rng, 3, 2, 4) + 1,), situation="any x"
+    )
     x = torch.from_numpy(transposed(rng.normal(size=(3, 4))))
-    check_calls_stay_apart(student, oracle, block, (x,), (draw_vectors(rng, 3, 4),))
-    check_alike(student, oracle, rng, 4, (3, 2))
+    check_calls_stay_apart(student, oracle, block, (x,), second=(draw_vectors(rng, 3, 4),))
+    check_alike(student, oracle, rng, 4, shape=(3, 2))
     single = draw_block(rng, "LayerNorm", torch.float32, d_model=4)
-    check_gradients(student, oracle, rng, single, (x.float(),), "float32, a view")
+    check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32, a view")
     check_norm_refuses(student, rng, 6)
 
 
@@ -165,11 +171,13 @@ def test_feed_forward_is_right_for_other_sizes(student, rng, oracle):
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 1, 2, 6)):
         block = draw_block(rng, "FeedForward", d_model=d_model, d_ff=d_ff)
         x = torch.from_numpy(transposed(rng.normal(size=(n, t, d_model))))
-        check_gradients(student, oracle, rng, block, (x,), "other sizes")
-    check_dropout_of_feed_forward(student, rng, 12, 0.4, (10, 20))
-    check_feed_forward_refuses(student, rng, "FeedForward", 5, 3)
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
+    check_dropout_of_feed_forward(student, rng, 12, 0.4, shape=(10, 20))
+    check_feed_forward_refuses(student, rng, "FeedForward", 5, d_ff=3)
     settings = {"d_model": 3, "d_ff": 6}
-    check_evaluation(student, oracle, rng, "FeedForward", settings, (draw_vectors(rng, 2, 4, 3),))
+    check_evaluation(
+        student, oracle, rng, "FeedForward", settings=settings, inputs=(draw_vectors(rng, 2, 4, 3),)
+    )
 
 
 @weight(1)
@@ -180,10 +188,10 @@ def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rn
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 3, 2, 6)):
         block = draw_block(rng, "FeedForwardConv", d_model=d_model, d_ff=d_ff)
         x = torch.from_numpy(transposed(rng.normal(size=(n, t, d_model))))
-        check_gradients(student, oracle, rng, block, (x,), "other sizes")
-    check_from_linear(student, oracle, rng, 6, 4)
-    check_from_linear(student, oracle, rng, 3, 8, torch.float32)
-    check_feed_forward_refuses(student, rng, "FeedForwardConv", 5, 3)
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
+    check_from_linear(student, oracle, rng, 6, d_ff=4)
+    check_from_linear(student, oracle, rng, 3, d_ff=8, dtype=torch.float32)
+    check_feed_forward_refuses(student, rng, "FeedForwardConv", 5, d_ff=3)
 
 
 # Exercise 6.3
@@ -194,11 +202,13 @@ def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rn
 def test_encoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
     sizes = {"d_model": 9, "num_heads": 3, "d_ff": 4}
-    check_norm_order(student, oracle, rng, "EncoderLayer", (draw_vectors(rng, 2, 5, 9),), sizes)
+    check_norm_order(
+        student, oracle, rng, "EncoderLayer", inputs=(draw_vectors(rng, 2, 5, 9),), sizes=sizes
+    )
     for shape, norm in (((5, 5), "post"), ((2, 5, 5), "pre"), ((2, 1, 5), "post")):
         block = draw_block(rng, "EncoderLayer", **sizes, norm=norm)
         inputs = (draw_vectors(rng, 2, 5, 9), draw_mask(rng, *shape))
-        check_gradients(student, oracle, rng, block, inputs, "a mask")
+        check_gradients(student, oracle, rng, block, inputs=inputs, situation="a mask")
     check_layer_refuses(student, rng, "EncoderLayer")
 
 
@@ -210,8 +220,10 @@ def test_encoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
         sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": layers, "norm": norm}
         check_parameters(student, "Encoder", sizes)
         block, x = draw_block(rng, "Encoder", **sizes), draw_vectors(rng, 3, 4, 4)
-        check_gradients(student, oracle, rng, block, (x,), "no mask")
-        check_gradients(student, oracle, rng, block, (x, draw_mask(rng, 4, 4)), "a mask")
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="no mask")
+        check_gradients(
+            student, oracle, rng, block, inputs=(x, draw_mask(rng, 4, 4)), situation="a mask"
+        )
 
 
 @weight(1)
@@ -220,14 +232,18 @@ def test_encoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     """Dropout where it belongs at another rate; float32, views, and inputs that stay."""
     for norm in ("post", "pre"):
         for part in ("feed_forward", "self_attention"):
-            check_dropout_of_part(student, oracle, rng, "EncoderLayer", part, norm, 0.4, (15, 8))
+            check_dropout_of_part(
+                student, oracle, rng, "EncoderLayer", part=part, norm=norm, p=0.4, shape=(15, 8)
+            )
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Encoder", torch.float32, **sizes, norm="post")
     x = torch.from_numpy(transposed(rng.normal(size=(3, 2, 8))))
-    check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+    check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
     first, second = (x, None), (draw_vectors(rng, 3, 2, 8), None)
-    check_calls_stay_apart(student, oracle, draw_block(rng, "Encoder", **sizes), first, second)
-    check_evaluation(student, oracle, rng, "Encoder", sizes, (x,))
+    check_calls_stay_apart(
+        student, oracle, draw_block(rng, "Encoder", **sizes), first, second=second
+    )
+    check_evaluation(student, oracle, rng, "Encoder", settings=sizes, inputs=(x,))
 
 
 # Exercise 6.4
@@ -239,7 +255,7 @@ def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
     sizes = {"d_model": 9, "num_heads": 3, "d_ff": 4}
     x, memory = draw_vectors(rng, 2, 5, 9), draw_vectors(rng, 2, 4, 9)
-    check_norm_order(student, oracle, rng, "DecoderLayer", (x, memory), sizes)
+    check_norm_order(student, oracle, rng, "DecoderLayer", inputs=(x, memory), sizes=sizes)
     for shape, memory_shape, norm in (
         ((5, 5), (2, 1, 4), "post"),
         (None, (2, 5, 4), "pre"),
@@ -247,7 +263,7 @@ def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     ):
         block = draw_block(rng, "DecoderLayer", **sizes, norm=norm)
         masks = (None if s is None else draw_mask(rng, *s) for s in (shape, memory_shape))
-        check_gradients(student, oracle, rng, block, (x, memory, *masks), "masks")
+        check_gradients(student, oracle, rng, block, inputs=(x, memory, *masks), situation="masks")
     check_layer_refuses(student, rng, "DecoderLayer")
 
 
@@ -260,9 +276,9 @@ def test_decoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
         check_parameters(student, "Decoder", sizes)
         block = draw_block(rng, "Decoder", **sizes)
         inputs = draw_vectors(rng, 3, 4, 4), draw_vectors(rng, 3, 6, 4)
-        check_gradients(student, oracle, rng, block, inputs, "no masks")
+        check_gradients(student, oracle, rng, block, inputs=inputs, situation="no masks")
         masks = draw_mask(rng, 3, 4, 4), draw_mask(rng, 3, 1, 6)
-        check_gradients(student, oracle, rng, block, (*inputs, *masks), "masks")
+        check_gradients(student, oracle, rng, block, inputs=(*inputs, *masks), situation="masks")
 
 
 @weight(1)
@@ -271,14 +287,20 @@ def test_decoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     """Dropout where it belongs at another rate; float32, views, and inputs that stay."""
     for part in ("feed_forward", "cross_attention", "self_attention"):
         for norm in ("post", "pre"):
-            check_dropout_of_part(student, oracle, rng, "DecoderLayer", part, norm, 0.4, (15, 8))
+            check_dropout_of_part(
+                student, oracle, rng, "DecoderLayer", part=part, norm=norm, p=0.4, shape=(15, 8)
+            )
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Decoder", torch.float32, **sizes, norm="post")
     views = [torch.from_numpy(transposed(rng.normal(size=(3, t, 8)))) for t in (2, 4)]
-    check_gradients(student, oracle, rng, single, [x.float() for x in views], "float32")
+    check_gradients(
+        student, oracle, rng, single, inputs=[x.float() for x in views], situation="float32"
+    )
     second = draw_vectors(rng, 3, 2, 8), draw_vectors(rng, 3, 4, 8)
-    check_calls_stay_apart(student, oracle, draw_block(rng, "Decoder", **sizes), views, second)
-    check_evaluation(student, oracle, rng, "Decoder", sizes, views)
+    check_calls_stay_apart(
+        student, oracle, draw_block(rng, "Decoder", **sizes), views, second=second
+    )
+    check_evaluation(student, oracle, rng, "Decoder", settings=sizes, inputs=views)
 
 
 # Exercise 6.5
@@ -308,7 +330,7 @@ def test_transformer_has_the_right_parameters_for_other_settings(student, rng, o
     shared = {"source_vocabulary": 6, "target_vocabulary": 6, "shared": True, "norm": "post"}
     model = draw_model(rng, **shared, positions="learned", max_length=5)
     ids = draw_ids(rng, 6, [2, 5, 1]), draw_ids(rng, 6, [5, 2, 3], begin=True)
-    check_gradients(student, oracle, rng, model, ids, "shared")
+    check_gradients(student, oracle, rng, model, inputs=ids, situation="shared")
 
 
 @weight(1)
@@ -322,10 +344,18 @@ def test_transformer_is_right_for_other_settings(student, rng, oracle):
     ):
         model = draw_model(rng, **settings)
         source, target = draw_ids(rng, 9, [3, 6, 1]), draw_ids(rng, 7, [7, 2, 4], begin=True)
-        check_gradients(student, oracle, rng, model, (source, target), "other settings", FINE)
+        check_gradients(
+            student,
+            oracle,
+            rng,
+            model,
+            inputs=(source, target),
+            situation="other settings",
+            tolerance=FINE,
+        )
         for masked in (False, True):
-            check_encode(student, oracle, model, source, masked)
-            check_decode(student, oracle, rng, model, source, target, masked)
+            check_encode(student, oracle, model, source, masked=masked)
+            check_decode(student, oracle, rng, model, source=source, target=target, masked=masked)
     long = draw_ids(rng, 9, [70]), draw_ids(rng, 7, [75], begin=True)
     check_logits(student, oracle, model, *long, "more places than max_length")
 
@@ -337,9 +367,9 @@ def test_padding_and_later_tokens_change_nothing_in_other_batches(student, rng, 
     source, target = draw_ids(rng, 9, [2, 4, 6]), draw_ids(rng, 7, [5, 1, 4], begin=True)
     for settings in ({"positions": "learned", "max_length": 9}, {"encoder_layers": 2}):
         model = draw_model(rng, **settings)
-        check_padding_changes_nothing(student, oracle, model, source, target, 2)
+        check_padding_changes_nothing(student, oracle, model, source, target=target, more=2)
         whole = draw_ids(rng, 7, [4] * 3, begin=True)
-        check_no_look_ahead(student, oracle, rng, model, source, whole)
+        check_no_look_ahead(student, oracle, rng, model, source=source, target=whole)
 
 
 @weight(2)
@@ -348,12 +378,12 @@ def test_transformer_drops_keeps_types_and_refuses_with_other_sizes(student, rng
     """Dropout at another rate, float32, inputs that stay, and a ValueError for bad ids."""
     for side in ("decoder", "encoder"):
         for where in ("self_attention", "embedding"):
-            check_dropout_of_model(student, oracle, side, where, 0.4, (15, 8))
+            check_dropout_of_model(student, oracle, side, where, p=0.4, shape=(15, 8))
     single = draw_model(rng, torch.float32, norm="post", d_ff=4)
     first = draw_ids(rng, 9, [2, 4]), draw_ids(rng, 7, [5, 1], begin=True)
     second = draw_ids(rng, 9, [4, 1]).T.contiguous().T, draw_ids(rng, 7, [2, 5], begin=True)
-    check_gradients(student, oracle, rng, single, first, "float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng, norm="post"), first, second)
+    check_gradients(student, oracle, rng, single, inputs=first, situation="float32")
+    check_calls_stay_apart(student, oracle, draw_model(rng, norm="post"), first, second=second)
     check_model_refuses(student, rng)
 
 
@@ -368,11 +398,13 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
         logits = 2 * draw_vectors(rng, len(lengths), width, v)
         targets = draw_targets(rng, v, lengths, width)
         for smoothing in (None, 0.0, 0.25, 0.7):
-            check_loss(student, oracle, logits, targets, smoothing, "other shapes")
-        check_loss(student, oracle, 1e4 * logits, targets, 0.2, "large logits")
-        check_loss(student, oracle, logits.float(), targets, 0.3, "float32")
+            check_loss(
+                student, oracle, logits, targets, smoothing=smoothing, situation="other shapes"
+            )
+        check_loss(student, oracle, 1e4 * logits, targets, smoothing=0.2, situation="large logits")
+        check_loss(student, oracle, logits.float(), targets, smoothing=0.3, situation="float32")
         view = torch.from_numpy(transposed(logits.numpy()))
-        check_loss(student, oracle, view, targets, 0.05, "a view")
+        check_loss(student, oracle, view, targets, smoothing=0.05, situation="a view")
     check_nothing_but_padding(student, rng, (3, 2, 4))
     check_loss_refuses(student, logits, targets)
 
@@ -413,7 +445,7 @@ def test_train_has_the_right_batches_for_other_pairs(student, rng, oracle):
     """Each pair once in a pass, leftovers unused, and a new order in each pass, by the seed."""
     lengths = [(1, 3), (4, 2), (2, 2), (3, 1), (2, 4), (1, 1), (3, 3), (4, 4)]
     case = draw_told_apart(oracle, rng, lengths, (1, 3))
-    check_each_pair_once(student, case, 3, 3, 7)
+    check_each_pair_once(student, case, 3, 3, seed=7)
     seeds = [int(seed) for seed in rng.choice(1000, size=3, replace=False)]
     check_orders(student, case, seeds)
 
@@ -435,8 +467,10 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
         model = draw_model(rng, **settings)
         for length in (1, 3, 5):
             prefix = draw_ids(rng, 7, [length] * 4, begin=True)
-            check_next(student, oracle, model, source, prefix, "other models")
-    check_next(student, oracle, draw_model(rng, torch.float32), source, prefix, "float32")
+            check_next(student, oracle, model, source, prefix=prefix, situation="other models")
+    check_next(
+        student, oracle, draw_model(rng, torch.float32), source, prefix=prefix, situation="float32"
+    )
 
 
 @weight(1)
@@ -444,7 +478,7 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
 def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
     """Sources that end at different lengths; ties, padding and BEGIN; max_length."""
     model, source = draw_model(rng, decoder_layers=1), draw_ids(rng, 9, [4, 2, 1, 5, 3, 3])
-    check_greedy(student, oracle, model, source, 6, dropout=0.4)
+    check_greedy(student, oracle, model, source, max_length=6, dropout=0.4)
     check_counting(student, [4, 7, 3, 5], 9, dropout=0.4)
     source = torch.tensor([[4], [3]])
     for logits, expected in (([3, 9, 1, 4, 2, 4], [3] * 6), ([9, 9, 4, 4, 4], [])):
@@ -457,14 +491,16 @@ def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
 @number("6.7")
 def test_beam_decode_is_right_for_other_models(student, rng, oracle):
     """The best of all if it is wide, greedy_decode if it is narrow, and what lies between."""
-    check_widths(student, oracle, rng, [2, 4, 1], 3, (0, 1.0), 150)
+    check_widths(student, oracle, rng, [2, 4, 1], max_length=3, alphas=(0, 1.0), width=150)
     for width in (2, 3):
         for _ in range(3):
             table, settings, expected = draw_search(rng, width)
             model, source = table_model(table), torch.tensor([[3]])
-            check_beam(student, model, source, [expected], "between", **settings)
+            check_beam(student, model, source, [expected], situation="between", **settings)
             single = model.single()
-            check_beam(student, single, source, [expected], "between, float32", **settings)
+            check_beam(
+                student, single, source, [expected], situation="between, float32", **settings
+            )
     check_beam_leaves_all(student, model, torch.tensor([[4, 3], [3, 0]]))
     check_beam_refuses(student, model, source)
     check_learned_places_end(student, student.beam_decode, "beam_decode")
@@ -519,9 +555,9 @@ def test_attention_maps_are_right_for_other_models(student, rng, oracle):
         {"encoder_layers": 3, "decoder_layers": 1, "d_model": 6, "num_heads": 3},
         {"decoder_layers": 2, "norm": "post", "positions": "learned", "max_length": 6},
     ):
-        check_maps(student, oracle, draw_model(rng, **settings), source, target)
+        check_maps(student, oracle, draw_model(rng, **settings), source, target=target)
     single = draw_model(rng, torch.float32, norm="post")
-    check_maps(student, oracle, single, source, target)
+    check_maps(student, oracle, single, source, target=target)
 
 
 # Exercise 6.8
@@ -551,11 +587,26 @@ def test_complexity_is_right_for_other_sizes(student, rng):
 def test_run_layer_is_right_for_other_sizes(student, rng, oracle):
     """Outputs, gradients and counts of other layers, in float32 too; what is refused."""
     for n, d, dtype in ((7, 2, torch.float64), (3, 5, torch.float64), (2, 4, torch.float32)):
-        check_layer(student, oracle, rng, "recurrent", n, d, (2 * n * d * d, n), dtype=dtype)
-        check_layer(student, oracle, rng, "attention", n, d, (2 * n * n * d, 2), dtype=dtype)
+        check_layer(
+            student, oracle, rng, "recurrent", n=n, d=d, counts=(2 * n * d * d, n), dtype=dtype
+        )
+        check_layer(
+            student, oracle, rng, "attention", n=n, d=d, counts=(2 * n * n * d, 2), dtype=dtype
+        )
         for k, dilation in ((2, 3), (4, 1), (3, 2)):
             counts = (n * k * d * d, 1)
-            check_layer(student, oracle, rng, "convolution", n, d, counts, k, dilation, dtype)
+            check_layer(
+                student,
+                oracle,
+                rng,
+                "convolution",
+                n=n,
+                d=d,
+                counts=counts,
+                k=k,
+                dilation=dilation,
+                dtype=dtype,
+            )
     check_run_layer_refuses(student, rng)
 
 

@@ -123,12 +123,12 @@ def test_sinusoidal_encoding_has_a_sine_and_a_cosine_for_each_frequency(student,
 def test_shift_matrix_moves_every_place_by_k(student, oracle):
     """One matrix for all places, from the left; backwards too, and 0 moves nothing."""
     for k in (1, 3, 40):
-        check_shift(student, oracle, k, 6, 50, "forwards")
+        check_shift(student, oracle, k, 6, places=50, situation="forwards")
     for k in (-1, -7):
-        check_shift(student, oracle, k, 4, 50, "backwards")
-    check_shift(student, oracle, 0, 8, 20, "k = 0")
-    check_shift(student, oracle, 2, 2, 2000, "far places")
-    check_shift(student, oracle, 5, 64, 30, "many features")
+        check_shift(student, oracle, k, 4, places=50, situation="backwards")
+    check_shift(student, oracle, 0, 8, places=20, situation="k = 0")
+    check_shift(student, oracle, 2, 2, places=2000, situation="far places")
+    check_shift(student, oracle, 5, 64, places=30, situation="many features")
     check_refused("an odd d_model", student.shift_matrix, 1, 5)
 
 
@@ -137,8 +137,8 @@ def test_shift_matrix_moves_every_place_by_k(student, oracle):
 def test_learned_positions_are_the_first_rows_of_a_weight_that_learns(student, rng):
     """A standard normal weight at first; no vectors for places that were never learned."""
     check_first_positions(student, 60, 50)
-    check_learned(student, rng, 7, 4, (1, 3, 7))
-    check_learned(student, rng, 4, 5, (4,), torch.float32)
+    check_learned(student, rng, 7, 4, lengths=(1, 3, 7))
+    check_learned(student, rng, 4, 5, lengths=(4,), dtype=torch.float32)
 
 
 # Exercise 6.2
@@ -151,11 +151,13 @@ def test_layer_norm_brings_every_vector_to_mean_0_and_variance_1(student, rng, o
     check_parameters(student, "LayerNorm", {"d_model": 7})
     for shape in ((5,), (3, 4), (2, 3, 6), (2, 1, 3, 2)):
         block = draw_block(rng, "LayerNorm", d_model=shape[-1])
-        check_output(student, oracle, block, (3 * draw_vectors(rng, *shape) + 2,), f"x of {shape}")
+        check_output(
+            student, oracle, block, (3 * draw_vectors(rng, *shape) + 2,), situation=f"x of {shape}"
+        )
     block = draw_block(rng, "LayerNorm", d_model=4)
-    check_output(student, oracle, block, (1e-3 * draw_vectors(rng, 3, 4),), "small x")
+    check_output(student, oracle, block, (1e-3 * draw_vectors(rng, 3, 4),), situation="small x")
     block = draw_block(rng, "LayerNorm", d_model=4, epsilon=0.3)
-    check_output(student, oracle, block, (draw_vectors(rng, 3, 4),), "another epsilon")
+    check_output(student, oracle, block, (draw_vectors(rng, 3, 4),), situation="another epsilon")
 
 
 @weight(1)
@@ -163,15 +165,17 @@ def test_layer_norm_brings_every_vector_to_mean_0_and_variance_1(student, rng, o
 def test_layer_norm_is_exact_far_from_0_and_has_pytorchs_gradients(student, rng, oracle):
     """Gradients, vectors near 1e5, equal features, float32, views, and what is refused."""
     block = draw_block(rng, "LayerNorm", d_model=5)
-    check_gradients(student, oracle, rng, block, (2 * draw_vectors(rng, 2, 3, 5) - 1,), "any x")
-    check_output(student, oracle, block, (draw_vectors(rng, 4, 5) + 1e5,), "x near 1e5")
-    check_alike(student, oracle, rng, 5, (2, 3))
-    check_alike(student, oracle, rng, 1, (4,))
+    check_gradients(
+        student, oracle, rng, block, inputs=(2 * draw_vectors(rng, 2, 3, 5) - 1,), situation="any x"
+    )
+    check_output(student, oracle, block, (draw_vectors(rng, 4, 5) + 1e5,), situation="x near 1e5")
+    check_alike(student, oracle, rng, 5, shape=(2, 3))
+    check_alike(student, oracle, rng, 1, shape=(4,))
     x = torch.from_numpy(transposed(rng.normal(size=(2, 3, 5))))
-    check_output(student, oracle, block, (x,), "a view")
-    check_calls_stay_apart(student, oracle, block, (x,), (draw_vectors(rng, 2, 3, 5),))
+    check_output(student, oracle, block, (x,), situation="a view")
+    check_calls_stay_apart(student, oracle, block, (x,), second=(draw_vectors(rng, 2, 3, 5),))
     single = draw_block(rng, "LayerNorm", torch.float32, d_model=5)
-    check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+    check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
     check_norm_refuses(student, rng, 4)
 
 
@@ -183,21 +187,25 @@ def test_feed_forward_is_two_dense_layers_with_a_relu_between(student, rng, orac
     for n, t, d_model, d_ff in ((2, 3, 4, 7), (1, 4, 5, 2), (3, 1, 1, 3)):
         block = draw_block(rng, "FeedForward", d_model=d_model, d_ff=d_ff)
         x = draw_vectors(rng, n, t, d_model)
-        check_gradients(student, oracle, rng, block, (x,), f"d_model {d_model}, d_ff {d_ff}")
+        check_gradients(
+            student, oracle, rng, block, inputs=(x,), situation=f"d_model {d_model}, d_ff {d_ff}"
+        )
     block = draw_block(rng, "FeedForward", torch.float32, d_model=4, d_ff=6)
     x = torch.from_numpy(transposed(rng.normal(size=(2, 3, 4)))).float()
-    check_gradients(student, oracle, rng, block, (x,), "float32, a view")
-    check_feed_forward_refuses(student, rng, "FeedForward", 4, 6)
+    check_gradients(student, oracle, rng, block, inputs=(x,), situation="float32, a view")
+    check_feed_forward_refuses(student, rng, "FeedForward", 4, d_ff=6)
 
 
 @weight(1)
 @number("6.2")
 def test_feed_forward_drops_hidden_features_in_training_mode_only(student, rng, oracle):
     """Dropout acts between relu and linear2, and not at all in evaluation mode."""
-    check_dropout_of_feed_forward(student, rng, 10, 0.3, (20, 10))
-    check_dropout_of_feed_forward(student, rng, 10, 0.6, (20, 10))
+    check_dropout_of_feed_forward(student, rng, 10, 0.3, shape=(20, 10))
+    check_dropout_of_feed_forward(student, rng, 10, 0.6, shape=(20, 10))
     x = draw_vectors(rng, 2, 3, 4)
-    check_evaluation(student, oracle, rng, "FeedForward", {"d_model": 4, "d_ff": 5}, (x,))
+    check_evaluation(
+        student, oracle, rng, "FeedForward", settings={"d_model": 4, "d_ff": 5}, inputs=(x,)
+    )
 
 
 @weight(1)
@@ -208,18 +216,27 @@ def test_feed_forward_conv_is_two_convolutions_of_size_1(student, rng, oracle):
     for n, t, d_model, d_ff in ((2, 3, 4, 7), (1, 4, 5, 2), (3, 1, 1, 3)):
         block = draw_block(rng, "FeedForwardConv", d_model=d_model, d_ff=d_ff)
         x = draw_vectors(rng, n, t, d_model)
-        check_gradients(student, oracle, rng, block, (x,), f"d_model {d_model}, d_ff {d_ff}")
+        check_gradients(
+            student, oracle, rng, block, inputs=(x,), situation=f"d_model {d_model}, d_ff {d_ff}"
+        )
     block = draw_block(rng, "FeedForwardConv", torch.float32, d_model=4, d_ff=6)
-    check_gradients(student, oracle, rng, block, (draw_vectors(rng, 2, 3, 4).float(),), "float32")
-    check_feed_forward_refuses(student, rng, "FeedForwardConv", 4, 6)
+    check_gradients(
+        student,
+        oracle,
+        rng,
+        block,
+        inputs=(draw_vectors(rng, 2, 3, 4).float(),),
+        situation="float32",
+    )
+    check_feed_forward_refuses(student, rng, "FeedForwardConv", 4, d_ff=6)
 
 
 @weight(1)
 @number("6.2")
 def test_from_linear_gives_the_same_as_convolutions_with_weights_of_its_own(student, rng, oracle):
     """The same outputs without dropout; copies of the weights, in their type, that learn."""
-    check_from_linear(student, oracle, rng, 4, 7)
-    check_from_linear(student, oracle, rng, 5, 3, torch.float32)
+    check_from_linear(student, oracle, rng, 4, d_ff=7)
+    check_from_linear(student, oracle, rng, 5, d_ff=3, dtype=torch.float32)
 
 
 # Exercise 6.3
@@ -236,7 +253,7 @@ def test_encoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, o
     ):
         check_parameters(student, "EncoderLayer", sizes)
         inputs = (draw_vectors(rng, n, t, sizes["d_model"]),)
-        check_norm_order(student, oracle, rng, "EncoderLayer", inputs, sizes)
+        check_norm_order(student, oracle, rng, "EncoderLayer", inputs=inputs, sizes=sizes)
 
 
 @weight(1)
@@ -246,7 +263,7 @@ def test_encoder_layer_looks_only_where_the_mask_is_true(student, rng, oracle):
     for shape, norm in (((4, 4), "pre"), ((3, 4, 4), "post"), ((3, 1, 4), "pre")):
         block = draw_block(rng, "EncoderLayer", d_model=6, num_heads=2, d_ff=7, norm=norm)
         inputs = (draw_vectors(rng, 3, 4, 6), draw_mask(rng, *shape))
-        check_gradients(student, oracle, rng, block, inputs, f"a mask of {shape}")
+        check_gradients(student, oracle, rng, block, inputs=inputs, situation=f"a mask of {shape}")
     check_layer_refuses(student, rng, "EncoderLayer")
 
 
@@ -262,9 +279,9 @@ def test_encoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
         for mask in ((), (draw_mask(rng, 2, 1, 4),)):
             inputs = (draw_vectors(rng, 2, 4, 6), *mask)
             situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
-            check_gradients(student, oracle, rng, block, inputs, situation)
+            check_gradients(student, oracle, rng, block, inputs=inputs, situation=situation)
     block = draw_block(rng, "Encoder", **sizes, num_layers=2)
-    check_output(student, oracle, block, (draw_vectors(rng, 2, 4, 6),), "norm not given")
+    check_output(student, oracle, block, (draw_vectors(rng, 2, 4, 6),), situation="norm not given")
     check_refused("a norm that isn't known", student.Encoder, 6, 3, 5, 2, 0.0, "both")
 
 
@@ -275,10 +292,14 @@ def test_encoder_layer_drops_what_each_part_gives_before_it_is_added(student, rn
     kind, shape = "EncoderLayer", (20, 6)
     for norm in ("pre", "post"):
         for part in ("self_attention", "feed_forward"):
-            check_dropout_of_part(student, oracle, rng, kind, part, norm, 0.3, shape)
+            check_dropout_of_part(
+                student, oracle, rng, kind, part=part, norm=norm, p=0.3, shape=shape
+            )
     settings, x = {"d_model": 6, "num_heads": 2, "d_ff": 5}, draw_vectors(rng, 2, 3, 6)
-    check_evaluation(student, oracle, rng, kind, settings, (x,))
-    check_evaluation(student, oracle, rng, "Encoder", settings | {"num_layers": 2}, (x,))
+    check_evaluation(student, oracle, rng, kind, settings=settings, inputs=(x,))
+    check_evaluation(
+        student, oracle, rng, "Encoder", settings=settings | {"num_layers": 2}, inputs=(x,)
+    )
 
 
 @weight(1)
@@ -288,13 +309,13 @@ def test_encoder_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
     sizes, mask = {"d_model": 6, "num_heads": 2, "d_ff": 5}, draw_mask(rng, 2, 3, 3)
     single = draw_block(rng, "Encoder", torch.float32, **sizes, num_layers=2)
     inputs = (draw_vectors(rng, 2, 3, 6, dtype=torch.float32), mask)
-    check_gradients(student, oracle, rng, single, inputs, "float32")
+    check_gradients(student, oracle, rng, single, inputs=inputs, situation="float32")
     x = torch.from_numpy(transposed(rng.normal(size=(2, 3, 6))))
     second = (draw_vectors(rng, 2, 3, 6), mask)
     for kind, more in (("EncoderLayer", {"norm": "post"}), ("Encoder", {"num_layers": 2})):
         block = draw_block(rng, kind, **sizes, **more)
-        check_output(student, oracle, block, (x, mask), "a view")
-        check_calls_stay_apart(student, oracle, block, (x, mask), second)
+        check_output(student, oracle, block, (x, mask), situation="a view")
+        check_calls_stay_apart(student, oracle, block, (x, mask), second=second)
 
 
 # Exercise 6.4
@@ -314,7 +335,7 @@ def test_decoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, o
             draw_vectors(rng, n, t, sizes["d_model"]),
             draw_vectors(rng, n, s, sizes["d_model"]),
         )
-        check_norm_order(student, oracle, rng, "DecoderLayer", inputs, sizes)
+        check_norm_order(student, oracle, rng, "DecoderLayer", inputs=inputs, sizes=sizes)
 
 
 @weight(1)
@@ -331,7 +352,9 @@ def test_decoder_layer_has_a_mask_for_each_of_its_attentions(student, rng, oracl
         block = draw_block(rng, "DecoderLayer", d_model=6, num_heads=2, d_ff=7, norm=norm)
         masks = (None if s is None else draw_mask(rng, *s) for s in (shape, memory_shape))
         situation = f"mask of {shape}, memory_mask of {memory_shape}"
-        check_gradients(student, oracle, rng, block, (x, memory, *masks), situation)
+        check_gradients(
+            student, oracle, rng, block, inputs=(x, memory, *masks), situation=situation
+        )
     check_layer_refuses(student, rng, "DecoderLayer")
 
 
@@ -347,10 +370,10 @@ def test_decoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
         for masks in ((), (draw_mask(rng, 4, 4), draw_mask(rng, 2, 1, 5))):
             inputs = (draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 5, 6), *masks)
             situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
-            check_gradients(student, oracle, rng, block, inputs, situation)
+            check_gradients(student, oracle, rng, block, inputs=inputs, situation=situation)
     block = draw_block(rng, "Decoder", **sizes, num_layers=2)
     inputs = (draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 3, 6))
-    check_output(student, oracle, block, inputs, "norm not given")
+    check_output(student, oracle, block, inputs, situation="norm not given")
 
 
 @weight(1)
@@ -360,17 +383,19 @@ def test_decoder_drops_like_the_encoder_keeps_types_and_leaves_inputs_alone(stud
     kind, sizes = "DecoderLayer", {"d_model": 6, "num_heads": 2, "d_ff": 5}
     for part in ("self_attention", "cross_attention", "feed_forward"):
         for norm in ("pre", "post"):
-            check_dropout_of_part(student, oracle, rng, kind, part, norm, 0.3, (20, 6))
+            check_dropout_of_part(
+                student, oracle, rng, kind, part=part, norm=norm, p=0.3, shape=(20, 6)
+            )
     masks = draw_mask(rng, 3, 3), draw_mask(rng, 2, 1, 4)
     single = draw_block(rng, "Decoder", torch.float32, **sizes, num_layers=2)
     inputs = [draw_vectors(rng, 2, t, 6, dtype=torch.float32) for t in (3, 4)]
-    check_gradients(student, oracle, rng, single, (*inputs, *masks), "float32")
+    check_gradients(student, oracle, rng, single, inputs=(*inputs, *masks), situation="float32")
     views = [torch.from_numpy(transposed(rng.normal(size=(2, t, 6)))) for t in (3, 4)]
     second = (draw_vectors(rng, 2, 3, 6), draw_vectors(rng, 2, 4, 6), *masks)
     block = draw_block(rng, "Decoder", **sizes, num_layers=2)
-    check_calls_stay_apart(student, oracle, block, (*views, *masks), second)
+    check_calls_stay_apart(student, oracle, block, (*views, *masks), second=second)
     settings = sizes | {"num_layers": 2}
-    check_evaluation(student, oracle, rng, "Decoder", settings, second)
+    check_evaluation(student, oracle, rng, "Decoder", settings=settings, inputs=second)
 
 
 # Exercise 6.5
@@ -415,7 +440,7 @@ def test_transformer_shares_one_matrix_if_told_to(student, rng, oracle):
     )
     check("output.weight" not in first, "A shared matrix must be listed once.")
     source, target = draw_ids(rng, 8, [3, 5]), draw_ids(rng, 8, [4, 2], begin=True)
-    check_gradients(student, oracle, rng, model, (source, target), "shared")
+    check_gradients(student, oracle, rng, model, inputs=(source, target), situation="shared")
 
 
 @weight(1)
@@ -433,7 +458,15 @@ def test_transformer_is_pytorchs_with_copied_weights(student, rng, oracle):
         source = draw_ids(rng, vocabularies[0], [5, 2, 4])
         target = draw_ids(rng, vocabularies[1], [3, 6, 1], begin=True)
         situation = ", ".join(f"{name} {value}" for name, value in settings.items()) or "usual"
-        check_gradients(student, oracle, rng, model, (source, target), situation, FINE)
+        check_gradients(
+            student,
+            oracle,
+            rng,
+            model,
+            inputs=(source, target),
+            situation=situation,
+            tolerance=FINE,
+        )
 
 
 @weight(1)
@@ -444,8 +477,8 @@ def test_encode_and_decode_use_the_masks_that_they_get(student, rng, oracle):
     for settings in ({"encoder_layers": 2, "max_length": 3}, {"norm": "post"}):
         model = draw_model(rng, **settings)
         for masked in (True, False):
-            check_encode(student, oracle, model, source, masked)
-            check_decode(student, oracle, rng, model, source, target, masked)
+            check_encode(student, oracle, model, source, masked=masked)
+            check_decode(student, oracle, rng, model, source=source, target=target, masked=masked)
     long = draw_ids(rng, 9, [90]), draw_ids(rng, 7, [80], begin=True)
     check_logits(student, oracle, model, *long, "more places than max_length")
 
@@ -457,9 +490,9 @@ def test_padding_and_later_tokens_change_nothing(student, rng, oracle):
     source, target = draw_ids(rng, 9, [5, 2, 1, 4]), draw_ids(rng, 7, [3, 6, 2, 1], begin=True)
     for settings in ({"encoder_layers": 2}, {"norm": "post"}):
         model = draw_model(rng, **settings)
-        check_padding_changes_nothing(student, oracle, model, source, target, 3)
+        check_padding_changes_nothing(student, oracle, model, source, target=target, more=3)
         whole = draw_ids(rng, 7, [5] * 4, begin=True)
-        check_no_look_ahead(student, oracle, rng, model, source, whole)
+        check_no_look_ahead(student, oracle, rng, model, source=source, target=whole)
 
 
 @weight(1)
@@ -468,13 +501,13 @@ def test_transformer_drops_token_vectors_keeps_types_and_refuses_odd_ids(student
     """Dropout on token vectors and in layers; float32, views, inputs that stay; a ValueError."""
     for side in ("encoder", "decoder"):
         for where in ("embedding", "self_attention"):
-            check_dropout_of_model(student, oracle, side, where, 0.3, (20, 6))
+            check_dropout_of_model(student, oracle, side, where, p=0.3, shape=(20, 6))
     single = draw_model(rng, torch.float32)
     source, target = draw_ids(rng, 9, [5, 2, 4]), draw_ids(rng, 7, [3, 6, 1], begin=True)
-    check_gradients(student, oracle, rng, single, (source, target), "float32")
+    check_gradients(student, oracle, rng, single, inputs=(source, target), situation="float32")
     other = draw_ids(rng, 9, [3, 1, 4]), draw_ids(rng, 7, [2, 5, 3], begin=True)
     views = source.T.contiguous().T, target.T.contiguous().T
-    check_calls_stay_apart(student, oracle, draw_model(rng), views, other)
+    check_calls_stay_apart(student, oracle, draw_model(rng), views, second=other)
     check_model_refuses(student, rng)
 
 
@@ -500,7 +533,7 @@ def test_label_smoothing_loss_is_pytorchs_cross_entropy(student, rng, oracle):
         logits, targets = 2 * draw_vectors(rng, n, t, v), draw_targets(rng, v, [t] * n, t)
         for smoothing in (None, 0.0, 0.1, 0.35, 0.9):
             situation = "smoothing not given" if smoothing is None else f"smoothing {smoothing}"
-            check_loss(student, oracle, logits, targets, smoothing, situation)
+            check_loss(student, oracle, logits, targets, smoothing=smoothing, situation=situation)
 
 
 @weight(1)
@@ -511,7 +544,9 @@ def test_label_smoothing_loss_leaves_padding_out_of_the_mean(student, rng, oracl
     for lengths in ([4, 1, 2], [1, 0, 4], [0, 0, 1]):
         targets = draw_targets(rng, 6, lengths, 4)
         for smoothing in (0.0, 0.2):
-            check_loss(student, oracle, logits, targets, smoothing, "with padding")
+            check_loss(
+                student, oracle, logits, targets, smoothing=smoothing, situation="with padding"
+            )
     check_nothing_but_padding(student, rng, (2, 3, 5))
     check_nothing_but_padding(student, rng, (1, 1, 4), torch.float32)
 
@@ -522,11 +557,11 @@ def test_label_smoothing_loss_takes_large_logits_and_float32(student, rng, oracl
     """Logits of 1e4 and -1e4, float32 and views; smoothings outside of [0, 1) are refused."""
     targets = draw_targets(rng, 5, [3, 2, 4], 4)
     logits = draw_vectors(rng, 3, 4, 5)
-    check_loss(student, oracle, 1e4 * logits, targets, 0.1, "logits near 1e4")
-    check_loss(student, oracle, logits - 1e4, targets, 0.1, "logits near -1e4")
-    check_loss(student, oracle, logits.float(), targets, 0.2, "float32")
+    check_loss(student, oracle, 1e4 * logits, targets, smoothing=0.1, situation="logits near 1e4")
+    check_loss(student, oracle, logits - 1e4, targets, smoothing=0.1, situation="logits near -1e4")
+    check_loss(student, oracle, logits.float(), targets, smoothing=0.2, situation="float32")
     view = torch.from_numpy(transposed(logits.numpy()))
-    check_loss(student, oracle, view, targets.T.contiguous().T, 0.2, "views")
+    check_loss(student, oracle, view, targets.T.contiguous().T, smoothing=0.2, situation="views")
     check_unchanged("label_smoothing_loss", student.label_smoothing_loss, logits, targets, 0.3)
     check_loss_refuses(student, logits, targets)
 
@@ -575,7 +610,7 @@ def test_train_takes_each_pair_once_in_a_pass_in_a_new_order(student, rng, oracl
     """Batches share no pair, leftovers are not used, and each pass has an order of its own."""
     lengths = [(2, 3), (4, 1), (1, 2), (3, 3), (2, 1), (1, 4), (3, 2)]
     case = draw_told_apart(oracle, rng, lengths, (1, 3))
-    check_each_pair_once(student, case, 3, 3, 1)
+    check_each_pair_once(student, case, 3, 3, seed=1)
     check_orders(student, case, (0, 1, 2))
 
 
@@ -594,7 +629,7 @@ def test_train_trims_its_batches_and_stops_at_a_loss_that_is_no_number(student, 
     model = draw_model(rng, **TINY, positions="learned", max_length=5)
     config = {"steps": 3, "batch_size": 3, "warmup": 2, "factor": 0.3, "smoothing": 0.1}
     config["max_norm"] = 0.5
-    check_trimmed(student, model, *pairs, config)
+    check_trimmed(student, model, *pairs, config=config)
     check_run(student, oracle, model, *pairs, config, "columns of padding", more=3)
     check_not_finite(student, rng)
 
@@ -617,9 +652,9 @@ def test_next_log_probabilities_are_those_after_the_last_column(student, rng, or
         for length in (1, 2, 4):
             prefix = draw_ids(rng, 7, [length] * 3, begin=True)
             situation = f"a prefix of {length}"
-            check_next(student, oracle, model, source, prefix, situation)
+            check_next(student, oracle, model, source, prefix=prefix, situation=situation)
     single = draw_model(rng, torch.float32)
-    check_next(student, oracle, single, source, prefix, "float32")
+    check_next(student, oracle, single, source, prefix=prefix, situation="float32")
 
 
 @weight(1)
@@ -632,7 +667,7 @@ def test_greedy_decode_takes_the_likeliest_token_until_the_end(student, rng, ora
         ({"norm": "post", "encoder_layers": 2}, 3),
     ):
         model, source = draw_model(rng, **settings), draw_ids(rng, 9, lengths)
-        check_greedy(student, oracle, model, source, max_length, dropout=0.5)
+        check_greedy(student, oracle, model, source, max_length=max_length, dropout=0.5)
     check_counting(student, [5, 3, 8, 3, 6], 10, dropout=0.3)
 
 
@@ -664,8 +699,8 @@ def test_greedy_decode_never_takes_padding_or_begin_and_stops_at_max_length(stud
 @number("6.7")
 def test_beam_decode_finds_the_best_of_all_if_it_is_wide_enough(student, rng, oracle):
     """Beside a search through everything, for several alphas; width 1 is greedy_decode."""
-    check_widths(student, oracle, rng, [3, 1, 5, 2], 3, (0, 0.6, 1.5), 100)
-    check_widths(student, oracle, rng, [2], 4, (1,), 200)
+    check_widths(student, oracle, rng, [3, 1, 5, 2], max_length=3, alphas=(0, 0.6, 1.5), width=100)
+    check_widths(student, oracle, rng, [2], max_length=4, alphas=(1,), width=200)
 
 
 @weight(1)
@@ -678,20 +713,22 @@ def test_beam_decode_follows_as_many_hypotheses_as_it_is_told(student):
     model = table_model([logs(row) for row in chances])
     for width, expected in ((1, [3]), (2, [4]), (3, [4])):
         settings = {"max_length": 6, "alpha": 0.0, "width": width}
-        check_beam(student, model, source, [expected], f"width {width}", **settings)
+        check_beam(student, model, source, [expected], situation=f"width {width}", **settings)
     # Two tokens have 0.55 * 0.7 = 0.385, three 0.45 * 0.95 * 0.7 = 0.299: more for each of them.
     chances = [[1, 0, 0], [0, 0.55, 0.45], [1, 0, 0], [0.7, 0.15, 0.15], [0.05, 0.95, 0]]
     model = table_model([logs(row) for row in chances])
     for alpha, expected in ((0.0, [3]), (1.0, [4, 3])):
         settings = {"max_length": 6, "alpha": alpha, "width": 2}
-        check_beam(student, model, source, [expected], f"alpha {alpha}", **settings)
+        check_beam(student, model, source, [expected], situation=f"alpha {alpha}", **settings)
     for table, alternatives in SEARCHES:
         model = table_model(table)
         for settings, expected in alternatives:
             situation = ", ".join(f"{name} {value}" for name, value in settings.items())
-            check_beam(student, model, source, [expected], situation, **settings)
+            check_beam(student, model, source, [expected], situation=situation, **settings)
         single = model.single()
-        check_beam(student, single, source, [expected], f"{situation}, float32", **settings)
+        check_beam(
+            student, single, source, [expected], situation=f"{situation}, float32", **settings
+        )
     check_beam_leaves_all(student, model, torch.tensor([[3, 0], [4, 3]]))
     check_beam_refuses(student, model, source)
     check_learned_places_end(student, student.beam_decode, "beam_decode")
@@ -706,8 +743,8 @@ def test_attention_maps_are_the_weights_of_all_layers_and_heads(student, rng, or
         {"encoder_layers": 2, "decoder_layers": 3},
         {"encoder_layers": 1, "decoder_layers": 1, "norm": "post", "num_heads": 4},
     ):
-        check_maps(student, oracle, draw_model(rng, **settings), source, target)
-    check_maps(student, oracle, draw_model(rng, torch.float32), source, target)
+        check_maps(student, oracle, draw_model(rng, **settings), source, target=target)
+    check_maps(student, oracle, draw_model(rng, torch.float32), source, target=target)
 
 
 # Exercise 6.8
@@ -757,16 +794,18 @@ def test_complexity_is_exact_for_sizes_that_floats_can_not_hold(student):
 def test_run_layer_computes_the_layers_and_counts_what_they_cost(student, rng, oracle):
     """Outputs and gradients are PyTorch's; products with zeros before the first are counted."""
     for n, d, counts in ((5, 3, (90, 5)), (1, 4, (32, 1)), (4, 1, (8, 4))):
-        check_layer(student, oracle, rng, "recurrent", n, d, counts)
+        check_layer(student, oracle, rng, "recurrent", n=n, d=d, counts=counts)
     for n, d, k, dilation, counts in (
         (5, 3, 2, 1, (90, 1)),
         (6, 2, 3, 2, (72, 1)),
         (3, 1, 4, 3, (12, 1)),
         (1, 2, 3, 1, (12, 1)),
     ):
-        check_layer(student, oracle, rng, "convolution", n, d, counts, k, dilation)
+        check_layer(
+            student, oracle, rng, "convolution", n=n, d=d, counts=counts, k=k, dilation=dilation
+        )
     for n, d, counts in ((5, 3, (150, 2)), (1, 4, (8, 2)), (3, 1, (18, 2))):
-        check_layer(student, oracle, rng, "attention", n, d, counts)
+        check_layer(student, oracle, rng, "attention", n=n, d=d, counts=counts)
 
 
 @weight(1)
@@ -774,7 +813,7 @@ def test_run_layer_computes_the_layers_and_counts_what_they_cost(student, rng, o
 def test_run_layer_keeps_float32_and_refuses_what_it_does_not_know(student, rng, oracle):
     """float32 stays; "dilated" is no layer but a stack; a dilation below 1 makes no sense."""
     for kind, counts in (("recurrent", (72, 4)), ("convolution", (108, 1)), ("attention", (96, 2))):
-        check_layer(student, oracle, rng, kind, 4, 3, counts, dtype=torch.float32)
+        check_layer(student, oracle, rng, kind, n=4, d=3, counts=counts, dtype=torch.float32)
     check_run_layer_refuses(student, rng)
 
 

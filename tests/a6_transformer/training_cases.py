@@ -71,7 +71,7 @@ def read_history(history, steps):
     return found
 
 
-def train(student, model, source, target, dropout=0.0, **config):
+def train(student, model, source, target, *, dropout=0.0, **config):
     """What the training of this model leaves: the history as arrays, and the module."""
     module = model.on(student, dropout=dropout)
     history = student.train(module, source, target, student.Config(**config))
@@ -83,7 +83,7 @@ def rates_of(d_model, config):
     return np.array([config["factor"] * rate_of(k, d_model, config["warmup"]) for k in steps])
 
 
-def expected_run(oracle, model, source, target, config):
+def expected_run(oracle, model, source, target, *, config):
     """The losses and the last parameters when all pairs are in each batch: Adam by definition."""
     now = {name: p.clone() for name, p in model.parameters.items()}
     mean, square = ({name: torch.zeros_like(p) for name, p in now.items()} for _ in range(2))
@@ -111,7 +111,7 @@ def check_run(student, oracle, model, source, target, config, situation, more=0)
 
     more: so many columns of padding are added to what train gets. It gets views.
     """
-    losses, last = expected_run(oracle, model, source, target, config)
+    losses, last = expected_run(oracle, model, source, target, config=config)
     wide = [view_of(torch.nn.functional.pad(ids, (0, more))) for ids in (source, target)]
     history, module = train(student, model, *wide, **config)
     expected = {"learning_rate": rates_of(model.settings["d_model"], config), "loss": losses}
@@ -124,7 +124,7 @@ def check_run(student, oracle, model, source, target, config, situation, more=0)
         assert_close(trained[name], wanted, what=what, tolerance=RUN)
 
 
-def check_trimmed(student, model, source, target, config):
+def check_trimmed(student, model, source, target, *, config):
     """Columns of padding past the learned places, on one side at a time, are no hindrance."""
     train(student, model, source, target, **config)
     for side, more in (("source", (3, 0)), ("target", (0, 3))):
@@ -151,14 +151,14 @@ def draw_told_apart(oracle, rng, lengths, sizes):
     while True:
         model = draw_model(rng, **TINY)
         source, target = draw_pairs(rng, lengths)
-        losses = losses_of_batches(oracle, model, source, target, sizes)
+        losses = losses_of_batches(oracle, model, source, target, sizes=sizes)
         ordered = [sorted(of_size.values()) for of_size in losses.values()]
         gaps = [b - a for values in ordered for a, b in itertools.pairwise(values)]
         if min(gaps) > 10 * SAME_LOSS:
             return model, source, target, losses
 
 
-def losses_of_batches(oracle, model, source, target, sizes):
+def losses_of_batches(oracle, model, source, target, *, sizes):
     """For each size, the loss of each choice of pairs: the mean over all of their real places."""
     alone = []
     for row in range(len(source)):
@@ -173,7 +173,7 @@ def losses_of_batches(oracle, model, source, target, sizes):
     return found
 
 
-def batches_of(student, case, size, passes, seed):
+def batches_of(student, case, size, passes, *, seed):
     """Which pairs were in each batch of each pass, as the losses tell."""
     model, source, target, losses = case
     losses, in_pass = losses[size], len(source) // size
@@ -192,9 +192,9 @@ def batches_of(student, case, size, passes, seed):
     return [found[start : start + in_pass] for start in range(0, len(found), in_pass)]
 
 
-def check_each_pair_once(student, case, size, passes, seed):
+def check_each_pair_once(student, case, size, passes, *, seed):
     """No pair comes twice in a pass; what is left over at the end of a pass is not used."""
-    for batches in batches_of(student, case, size, passes, seed):
+    for batches in batches_of(student, case, size, passes, seed=seed):
         used = [row for batch in batches for row in batch]
         check(
             len(set(used)) == len(used),
@@ -209,14 +209,14 @@ def check_orders(student, case, seeds):
 
     There are at least 7 pairs. Three orders are the same by chance in 1 of 2e7 runs.
     """
-    first, *later = batches_of(student, case, 1, 3, seeds[0])
+    first, *later = batches_of(student, case, 1, 3, seed=seeds[0])
     check(
         any(order != first for order in later),
         "The pairs must come in a new random order in each pass.",
     )
-    others = [batches_of(student, case, 1, 1, seed)[0] for seed in seeds[1:]]
+    others = [batches_of(student, case, 1, 1, seed=seed)[0] for seed in seeds[1:]]
     check(any(order != first for order in others), "Another seed must give another order.")
-    again = batches_of(student, case, 1, 1, seeds[0])[0]
+    again = batches_of(student, case, 1, 1, seed=seeds[0])[0]
     check(again == first, "The same seed must give the same order.")
 
 

@@ -174,7 +174,7 @@ def held_out_loss(oracle, trained, rng):
     return float(np.sum(losses)) / count
 
 
-def check_trained(oracle, artifact, rng, band, leaderboard=None):
+def check_trained(oracle, artifact, rng, band, *, leaderboard=None):
     """The loss of the submitted model is below a band. It may go to the leaderboard."""
     trained = read_model(artifact(CHECKPOINT), artifact(CONFIG))
     loss = held_out_loss(oracle, trained, rng)

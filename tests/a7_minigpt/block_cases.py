@@ -31,7 +31,7 @@ def check_names(student, kind, settings):
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
 
 
-def check_project(student, rng, n, t, dtype=torch.float64, **settings):
+def check_project(student, rng, n, t, *, dtype=torch.float64, **settings):
     """Queries, keys and values by head: side by side again, they are what the dense layer gives."""
     block = draw_block(rng, "CausalSelfAttention", dtype, **settings)
     module, x = block.on(student), draw_vectors(rng, n, t, settings["width"], dtype=dtype)
@@ -55,7 +55,7 @@ def check_heads(actual, shape, what):
     )
 
 
-def check_attend(student, oracle, rng, n, queries, keys, dtype=torch.float64, **settings):
+def check_attend(student, oracle, rng, n, *, queries, keys, dtype=torch.float64, **settings):
     """What so many queries find among the keys, and the gradients of all three."""
     block = draw_block(rng, "CausalSelfAttention", dtype, **settings)
     heads = block.settings["heads"]
@@ -91,7 +91,7 @@ def check_refuses(student, rng, kind):
     check_refused("a list", module, fitting.tolist())
 
 
-def check_dropout_of_attention(student, rng, width, p, n):
+def check_dropout_of_attention(student, rng, width, p, *, n):
     """Dropout falls on the weights, and on what comes out.
 
     One place, one feature for each head, and values of 1: the weight is 1, or dropped.
@@ -120,7 +120,7 @@ def loud_mlp(rng, width):
     return changes, bias + GELU_OF_1
 
 
-def check_dropout_of_mlp(student, rng, width, p, shape):
+def check_dropout_of_mlp(student, rng, width, p, *, shape):
     """Dropout falls on the result, and on nothing before it."""
     changes, constant = loud_mlp(rng, width)
     block = silent_block("MLP", width=width).changed(**changes)
@@ -129,7 +129,7 @@ def check_dropout_of_mlp(student, rng, width, p, shape):
     check_levels(out, [(0 * constant, p), (constant / (1 - p), 1 - p)], "what the MLP gives")
 
 
-def check_dropout_of_block(student, rng, part, width, p, shape):
+def check_dropout_of_block(student, rng, part, width, *, p, shape):
     """A block hands its dropout on to its parts, and what runs past them is never dropped."""
     block = silent_block("Block", width=width)
     if part == "mlp":
@@ -145,7 +145,7 @@ def check_dropout_of_block(student, rng, part, width, p, shape):
     check_levels(out - x, levels, f"what the {part} of a block gives")
 
 
-def check_large(student, oracle, rng, kind, scale):
+def check_large(student, oracle, rng, kind, *, scale):
     """Large numbers don't overflow: softmax and GELU stay finite."""
     block = draw_block(rng, kind)
     x = scale * draw_vectors(rng, 2, 4, block.settings["width"])

@@ -39,7 +39,7 @@ def new_cache(student, model):
     return check_object(cache, "what KVCache gives", "a cache")
 
 
-def check_cache(student, rng, pieces, n=2, dtype=torch.float64, **settings):
+def check_cache(student, rng, pieces, n=2, *, dtype=torch.float64, **settings):
     """Keys and values come back with all that came before, for each layer by itself."""
     model = draw_model(rng, **settings)
     heads, layers = model.settings["heads"], model.settings["layers"]
@@ -66,7 +66,7 @@ def check_cache(student, rng, pieces, n=2, dtype=torch.float64, **settings):
     check_unchanged("extend", new_cache(student, model).extend, 0, *calls[0][1:])
 
 
-def check_pieces(student, oracle, rng, model, n, pieces):
+def check_pieces(student, oracle, rng, model, *, n, pieces):
     """Piece by piece, the scores are those of all tokens at once; each piece is read once."""
     module, forward = model.on(student, dropout=0.5), student.sampling.forward_cached
     cache, read = new_cache(student, model), 0
@@ -91,7 +91,7 @@ def check_pieces(student, oracle, rng, model, n, pieces):
     check_unchanged("forward_cached", forward, module, tokens, new_cache(student, model))
 
 
-def check_same_tokens(student, oracle, rng, model, prompts, length, seed):
+def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
     """The tokens of generate, for the same generator, past the context too."""
     module, sampling = model.on(student, dropout=0.5), student.sampling
     vocabulary = model.settings["vocabulary"]
@@ -99,7 +99,7 @@ def check_same_tokens(student, oracle, rng, model, prompts, length, seed):
         module.train(index % 2 == 0)
         prompt = draw_tokens(rng, vocabulary, size)
         found = sampling.generate_cached(module, prompt, length, 0.0)
-        check_likeliest(oracle, model, found, prompt, length, "generate_cached")
+        check_likeliest(oracle, model, found, prompt, length=length, what="generate_cached")
         for settings in ({"temperature": 2.0}, {"top_k": 4, "top_p": 0.9, "temperature": 1.3}):
             texts = []
             for function in (sampling.generate, sampling.generate_cached):
@@ -115,7 +115,7 @@ def check_same_tokens(student, oracle, rng, model, prompts, length, seed):
     check_same_weights(module, model.parameters, "generate_cached")
 
 
-def check_each_token_once(student, rng, model, size, length):
+def check_each_token_once(student, rng, model, size, *, length):
     """Only new tokens go through the layers, but for windows that are begun anew."""
     module, context = model.on(student), model.settings["context"]
     prompt = draw_tokens(rng, model.settings["vocabulary"], size)

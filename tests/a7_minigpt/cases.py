@@ -162,7 +162,7 @@ def compare(out, expected, situation, tolerance=None):
     assert_close(out, expected, f"out ({situation})", axes, tolerance)
 
 
-def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=None):
+def check_gradients(student, oracle, rng, block, *, inputs, situation, tolerance=None):
     """The output, and the gradients of all inputs and parameters under a random one, too.
 
     A GPT returns a loss beside its output: without targets it is None.
@@ -181,7 +181,7 @@ def check_gradients(student, oracle, rng, block, inputs, situation, tolerance=No
     compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
 
 
-def check_calls_stay_apart(student, oracle, block, first, second):
+def check_calls_stay_apart(student, oracle, block, first, *, second):
     """Inputs stay as they are, and a result survives further calls."""
     module, cases = block.on(student), (first, second, first)
     for inputs, out in zip(cases, call_each(module, cases), strict=True):
@@ -193,7 +193,7 @@ def check_calls_stay_apart(student, oracle, block, first, second):
     check_unchanged(block.kind, module, *first)
 
 
-def check_evaluation(student, oracle, rng, kind, inputs, **settings):
+def check_evaluation(student, oracle, rng, kind, *, inputs, **settings):
     """In evaluation mode, dropout does nothing; in training mode it does something."""
     block = draw_block(rng, kind, **settings)
     module, expected = block.on(student, dropout=0.5), expected_output(oracle, block, inputs)

@@ -166,7 +166,7 @@ def check_refused_files(student, rng, seed):
     check(run.load(path) == 4, "A right file must still be read afterwards.")
 
 
-def check_resume(student, rng, steps, stop, seed, **settings):
+def check_resume(student, rng, steps, stop, *, seed, **settings):
     """Stopped and resumed, a run comes to the same numbers, bit for bit, with dropout."""
     model, other = (draw_model(rng, **TINY | settings) for _ in "12")
     data, validation = (draw_tokens(rng, model.settings["vocabulary"], 40) for _ in "12")
@@ -175,18 +175,29 @@ def check_resume(student, rng, steps, stop, seed, **settings):
     rated = [step for step in range(1, steps + 1) if step % 2 == 0 or step == steps]
     whole = model.on(student, dropout=0.3)
     everything = range(1, steps + 1)
-    right = run_train(student, whole, data, everything, rated, validation, **config)
+    right = run_train(
+        student, whole, data, everything, validations=rated, validation=validation, **config
+    )
     path = scratch_path(student, "resume.safetensors")
     first, second = model.on(student, dropout=0.3), other.on(student, dropout=0.3)
     early = [step for step in range(1, stop + 1) if step % 2 == 0 or step == stop]
     some = config | {"checkpoint": path}
     begun = run_train(
-        student, first, data, range(1, stop + 1), early, validation, **some, stop=stop
+        student,
+        first,
+        data,
+        range(1, stop + 1),
+        validations=early,
+        validation=validation,
+        **some,
+        stop=stop,
     )
     seed_torch(student, seed + 3)
     late = [step for step in rated if step > stop]
     rest = range(stop + 1, steps + 1)
-    resumed = run_train(student, second, data, rest, late, validation, **some, resume=True)
+    resumed = run_train(
+        student, second, data, rest, validations=late, validation=validation, **some, resume=True
+    )
     for name in ("loss", "learning_rate"):
         check(
             begun[name] + resumed[name] == right[name],
@@ -204,10 +215,10 @@ def check_resume(student, rng, steps, stop, seed, **settings):
         "Stopped and resumed, the weights at the end are not those of a run in one go.",
         f"They differ in {', '.join(different)}.",
     )
-    check_at_its_end(student, other, second, data, some | {"resume": True}, stop)
+    check_at_its_end(student, other, second, data, config=some | {"resume": True}, stop=stop)
 
 
-def check_at_its_end(student, other, trained, data, config, stop):
+def check_at_its_end(student, other, trained, data, *, config, stop):
     """A run that resumes at its last step, or later, does nothing."""
     for last in ({}, {"stop": stop}):
         module = other.on(student, dropout=0.3)

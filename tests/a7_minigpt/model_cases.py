@@ -96,7 +96,7 @@ def check_first_loss(student, rng, vocabulary):
     )
 
 
-def check_loss(student, oracle, rng, model, n, t, situation):
+def check_loss(student, oracle, rng, model, *, n, t, situation):
     """The loss, and its gradients with respect to all parameters."""
     settings = model.settings
     tokens, targets = (draw_tokens(rng, settings["vocabulary"], n, t) for _ in range(2))
@@ -116,7 +116,7 @@ def check_loss(student, oracle, rng, model, n, t, situation):
     check_unchanged("forward", module, tokens, targets)
 
 
-def check_causal(student, oracle, rng, model, n, t):
+def check_causal(student, oracle, rng, model, *, n, t):
     """What comes later changes no logits before it, and does change those from there on."""
     vocabulary, module = model.settings["vocabulary"], model.on(student)
     tokens = draw_tokens(rng, vocabulary, n, t)
@@ -135,7 +135,7 @@ def check_causal(student, oracle, rng, model, n, t):
         )
 
 
-def check_rows_alone(student, oracle, rng, model, n, t):
+def check_rows_alone(student, oracle, rng, model, *, n, t):
     """Each sequence of a batch gets the logits that it gets alone, in any order."""
     module, tokens = model.on(student), draw_tokens(rng, model.settings["vocabulary"], n, t)
     expected = [expected_output(oracle, model, (row[None],)) for row in tokens]
@@ -161,7 +161,7 @@ def check_tied(student, oracle, rng, model):
     compare_logits(logits_of(module(tokens)), expected, "another row for a token that isn't there")
 
 
-def check_embed(student, oracle, rng, model, n, t, start):
+def check_embed(student, oracle, rng, model, *, n, t, start):
     """Rows of both embeddings, from a place on; and their gradients."""
     tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
     arguments = (model.settings, model.parameters, (tokens, start))
@@ -173,7 +173,7 @@ def check_embed(student, oracle, rng, model, n, t, start):
     check_unchanged("embed", module.embed, tokens, start)
 
 
-def check_scores(student, oracle, rng, model, n, t):
+def check_scores(student, oracle, rng, model, *, n, t):
     """The last norm and the tied layer, for any vectors."""
     x = draw_vectors(rng, n, t, model.settings["width"], dtype=model.dtype)
     expected = oracle.output("GPT.scores", model.settings, model.parameters, (x,))
@@ -210,7 +210,7 @@ def check_model_refuses(student, rng):
     check_refused("no tokens", module, tokens[:, :0])
 
 
-def check_dropout_of_model(student, rng, where, p, shape):
+def check_dropout_of_model(student, rng, where, p, *, shape):
     """Dropout falls on the vectors of the tokens, and the model hands it on to its blocks.
 
     All vectors are ones, by the places or by an MLP. The rows of the token embedding are unit

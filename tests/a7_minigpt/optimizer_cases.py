@@ -27,7 +27,7 @@ TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
 BATCH = 12
 
 
-def check_rates(student, oracle, peak, warmup, total, floor, steps):
+def check_rates(student, oracle, peak, warmup, *, total, floor, steps):
     """The learning rate of each of these steps, to a billionth of the peak."""
     rates = oracle.learning_rates(peak, warmup, total, floor)
     for step in steps:
@@ -78,7 +78,7 @@ def compare_parameters(module, wanted, situation, tolerance=None):
         assert_close(found[name], right, what=f"{name} ({situation})", tolerance=tolerance)
 
 
-def check_decay(student, rng, model, rate, decay):
+def check_decay(student, rng, model, rate, *, decay):
     """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
     module = model.on(student)
     optimizer = new_optimizer(student, module, rate, decay)
@@ -92,7 +92,7 @@ def check_decay(student, rng, model, rate, decay):
         compare_parameters(module, wanted, f"gradients of 0, step {step}")
 
 
-def check_optimizer(student, oracle, rng, model, rate, decay, betas=None):
+def check_optimizer(student, oracle, rng, model, *, rate, decay, betas=None):
     """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
     module, settings = model.on(student), {} if betas is None else {"betas": betas}
     optimizer = new_optimizer(student, module, rate, decay, **settings)
@@ -106,7 +106,7 @@ def check_optimizer(student, oracle, rng, model, rate, decay, betas=None):
         compare_parameters(module, wanted, f"step {step} of AdamW")
 
 
-def draw_batches(rng, model, count, n, t):
+def draw_batches(rng, model, count, n, *, t):
     vocabulary = model.settings["vocabulary"]
     return [tuple(draw_tokens(rng, vocabulary, n, t) for _ in range(2)) for _ in range(count)]
 
@@ -115,21 +115,21 @@ def joined(batches):
     return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
 
 
-def expected_step(oracle, model, batches, clip, rate):
+def expected_step(oracle, model, batches, clip, *, rate):
     """The loss, the parameters after a step of plain gradient descent, and the norm."""
     loss, gradients = oracle.loss_and_gradients(model.settings, model.parameters, *joined(batches))
     cut, norm = oracle.clipped(gradients, clip)
     return loss, {name: p - rate * cut[name] for name, p in model.parameters.items()}, norm
 
 
-def check_step(student, oracle, rng, model, batches, share, situation, views=False):
+def check_step(student, oracle, rng, model, *, batches, share, situation, views=False):
     """One step of gradient descent, which shows the gradient that train_step makes.
 
     share: what part of the gradient's norm clip is; above 1 nothing is clipped.
     """
-    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
     clip, rate = share * norm, 1.0 / min(share, 1.0) / norm
-    loss, wanted, _ = expected_step(oracle, model, batches, clip, rate)
+    loss, wanted, _ = expected_step(oracle, model, batches, clip, rate=rate)
     module = model.on(student)
     given = [tuple(map(view_of, pair)) for pair in batches] if views else batches
     optimizer = gradient_descent(module, rate)
@@ -140,22 +140,22 @@ def check_step(student, oracle, rng, model, batches, share, situation, views=Fal
     return module, optimizer
 
 
-def check_usual_clip(student, oracle, rng, model, batches):
+def check_usual_clip(student, oracle, rng, model, *, batches):
     """Without a clip, gradients are scaled to a norm of 1."""
-    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
     check(norm > 1.2, "The test needs a larger gradient.")
-    _, wanted, _ = expected_step(oracle, model, batches, 1.0, 0.5)
+    _, wanted, _ = expected_step(oracle, model, batches, 1.0, rate=0.5)
     module = model.on(student)
     student.training.train_step(module, gradient_descent(module, 0.5), batches)
     compare_parameters(module, wanted, "clip not given", CLIPPED)
 
 
-def check_leftovers(student, oracle, rng, model, batches):
+def check_leftovers(student, oracle, rng, model, *, batches):
     """Gradients that lie there from before, of other batches, don't count."""
-    _, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, 0.5)
+    _, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=0.5)
     module, train_step = model.on(student), student.training.train_step
     optimizer = gradient_descent(module, 0.5)
-    for other in (draw_batches(rng, model, 1, 2, 3), batches):
+    for other in (draw_batches(rng, model, 1, 2, t=3), batches):
         train_step(module, optimizer, other, NO_CLIP)
         load_parameters(module, model.parameters)
         train_step(module, optimizer, batches, NO_CLIP)
@@ -163,13 +163,13 @@ def check_leftovers(student, oracle, rng, model, batches):
         load_parameters(module, model.parameters)
 
 
-def check_adam_steps(student, oracle, rng, model, clip):
+def check_adam_steps(student, oracle, rng, model, *, clip):
     """Several steps with the optimiser of configure_optimizer are those of AdamW."""
     module = model.on(student)
     optimizer = new_optimizer(student, module, 0.01, 0.2)
     right = oracle.Optimizer(model.parameters, 0.01, 0.2)
     for step in range(1, 4):
-        batches = draw_batches(rng, model, 2, 3, 4)
+        batches = draw_batches(rng, model, 2, 3, t=4)
         loss, gradients = oracle.loss_and_gradients(
             model.settings, right.values(), *joined(batches)
         )
@@ -188,8 +188,8 @@ ROUNDED = (1e-5, 0.1)
 def check_autocast(student, oracle, rng, **settings):
     """With autocast, loss and gradients are rounded on the way, and the weights stay float32."""
     model = draw_model(rng, torch.float32, **settings)
-    batches = draw_batches(rng, model, 2, 2, settings["context"])
-    loss, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, 1.0)
+    batches = draw_batches(rng, model, 2, 2, t=settings["context"])
+    loss, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
     module = model.on(student)
     found = student.training.train_step(
         module, gradient_descent(module, 1.0), batches, NO_CLIP, True
@@ -225,7 +225,7 @@ def check_autocast(student, oracle, rng, **settings):
 def check_step_refuses(student, rng, model):
     module = model.on(student)
     optimizer, step = gradient_descent(module, 0.1), student.training.train_step
-    check(step(module, optimizer, draw_batches(rng, model, 1, 1, 1)) is not None, "No loss.")
+    check(step(module, optimizer, draw_batches(rng, model, 1, 1, t=1)) is not None, "No loss.")
     check_refused("no batches", step, module, optimizer, [])
 
 
@@ -235,7 +235,7 @@ def check_step_speed(student, oracle, rng, leaderboard):
     rate = 1e-3
 
     def prepare():
-        batch = draw_batches(rng, model, 1, BATCH, TIMED["context"])
+        batch = draw_batches(rng, model, 1, BATCH, t=TIMED["context"])
         module = model.on(student)
         optimizer = new_optimizer(student, module, rate, 0.1)
         baseline = oracle.training_step(TIMED, model.parameters, *batch[0], rate)

@@ -107,7 +107,7 @@ def check_top_p(student, chances, temperature=1.0, top_k=None):
     )
 
 
-def check_single(student, chances, temperature, top_k, count):
+def check_single(student, chances, temperature, top_k, *, count):
     """float32, with all three settings: so many tokens stay."""
     _, p = chances.top_ps(count, top_k)
     settings = {"temperature": temperature, "top_k": top_k, "top_p": p}
@@ -154,7 +154,7 @@ def window_size(read, context):
     return read if read <= context else half + 1 + (read - context - 1) % (context - half)
 
 
-def check_window(student, window, token, context, expected):
+def check_window(student, window, token, context, *, expected):
     found = student.sampling.next_window(window, token, context)
     check(isinstance(found, list), "next_window must return a list.")
     assert_equal(list(found), expected, what=f"the window after {len(window)} of {context}")
@@ -165,7 +165,7 @@ def check_windows(student, context, tokens):
     window = []
     for read, token in enumerate(tokens, start=1):
         expected = tokens[read - window_size(read, context) : read]
-        check_window(student, window, token, context, expected)
+        check_window(student, window, token, context, expected=expected)
         window = expected
     mine = student.sampling.next_window([1, 2, 3], 4, 8)
     student.sampling.next_window(mine, 5, 8)
@@ -178,7 +178,7 @@ def windows_of(tokens, prompt_length, context):
     return [tokens[place - window_size(place, context) : place] for place in places]
 
 
-def check_likeliest(oracle, model, found, prompt, length, what):
+def check_likeliest(oracle, model, found, prompt, *, length, what):
     """The prompt, and then the likeliest token after each window."""
     expected = torch.cat([prompt, torch.zeros(length, dtype=torch.int64)])
     check(
@@ -217,14 +217,14 @@ def scores_after(oracle, model, windows):
     return found
 
 
-def check_greedy(student, oracle, rng, model, prompts, length):
+def check_greedy(student, oracle, rng, model, *, prompts, length):
     """At temperature 0, by the rule of the windows; the model stays in the mode that it has."""
     module, generate = model.on(student, dropout=0.5), student.sampling.generate
     for index, size in enumerate(prompts):
         prompt, training = draw_tokens(rng, model.settings["vocabulary"], size), index % 2 == 0
         module.train(training)
         found = generate(module, prompt, length, 0.0)
-        check_likeliest(oracle, model, found, prompt, length, "generate")
+        check_likeliest(oracle, model, found, prompt, length=length, what="generate")
         check(module.training is training, "generate must leave the model in its mode.")
         spread = torch.from_numpy(sliced(prompt.numpy()))
         again = generate(module, spread, length, temperature=0, generator=None)
@@ -284,7 +284,7 @@ def check_chances(chances, vocabulary):
     )
 
 
-def check_draws(student, oracle, rng, length, seed, **settings):
+def check_draws(student, oracle, rng, length, *, seed, **settings):
     """Each token comes as often as its probability says.
 
     With a context of 1, the next token depends on the last one alone: so every token has its own
@@ -314,7 +314,7 @@ def check_draws(student, oracle, rng, length, seed, **settings):
             )
 
 
-def check_generator_alone(student, rng, model, function, length, seed):
+def check_generator_alone(student, rng, model, function, *, length, seed):
     """The same generator gives the same tokens; without one, PyTorch's own numbers are drawn."""
     module, prompt, found = model.on(student), torch.tensor([1, 0]), []
     for own_seed, given in ((1, seed), (2, seed), (2, seed + 1), (3, None), (3, None), (4, None)):

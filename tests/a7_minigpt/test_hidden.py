@@ -154,8 +154,8 @@ def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
     """Other lengths and sizes, one window, and texts without any; from the generator alone."""
     for batch_size, block_size in ((3, 6), (6, 1), (1, 9)):
         length = block_size + int(rng.integers(2, 40))
-        check_windows_of_text(student, rng, length, batch_size, block_size)
-    check_windows_of_text(student, rng, 5, 4, 4)
+        check_windows_of_text(student, rng, length, batch_size, block_size=block_size)
+    check_windows_of_text(student, rng, 5, 4, block_size=4)
     check_batches_by_generator(student, rng, 700)
     check_batch_refuses(student)
 
@@ -164,8 +164,8 @@ def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
 @number("7.2")
 def test_windows_of_other_texts_come_equally_often(student, rng):
     """The first and the last one too, and each row whatever the others are."""
-    check_uniform(student, rng, 5, 4, int(rng.integers(1000)))
-    check_uniform(student, rng, 3, 1, int(rng.integers(1000)))
+    check_uniform(student, rng, 5, 4, seed=int(rng.integers(1000)))
+    check_uniform(student, rng, 3, 1, seed=int(rng.integers(1000)))
     check_repeats(student, rng, int(rng.integers(1000)))
 
 
@@ -181,8 +181,8 @@ def test_attention_is_right_for_other_sizes(student, rng, oracle):
         check_names(student, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, (x,), "other sizes")
-    check_large(student, oracle, rng, "CausalSelfAttention", 1e3)
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
+    check_large(student, oracle, rng, "CausalSelfAttention", scale=1e3)
     check_refuses(student, rng, "CausalSelfAttention")
 
 
@@ -191,10 +191,10 @@ def test_attention_is_right_for_other_sizes(student, rng, oracle):
 def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
     """Queries, keys and values by head, and queries of the last places."""
     check_project(student, rng, 3, 2, width=9, heads=3)
-    check_project(student, rng, 1, 5, torch.float32, width=4, heads=2)
+    check_project(student, rng, 1, 5, dtype=torch.float32, width=4, heads=2)
     for n, queries, keys, heads in ((3, 3, 3, 2), (2, 2, 6, 4), (1, 1, 5, 1), (2, 4, 5, 2)):
-        check_attend(student, oracle, rng, n, queries, keys, width=8, heads=heads)
-    check_attend(student, oracle, rng, 2, 2, 4, torch.float32, width=8, heads=2)
+        check_attend(student, oracle, rng, n, queries=queries, keys=keys, width=8, heads=heads)
+    check_attend(student, oracle, rng, 2, queries=2, keys=4, dtype=torch.float32, width=8, heads=2)
 
 
 @weight(1)
@@ -205,8 +205,8 @@ def test_mlp_is_right_for_other_sizes(student, rng, oracle):
         check_names(student, "MLP", SMALL_BLOCK | {"width": width, "heads": 1})
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 3 * draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, (x,), "other sizes")
-    check_large(student, oracle, rng, "MLP", 1e4)
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
+    check_large(student, oracle, rng, "MLP", scale=1e4)
     check_refuses(student, rng, "MLP")
 
 
@@ -219,7 +219,7 @@ def test_block_is_right_for_other_sizes(student, rng, oracle):
         check_names(student, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 3 * draw_vectors(rng, n, t, width) - 1
-        check_gradients(student, oracle, rng, block, (x,), "other sizes")
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
     check_refuses(student, rng, "Block")
 
 
@@ -227,18 +227,18 @@ def test_block_is_right_for_other_sizes(student, rng, oracle):
 @number("7.3")
 def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
     """Dropout of other rates, in training mode only; float32, views, inputs that stay."""
-    check_dropout_of_attention(student, rng, 5, 0.45, 500)
-    check_dropout_of_mlp(student, rng, 8, 0.6, (40, 8))
+    check_dropout_of_attention(student, rng, 5, 0.45, n=500)
+    check_dropout_of_mlp(student, rng, 8, 0.6, shape=(40, 8))
     for part in ("attention", "mlp"):
-        check_dropout_of_block(student, rng, part, 8, 0.15, (40, 8))
+        check_dropout_of_block(student, rng, part, 8, p=0.15, shape=(40, 8))
     for kind in ("CausalSelfAttention", "MLP", "Block"):
         settings = {"width": 6, "heads": 3}
         x, second = draw_vectors(rng, 3, 2, 6), draw_vectors(rng, 2, 4, 6)
-        check_evaluation(student, oracle, rng, kind, (x,), **settings)
+        check_evaluation(student, oracle, rng, kind, inputs=(x,), **settings)
         single = draw_block(rng, kind, torch.float32, **settings)
-        check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+        check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
         block = draw_block(rng, kind, **settings)
-        check_calls_stay_apart(student, oracle, block, (view_of(x),), (second,))
+        check_calls_stay_apart(student, oracle, block, (view_of(x),), second=(second,))
 
 
 # Exercise 7.4
@@ -266,9 +266,9 @@ def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
     ):
         model = draw_model(rng, **settings)
         tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-        check_gradients(student, oracle, rng, model, (tokens,), "other sizes")
-        check_loss(student, oracle, rng, model, n, t, "other sizes")
-    check_loss(student, oracle, rng, draw_model(rng, torch.float32), 3, 2, "float32")
+        check_gradients(student, oracle, rng, model, inputs=(tokens,), situation="other sizes")
+        check_loss(student, oracle, rng, model, n=n, t=t, situation="other sizes")
+    check_loss(student, oracle, rng, draw_model(rng, torch.float32), n=3, t=2, situation="float32")
 
 
 @weight(1)
@@ -276,8 +276,8 @@ def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
 def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle):
     """Causality, and sequences that are apart, for other sizes."""
     model = draw_model(rng, vocabulary=9, context=7, layers=2, heads=3, width=6)
-    check_causal(student, oracle, rng, model, 3, 7)
-    check_rows_alone(student, oracle, rng, model, 5, 3)
+    check_causal(student, oracle, rng, model, n=3, t=7)
+    check_rows_alone(student, oracle, rng, model, n=5, t=3)
 
 
 @weight(1)
@@ -287,9 +287,9 @@ def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
     model = draw_model(rng, vocabulary=10, context=9, width=6)
     check_tied(student, oracle, rng, model)
     for n, t, start in ((3, 4, 0), (1, 2, 7), (2, 9, 0), (2, 3, 2)):
-        check_embed(student, oracle, rng, model, n, t, start)
-    check_scores(student, oracle, rng, model, 3, 2)
-    check_embed(student, oracle, rng, draw_model(rng, torch.float32), 2, 3, 1)
+        check_embed(student, oracle, rng, model, n=n, t=t, start=start)
+    check_scores(student, oracle, rng, model, n=3, t=2)
+    check_embed(student, oracle, rng, draw_model(rng, torch.float32), n=2, t=3, start=1)
 
 
 @weight(1)
@@ -297,12 +297,12 @@ def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
 def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
     """Dropout of another rate; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
-        check_dropout_of_model(student, rng, where, 0.45, (15, 8))
+        check_dropout_of_model(student, rng, where, 0.45, shape=(15, 8))
     tokens, second = draw_tokens(rng, 7, 3, 6), draw_tokens(rng, 7, 1, 2)
-    check_evaluation(student, oracle, rng, "GPT", (tokens,), layers=3)
+    check_evaluation(student, oracle, rng, "GPT", inputs=(tokens,), layers=3)
     single = draw_model(rng, torch.float32, layers=1)
-    check_gradients(student, oracle, rng, single, (tokens,), "float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), (second,))
+    check_gradients(student, oracle, rng, single, inputs=(tokens,), situation="float32")
+    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), second=(second,))
     check_model_refuses(student, rng)
 
 
@@ -319,8 +319,8 @@ def test_other_schedules_are_right(student, rng, oracle):
         peak = float(rng.uniform(0.1, 2))
         floor = float(rng.uniform(0, peak))
         steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
-        check_rates(student, oracle, peak, warmup, total, floor, sorted(steps))
-    check_rates(student, oracle, 0.5, 0, 9, 0.1, range(1, 12))
+        check_rates(student, oracle, peak, warmup, total=total, floor=floor, steps=sorted(steps))
+    check_rates(student, oracle, 0.5, 0, total=9, floor=0.1, steps=range(1, 12))
     check_rates_refuse(student)
 
 
@@ -329,9 +329,11 @@ def test_other_schedules_are_right(student, rng, oracle):
 def test_other_optimisers_are_adamw_with_decay_for_matrices(student, rng, oracle):
     """Other rates, decays and betas, and gradients of 0."""
     rate, decay = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.2, 1))
-    check_decay(student, rng, draw_model(rng, layers=1), rate, decay)
-    check_optimizer(student, oracle, rng, draw_model(rng), rate, decay)
-    check_optimizer(student, oracle, rng, draw_block(rng, "MLP"), rate, decay, (0.7, 0.9))
+    check_decay(student, rng, draw_model(rng, layers=1), rate, decay=decay)
+    check_optimizer(student, oracle, rng, draw_model(rng), rate=rate, decay=decay)
+    check_optimizer(
+        student, oracle, rng, draw_block(rng, "MLP"), rate=rate, decay=decay, betas=(0.7, 0.9)
+    )
 
 
 @weight(1)
@@ -340,11 +342,11 @@ def test_other_batches_give_the_right_step(student, rng, oracle):
     """One batch, clipped or not; gradients left over; what AdamW makes of it."""
     model = draw_model(rng, layers=1, width=6)
     for share, situation in ((5.0, "below clip"), (0.2, "above clip")):
-        batches = draw_batches(rng, model, 1, 2, 6)
-        check_step(student, oracle, rng, model, batches, share, situation)
-    check_usual_clip(student, oracle, rng, model, draw_batches(rng, model, 1, 1, 2))
-    check_leftovers(student, oracle, rng, model, draw_batches(rng, model, 1, 3, 4))
-    check_adam_steps(student, oracle, rng, model, 0.7)
+        batches = draw_batches(rng, model, 1, 2, t=6)
+        check_step(student, oracle, rng, model, batches=batches, share=share, situation=situation)
+    check_usual_clip(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 1, t=2))
+    check_leftovers(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 3, t=4))
+    check_adam_steps(student, oracle, rng, model, clip=0.7)
 
 
 @weight(1)
@@ -354,8 +356,17 @@ def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
     model = draw_model(rng, heads=4)
     for count, n, t in ((3, 2, 5), (5, 1, 3)):
         for share in (2.0, 0.3):
-            batches = draw_batches(rng, model, count, n, t)
-            check_step(student, oracle, rng, model, batches, share, "several batches", views=True)
+            batches = draw_batches(rng, model, count, n, t=t)
+            check_step(
+                student,
+                oracle,
+                rng,
+                model,
+                batches=batches,
+                share=share,
+                situation="several batches",
+                views=True,
+            )
     check_step_refuses(student, rng, model)
 
 
@@ -376,7 +387,16 @@ def test_estimate_loss_is_right_for_other_texts(student, rng, oracle):
     seed = int(rng.integers(1000))
     for length, batch_size, batches in ((8, 1, 4), (60, 4, 3)):
         model = draw_model(rng, context=5, layers=1)
-        check_estimate(student, oracle, rng, model, length, batch_size, batches, seed)
+        check_estimate(
+            student,
+            oracle,
+            rng,
+            model,
+            length=length,
+            batch_size=batch_size,
+            batches=batches,
+            seed=seed,
+        )
     check_estimate_refuses(student, rng, draw_model(rng, context=3))
 
 
@@ -389,10 +409,29 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
     config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.05, "evaluate_batches": 1}
     model = draw_model(rng, **TINY | {"context": 5})
     every = config | {"evaluate_every": 3}
-    check_run(student, oracle, rng, model, every, [3, 6], "other settings")
+    check_run(
+        student, oracle, rng, model, config=every, validations=[3, 6], situation="other settings"
+    )
     stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
-    check_run(student, oracle, rng, model, stopped, [4, 5], "other settings, stopped early")
-    check_windows_of_train(student, oracle, rng, model, 4, 2, 3, int(rng.integers(1000)))
+    check_run(
+        student,
+        oracle,
+        rng,
+        model,
+        config=stopped,
+        validations=[4, 5],
+        situation="other settings, stopped early",
+    )
+    check_windows_of_train(
+        student,
+        oracle,
+        rng,
+        model,
+        steps=4,
+        batch_size=2,
+        micro_batches=3,
+        seed=int(rng.integers(1000)),
+    )
 
 
 @weight(1)
@@ -400,7 +439,7 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
 def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
     seed = int(rng.integers(1000))
-    check_modes(student, oracle, rng, 4, seed)
+    check_modes(student, oracle, rng, 4, seed=seed)
     check_validation_apart(student, rng, 3, seed)
     check_autocast_of_train(student, rng, seed)
     check_train_refuses(student, rng)
@@ -420,8 +459,8 @@ def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng)
 def test_other_runs_resume_to_the_same_numbers(student, rng):
     """Stopped at another step, bit for bit; files come when they should."""
     seed = int(rng.integers(1000))
-    check_resume(student, rng, 7, 4, seed, layers=2)
-    check_resume(student, rng, 5, 1, seed + 1)
+    check_resume(student, rng, 7, 4, seed=seed, layers=2)
+    check_resume(student, rng, 5, 1, seed=seed + 1)
     check_saves(student, rng, seed)
 
 
@@ -438,7 +477,7 @@ def test_next_probabilities_are_right_for_other_logits(student, rng):
     check_top_k(student, chances, (1, 4, 8, 20))
     check_top_p(student, chances)
     check_top_p(student, chances, temperature, 5)
-    check_single(student, draw_chances(rng, 6), 1.4, 3, 3)
+    check_single(student, draw_chances(rng, 6), 1.4, 3, count=3)
     check_probabilities_refuse(student, chances.logits())
 
 
@@ -449,15 +488,17 @@ def test_generate_is_greedy_for_other_models(student, rng, oracle):
     for context in (1, 4, 7):
         check_windows(student, context, rng.integers(90, size=3 * context + 1).tolist())
     for settings in ({"context": 4, "vocabulary": 12}, {"context": 7, "layers": 1}):
-        check_greedy(student, oracle, rng, draw_model(rng, **settings), (2, 5, 11), 13)
+        check_greedy(
+            student, oracle, rng, draw_model(rng, **settings), prompts=(2, 5, 11), length=13
+        )
 
 
 @weight(1)
 @number("7.7")
 def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, oracle):
     """Long texts of other models show the probabilities of the next token."""
-    check_draws(student, oracle, rng, 1000, int(rng.integers(1000)), temperature=1.3)
-    check_draws(student, oracle, rng, 500, int(rng.integers(1000)), top_k=2)
+    check_draws(student, oracle, rng, 1000, seed=int(rng.integers(1000)), temperature=1.3)
+    check_draws(student, oracle, rng, 500, seed=int(rng.integers(1000)), top_k=2)
 
 
 @weight(1)
@@ -465,7 +506,7 @@ def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, or
 def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
     """The same generator gives the same tokens; a length of 0; what makes no sense."""
     model, generate = draw_model(rng, context=4, vocabulary=9), student.sampling.generate
-    check_generator_alone(student, rng, model, generate, 25, int(rng.integers(1000)))
+    check_generator_alone(student, rng, model, generate, length=25, seed=int(rng.integers(1000)))
     check_nothing_to_write(student, rng, model, generate)
     check_generate_refuses(student, rng, model, generate)
 
@@ -481,7 +522,7 @@ def test_caches_of_other_sizes_give_the_same_scores(student, rng, oracle):
     check_cache(student, rng, (1, 3), dtype=torch.float32, layers=1)
     model = draw_model(rng, context=9, layers=3, heads=4)
     for n, pieces in ((3, (2, 5, 1)), (1, (8, 1)), (2, (1, 1, 3))):
-        check_pieces(student, oracle, rng, model, n, pieces)
+        check_pieces(student, oracle, rng, model, n=n, pieces=pieces)
 
 
 @weight(1)
@@ -491,7 +532,7 @@ def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, 
     seed = int(rng.integers(1000))
     for settings in ({"context": 7, "vocabulary": 11}, {"context": 4, "layers": 3}):
         model = draw_model(rng, **settings)
-        check_same_tokens(student, oracle, rng, model, (2, 4, 9), 15, seed)
+        check_same_tokens(student, oracle, rng, model, prompts=(2, 4, 9), length=15, seed=seed)
     generate = student.sampling.generate_cached
     check_nothing_to_write(student, rng, model, generate)
     check_generate_refuses(student, rng, model, generate)
@@ -504,7 +545,7 @@ def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
     model = draw_model(rng, context=10, layers=3)
     check_new_tokens_alone(student, rng, model, (1, 5, 1, 2))
     for size, length in ((2, 8), (7, 25), (25, 6)):
-        check_each_token_once(student, rng, model, size, length)
+        check_each_token_once(student, rng, model, size, length=length)
 
 
 # Exercise 7.9
@@ -537,7 +578,7 @@ def test_attention_by_hand_and_its_table_are_right_for_other_sizes(student, rng,
     """It is F.scaled_dot_product_attention; bytes grow with the square of the length."""
     for shape in ((1, 2, 6, 5), (3, 1, 4, 2)):
         check_by_hand(student, oracle, rng, shape)
-    check_by_hand(student, oracle, rng, (2, 1, 3, 4), torch.float32)
+    check_by_hand(student, oracle, rng, (2, 1, 3, 4), dtype=torch.float32)
     check_table(student, [768, 384], 3, 8)
     check_table_refuses(student)
 
@@ -551,7 +592,7 @@ def test_the_trained_model_knows_which_characters_follow_in_other_windows(
     artifact, rng, oracle, leaderboard
 ):
     """Its loss on other windows of the plays for validation is below the first band."""
-    check_trained(oracle, artifact, rng, "first", leaderboard)
+    check_trained(oracle, artifact, rng, "first", leaderboard=leaderboard)
 
 
 @weight(1)

@@ -188,7 +188,7 @@ def test_save_writes_json_that_load_reads(student):
 def test_get_batch_gives_windows_of_the_text_and_what_comes_next(student, rng):
     """Rows of int64 that are windows of the text; y is x, one place further."""
     for length, batch_size, block_size in ((30, 4, 5), (9, 7, 8), (50, 1, 3), (12, 3, 1)):
-        check_windows_of_text(student, rng, length, batch_size, block_size)
+        check_windows_of_text(student, rng, length, batch_size, block_size=block_size)
     check_batch_refuses(student)
 
 
@@ -199,8 +199,8 @@ def test_get_batch_draws_every_window_equally_often(student, rng):
 
     20,000 draws are off by as much as is allowed with a chance below 1e-6.
     """
-    check_uniform(student, rng, 6, 3, 11)
-    check_uniform(student, rng, 2, 5, 12)
+    check_uniform(student, rng, 6, 3, seed=11)
+    check_uniform(student, rng, 2, 5, seed=12)
     check_repeats(student, rng, 13)
 
 
@@ -231,7 +231,9 @@ def test_attention_is_pytorchs_with_copied_weights(student, rng, oracle):
         check_names(student, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, (x,), f"width {width}, {heads} heads")
+        check_gradients(
+            student, oracle, rng, block, inputs=(x,), situation=f"width {width}, {heads} heads"
+        )
 
 
 @weight(1)
@@ -240,7 +242,7 @@ def test_project_gives_queries_keys_and_values_by_head(student, rng):
     """(n, heads, t, width / heads) each, in this order; float32 and views too."""
     for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 5, 1)):
         check_project(student, rng, n, t, width=width, heads=heads)
-    check_project(student, rng, 2, 3, torch.float32, width=6, heads=3)
+    check_project(student, rng, 2, 3, dtype=torch.float32, width=6, heads=3)
 
 
 @weight(1)
@@ -248,9 +250,9 @@ def test_project_gives_queries_keys_and_values_by_head(student, rng):
 def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
     """As many queries as keys, fewer, and a single one; outputs and gradients, views, float32."""
     for n, queries, keys, heads in ((2, 4, 4, 2), (1, 2, 5, 3), (3, 1, 6, 2), (2, 5, 7, 1)):
-        check_attend(student, oracle, rng, n, queries, keys, width=6, heads=heads)
-    check_attend(student, oracle, rng, 1, 1, 1, width=6, heads=2)
-    check_attend(student, oracle, rng, 2, 3, 5, torch.float32, width=6, heads=2)
+        check_attend(student, oracle, rng, n, queries=queries, keys=keys, width=6, heads=heads)
+    check_attend(student, oracle, rng, 1, queries=1, keys=1, width=6, heads=2)
+    check_attend(student, oracle, rng, 2, queries=3, keys=5, dtype=torch.float32, width=6, heads=2)
 
 
 @weight(1)
@@ -261,8 +263,8 @@ def test_mlp_is_two_dense_layers_with_an_exact_gelu_between(student, rng, oracle
     for n, t, width in ((2, 3, 4), (1, 4, 5), (3, 1, 1)):
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 2 * draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, (x,), f"width {width}")
-    check_large(student, oracle, rng, "MLP", 1e3)
+        check_gradients(student, oracle, rng, block, inputs=(x,), situation=f"width {width}")
+    check_large(student, oracle, rng, "MLP", scale=1e3)
 
 
 @weight(1)
@@ -274,26 +276,28 @@ def test_block_is_pytorchs_layer_with_its_norms_first(student, rng, oracle):
         check_names(student, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 2 * draw_vectors(rng, n, t, width) + 1
-        check_gradients(student, oracle, rng, block, (x,), f"width {width}, {heads} heads")
-    check_large(student, oracle, rng, "Block", 1e3)
+        check_gradients(
+            student, oracle, rng, block, inputs=(x,), situation=f"width {width}, {heads} heads"
+        )
+    check_large(student, oracle, rng, "Block", scale=1e3)
 
 
 @weight(1)
 @number("7.3")
 def test_blocks_drop_out_in_training_mode_keep_types_and_refuse_other_vectors(student, rng, oracle):
     """Dropout on weights, on what attention and MLP give, nowhere else; float32, views; errors."""
-    check_dropout_of_attention(student, rng, 6, 0.3, 500)
-    check_dropout_of_mlp(student, rng, 6, 0.3, (50, 10))
+    check_dropout_of_attention(student, rng, 6, 0.3, n=500)
+    check_dropout_of_mlp(student, rng, 6, 0.3, shape=(50, 10))
     for part in ("attention", "mlp"):
-        check_dropout_of_block(student, rng, part, 6, 0.3, (50, 10))
+        check_dropout_of_block(student, rng, part, 6, p=0.3, shape=(50, 10))
     for kind in ("CausalSelfAttention", "MLP", "Block"):
         x = draw_vectors(rng, 2, 3, SMALL["width"])
-        check_evaluation(student, oracle, rng, kind, (x,))
+        check_evaluation(student, oracle, rng, kind, inputs=(x,))
         single = draw_block(rng, kind, torch.float32)
-        check_gradients(student, oracle, rng, single, (x.float(),), "float32")
+        check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
         second = draw_vectors(rng, 1, 5, SMALL["width"])
         block = draw_block(rng, kind)
-        check_calls_stay_apart(student, oracle, block, (view_of(x),), (second,))
+        check_calls_stay_apart(student, oracle, block, (view_of(x),), second=(second,))
         check_refuses(student, rng, kind)
 
 
@@ -325,7 +329,9 @@ def test_gpt_is_pytorchs_with_copied_weights(student, rng, oracle):
     ):
         model = draw_model(rng, **settings)
         tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-        check_gradients(student, oracle, rng, model, (tokens,), f"{n} sequences of {t}")
+        check_gradients(
+            student, oracle, rng, model, inputs=(tokens,), situation=f"{n} sequences of {t}"
+        )
 
 
 @weight(1)
@@ -333,8 +339,10 @@ def test_gpt_is_pytorchs_with_copied_weights(student, rng, oracle):
 def test_loss_is_the_mean_cross_entropy_over_all_places(student, rng, oracle):
     """A tensor without axes, with all gradients; float32 and views; None without targets."""
     for n, t, settings in ((2, 3, {}), (1, 6, {"layers": 1}), (4, 1, {"vocabulary": 12})):
-        check_loss(student, oracle, rng, draw_model(rng, **settings), n, t, f"{n} of {t}")
-    check_loss(student, oracle, rng, draw_model(rng, torch.float32), 2, 4, "float32")
+        check_loss(
+            student, oracle, rng, draw_model(rng, **settings), n=n, t=t, situation=f"{n} of {t}"
+        )
+    check_loss(student, oracle, rng, draw_model(rng, torch.float32), n=2, t=4, situation="float32")
 
 
 @weight(1)
@@ -343,8 +351,8 @@ def test_a_token_changes_no_scores_before_it_nor_in_other_sequences(student, rng
     """Causality: changing token t never changes logits before t. And rows are apart."""
     for settings in ({}, {"layers": 3, "heads": 4}):
         model = draw_model(rng, **settings)
-        check_causal(student, oracle, rng, model, 2, 6)
-        check_rows_alone(student, oracle, rng, model, 4, 5)
+        check_causal(student, oracle, rng, model, n=2, t=6)
+        check_rows_alone(student, oracle, rng, model, n=4, t=5)
 
 
 @weight(1)
@@ -357,9 +365,9 @@ def test_the_output_layer_is_the_token_embedding(student, rng, oracle):
     model = draw_model(rng)
     check_tied(student, oracle, rng, model)
     for n, t, start in ((2, 3, 0), (1, 6, 0), (3, 2, 4), (2, 1, 5), (1, 3, 1)):
-        check_embed(student, oracle, rng, model, n, t, start)
-    check_scores(student, oracle, rng, model, 2, 3)
-    check_scores(student, oracle, rng, draw_model(rng, torch.float32), 1, 4)
+        check_embed(student, oracle, rng, model, n=n, t=t, start=start)
+    check_scores(student, oracle, rng, model, n=2, t=3)
+    check_scores(student, oracle, rng, draw_model(rng, torch.float32), n=1, t=4)
 
 
 @weight(1)
@@ -375,12 +383,12 @@ def test_a_new_gpt_has_a_loss_near_ln_of_the_vocabulary(student, rng):
 def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student, rng, oracle):
     """Dropout on token vectors and in blocks; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
-        check_dropout_of_model(student, rng, where, 0.3, (20, 6))
+        check_dropout_of_model(student, rng, where, 0.3, shape=(20, 6))
     tokens, second = draw_tokens(rng, 7, 2, 5), draw_tokens(rng, 7, 3, 4)
-    check_evaluation(student, oracle, rng, "GPT", (tokens,))
+    check_evaluation(student, oracle, rng, "GPT", inputs=(tokens,))
     single = draw_model(rng, torch.float32)
-    check_gradients(student, oracle, rng, single, (tokens,), "float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), (second,))
+    check_gradients(student, oracle, rng, single, inputs=(tokens,), situation="float32")
+    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), second=(second,))
     check_model_refuses(student, rng)
 
 
@@ -394,10 +402,12 @@ def test_learning_rate_goes_up_in_a_line_and_down_along_a_cosine(student, oracle
     for step, expected in ((1, 0.25), (2, 0.5), (4, 1.0), (8, 0.5), (6, 0.8535533905932737)):
         rate = student.training.learning_rate(step, 1.0, 4, 12)
         assert_close(rate, expected, what=f"the learning rate of step {step}")
-    check_rates(student, oracle, 1.0, 4, 12, 0.0, range(1, 16))
-    check_rates(student, oracle, 3e-3, 10, 50, 3e-4, (1, 9, 10, 11, 30, 49, 50, 51, 1000))
-    check_rates(student, oracle, 2.0, 0, 5, 0.5, range(1, 8))
-    check_rates(student, oracle, 1.0, 1, 2, 1.0, (1, 2, 3))
+    check_rates(student, oracle, 1.0, 4, total=12, floor=0.0, steps=range(1, 16))
+    check_rates(
+        student, oracle, 3e-3, 10, total=50, floor=3e-4, steps=(1, 9, 10, 11, 30, 49, 50, 51, 1000)
+    )
+    check_rates(student, oracle, 2.0, 0, total=5, floor=0.5, steps=range(1, 8))
+    check_rates(student, oracle, 1.0, 1, total=2, floor=1.0, steps=(1, 2, 3))
     check_rates_refuse(student)
 
 
@@ -406,17 +416,19 @@ def test_learning_rate_goes_up_in_a_line_and_down_along_a_cosine(student, oracle
 def test_weight_decay_is_for_matrices_alone(student, rng):
     """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
     for rate, decay in ((0.1, 0.5), (0.01, 2.0), (0.3, 0.0)):
-        check_decay(student, rng, draw_model(rng), rate, decay)
-    check_decay(student, rng, draw_block(rng, "MLP", torch.float32), 0.1, 0.3)
+        check_decay(student, rng, draw_model(rng), rate, decay=decay)
+    check_decay(student, rng, draw_block(rng, "MLP", torch.float32), 0.1, decay=0.3)
 
 
 @weight(1)
 @number("7.5")
 def test_the_optimiser_is_adamw_with_its_usual_settings(student, rng, oracle):
     """All parameters step as torch.optim.AdamW steps them, with the betas that are given."""
-    check_optimizer(student, oracle, rng, draw_model(rng), 0.01, 0.1)
-    check_optimizer(student, oracle, rng, draw_block(rng, "Block"), 0.1, 0.3, (0.8, 0.99))
-    check_optimizer(student, oracle, rng, draw_model(rng, torch.float32), 0.02, 0.0)
+    check_optimizer(student, oracle, rng, draw_model(rng), rate=0.01, decay=0.1)
+    check_optimizer(
+        student, oracle, rng, draw_block(rng, "Block"), rate=0.1, decay=0.3, betas=(0.8, 0.99)
+    )
+    check_optimizer(student, oracle, rng, draw_model(rng, torch.float32), rate=0.02, decay=0.0)
 
 
 @weight(1)
@@ -425,9 +437,9 @@ def test_train_step_follows_the_gradient_that_is_clipped_if_it_is_too_long(stude
     """Above clip the gradient is scaled down to it, below it stays; the loss is the one before."""
     model = draw_model(rng)
     for share, situation in ((3.0, "below clip"), (0.4, "above clip"), (0.01, "far above clip")):
-        batches = draw_batches(rng, model, 1, 3, 5)
-        check_step(student, oracle, rng, model, batches, share, situation)
-    check_usual_clip(student, oracle, rng, model, draw_batches(rng, model, 1, 2, 2))
+        batches = draw_batches(rng, model, 1, 3, t=5)
+        check_step(student, oracle, rng, model, batches=batches, share=share, situation=situation)
+    check_usual_clip(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 2, t=2))
 
 
 @weight(1)
@@ -438,10 +450,19 @@ def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, r
     for count, n, t in ((2, 3, 4), (4, 1, 6), (3, 2, 1)):
         for share in (3.0, 0.5):
             situation = f"{count} batches, {'clipped' if share < 1 else 'not clipped'}"
-            batches = draw_batches(rng, model, count, n, t)
-            check_step(student, oracle, rng, model, batches, share, situation, views=count == 2)
-    check_leftovers(student, oracle, rng, model, draw_batches(rng, model, 2, 2, 5))
-    check_adam_steps(student, oracle, rng, model, 0.3)
+            batches = draw_batches(rng, model, count, n, t=t)
+            check_step(
+                student,
+                oracle,
+                rng,
+                model,
+                batches=batches,
+                share=share,
+                situation=situation,
+                views=count == 2,
+            )
+    check_leftovers(student, oracle, rng, model, batches=draw_batches(rng, model, 2, 2, t=5))
+    check_adam_steps(student, oracle, rng, model, clip=0.3)
     check_step_refuses(student, rng, model)
 
 
@@ -470,7 +491,16 @@ def test_a_training_step_is_about_as_fast_as_with_pytorchs_layers(
 def test_estimate_loss_is_the_mean_over_random_batches_without_dropout(student, rng, oracle):
     """The batches that get_batch draws; mode, weights and gradients stay as they were."""
     for length, batch_size, batches in ((7, 2, 3), (40, 3, 4), (20, 1, 1)):
-        check_estimate(student, oracle, rng, draw_model(rng), length, batch_size, batches, 5)
+        check_estimate(
+            student,
+            oracle,
+            rng,
+            draw_model(rng),
+            length=length,
+            batch_size=batch_size,
+            batches=batches,
+            seed=5,
+        )
     check_estimate_refuses(student, rng, draw_model(rng))
 
 
@@ -481,12 +511,26 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
     config = {"steps": 5, "batch_size": 2, "micro_batches": 2, "peak": 0.02, "floor": 0.005}
     config |= {"warmup": 2, "weight_decay": 0.3, "clip": 0.2, "evaluate_batches": 2}
     model = draw_model(rng, **TINY)
-    check_run(student, oracle, rng, model, config, [5], "one validation")
+    check_run(
+        student, oracle, rng, model, config=config, validations=[5], situation="one validation"
+    )
     every = config | {"evaluate_every": 2, "clip": 50.0, "micro_batches": 1}
-    check_run(student, oracle, rng, model, every, [2, 4, 5], "validations, not clipped")
+    check_run(
+        student,
+        oracle,
+        rng,
+        model,
+        config=every,
+        validations=[2, 4, 5],
+        situation="validations, not clipped",
+    )
     stopped = config | {"stop": 4, "evaluate_every": 2, "warmup": 0}
-    check_run(student, oracle, rng, model, stopped, [2, 4], "stopped early")
-    check_windows_of_train(student, oracle, rng, model, 3, 3, 2, 7)
+    check_run(
+        student, oracle, rng, model, config=stopped, validations=[2, 4], situation="stopped early"
+    )
+    check_windows_of_train(
+        student, oracle, rng, model, steps=3, batch_size=3, micro_batches=2, seed=7
+    )
 
 
 @weight(1)
@@ -495,7 +539,7 @@ def test_train_starts_from_its_seed_drops_out_and_is_not_disturbed_by_validation
     student, rng, oracle
 ):
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
-    check_modes(student, oracle, rng, 3, 5)
+    check_modes(student, oracle, rng, 3, seed=5)
     check_validation_apart(student, rng, 4, 3)
     check_autocast_of_train(student, rng, 4)
     check_train_refuses(student, rng)
@@ -520,7 +564,7 @@ def test_a_checkpoint_that_can_not_be_used_changes_nothing(student, rng):
 @number("7.6")
 def test_a_run_that_is_stopped_and_resumed_comes_to_the_same_numbers(student, rng):
     """Bit for bit, with dropout; files come when they should; at its end there is nothing to do."""
-    check_resume(student, rng, 6, 3, 5)
+    check_resume(student, rng, 6, 3, seed=5)
     check_saves(student, rng, 2)
 
 
@@ -556,7 +600,7 @@ def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
     check_top_k(student, chances, (1, 3, 6, 7, 8, 100))
     check_top_p(student, chances)
     check_top_p(student, chances, 2.0, 4)
-    check_single(student, draw_chances(rng, 5), 0.7, 4, 3)
+    check_single(student, draw_chances(rng, 5), 0.7, 4, count=3)
     check_large_logits(student)
     check_probabilities(student, logits[:1], torch.ones_like(logits[:1]), "one token", top_p=0.5)
     check_probabilities_refuse(student, logits)
@@ -566,11 +610,11 @@ def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
 @number("7.7")
 def test_next_window_drops_the_oldest_half_when_it_is_full(student, rng):
     """Odd contexts too, and a context of 1; the window that is handed in stays."""
-    check_window(student, [1, 2, 3], 9, 4, [1, 2, 3, 9])
-    check_window(student, [1, 2, 3, 4], 9, 4, [3, 4, 9])
-    check_window(student, [1, 2, 3, 4, 5], 9, 5, [4, 5, 9])
-    check_window(student, [], 9, 4, [9])
-    check_window(student, [7], 9, 1, [9])
+    check_window(student, [1, 2, 3], 9, 4, expected=[1, 2, 3, 9])
+    check_window(student, [1, 2, 3, 4], 9, 4, expected=[3, 4, 9])
+    check_window(student, [1, 2, 3, 4, 5], 9, 5, expected=[4, 5, 9])
+    check_window(student, [], 9, 4, expected=[9])
+    check_window(student, [7], 9, 1, expected=[9])
     for context in (1, 2, 3, 6, 7):
         check_windows(student, context, rng.integers(50, size=3 * context + 2).tolist())
 
@@ -587,16 +631,18 @@ def test_generate_takes_the_likeliest_token_at_temperature_0(student, rng, oracl
         {"context": 1},
         {"vocabulary": 20},
     ):
-        check_greedy(student, oracle, rng, draw_model(rng, **settings), (1, 3, 6, 15), 40)
+        check_greedy(
+            student, oracle, rng, draw_model(rng, **settings), prompts=(1, 3, 6, 15), length=40
+        )
 
 
 @weight(1)
 @number("7.7")
 def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, oracle):
     """Long texts show them; right draws are off by this much with a chance below 1e-6."""
-    check_draws(student, oracle, rng, 1000, 1)
-    check_draws(student, oracle, rng, 1000, 2, temperature=2.0, top_k=2)
-    check_draws(student, oracle, rng, 500, 3, temperature=1.5, top_p=0.8)
+    check_draws(student, oracle, rng, 1000, seed=1)
+    check_draws(student, oracle, rng, 1000, seed=2, temperature=2.0, top_k=2)
+    check_draws(student, oracle, rng, 500, seed=3, temperature=1.5, top_p=0.8)
 
 
 @weight(1)
@@ -604,7 +650,7 @@ def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, o
 def test_generate_draws_from_its_generator_alone_and_refuses_what_makes_no_sense(student, rng):
     """The same generator gives the same tokens; a length of 0 is the prompt; errors in words."""
     model, generate = draw_model(rng), student.sampling.generate
-    check_generator_alone(student, rng, model, generate, 25, 5)
+    check_generator_alone(student, rng, model, generate, length=25, seed=5)
     check_nothing_to_write(student, rng, model, generate)
     check_generate_refuses(student, rng, model, generate)
 
@@ -626,8 +672,8 @@ def test_the_cache_holds_keys_and_values_of_each_layer(student, rng):
 def test_forward_cached_in_pieces_is_the_model_at_once(student, rng, oracle):
     """The scores of each piece are those of all tokens so far, in float32 too."""
     for n, pieces in ((2, (3, 1, 2)), (1, (1, 1, 1, 1)), (3, (6,)), (2, (1, 4))):
-        check_pieces(student, oracle, rng, draw_model(rng), n, pieces)
-    check_pieces(student, oracle, rng, draw_model(rng, torch.float32), 2, (2, 3))
+        check_pieces(student, oracle, rng, draw_model(rng), n=n, pieces=pieces)
+    check_pieces(student, oracle, rng, draw_model(rng, torch.float32), n=2, pieces=(2, 3))
 
 
 @weight(1)
@@ -636,10 +682,10 @@ def test_generate_cached_gives_the_tokens_of_generate(student, rng, oracle):
     """For the same generator, past the context too; it refuses what generate refuses."""
     for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
         model = draw_model(rng, **settings)
-        check_same_tokens(student, oracle, rng, model, (1, 3, 13), 17, 6)
+        check_same_tokens(student, oracle, rng, model, prompts=(1, 3, 13), length=17, seed=6)
     generate = student.sampling.generate_cached
     check_nothing_to_write(student, rng, model, generate)
-    check_generator_alone(student, rng, draw_model(rng), generate, 25, 5)
+    check_generator_alone(student, rng, draw_model(rng), generate, length=25, seed=5)
     check_generate_refuses(student, rng, draw_model(rng), generate)
 
 
@@ -650,7 +696,7 @@ def test_only_new_tokens_go_through_the_layers(student, rng):
     model = draw_model(rng, context=8)
     check_new_tokens_alone(student, rng, model, (3, 1, 2))
     for size, length in ((1, 7), (3, 20), (12, 9)):
-        check_each_token_once(student, rng, model, size, length)
+        check_each_token_once(student, rng, model, size, length=length)
 
 
 @weight(1)
@@ -693,7 +739,7 @@ def test_attention_by_hand_needs_the_square_of_the_length(student, rng, oracle):
     """It is F.scaled_dot_product_attention; the table shows bytes and times of both."""
     for shape in ((2, 3, 5, 4), (1, 1, 1, 3), (1, 2, 7, 1)):
         check_by_hand(student, oracle, rng, shape)
-    check_by_hand(student, oracle, rng, (2, 2, 4, 3), torch.float32)
+    check_by_hand(student, oracle, rng, (2, 2, 4, 3), dtype=torch.float32)
     check_table(student, [256, 1024, 512], 2, 16)
     check_table_refuses(student)
 

@@ -162,7 +162,7 @@ def starts_of(data, batch, batch_size, block_size):
     return starts
 
 
-def check_windows(student, rng, length, batch_size, block_size):
+def check_windows(student, rng, length, batch_size, *, block_size):
     """Rows of x are windows of the text, and y is one place further."""
     data, generator = draw_text(rng, length), torch_generator(student, 3)
     spread = torch.from_numpy(sliced(data.numpy()))
@@ -178,7 +178,7 @@ def check_windows(student, rng, length, batch_size, block_size):
 PAIRS = 10_000
 
 
-def check_uniform(student, rng, windows, block_size, seed):
+def check_uniform(student, rng, windows, block_size, *, seed):
     """Every window is equally likely, the last one too, whatever the row beside it is."""
     data, generator = draw_text(rng, windows + block_size), torch_generator(student, seed)
     batch = student.training.get_batch(data, 2 * PAIRS, block_size, generator)

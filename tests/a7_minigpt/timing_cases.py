@@ -148,7 +148,7 @@ def check_peak(student, sizes, device="cpu"):
         )
 
 
-def check_by_hand(student, oracle, rng, shape, dtype=torch.float64):
+def check_by_hand(student, oracle, rng, shape, *, dtype=torch.float64):
     """attention_by_hand is F.scaled_dot_product_attention, causal, with its gradients."""
     inputs = [draw_vectors(rng, *shape, dtype=dtype) for _ in "qkv"]
     upstream = draw_vectors(rng, *shape, dtype=dtype)

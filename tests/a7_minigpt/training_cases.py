@@ -43,7 +43,7 @@ VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
 # estimate_loss
 
 
-def read_batch(student, data, batch_size, settings, generator):
+def read_batch(student, data, batch_size, settings, *, generator):
     """What get_batch draws."""
     context = settings["context"]
     batch = student.training.get_batch(data, batch_size, context, generator)
@@ -52,12 +52,14 @@ def read_batch(student, data, batch_size, settings, generator):
     return batch
 
 
-def check_estimate(student, oracle, rng, model, length, batch_size, batches, seed):
+def check_estimate(student, oracle, rng, model, *, length, batch_size, batches, seed):
     """The mean over the batches that get_batch draws, without dropout; the model stays as it is."""
     settings, training = model.settings, student.training
     data = draw_tokens(rng, settings["vocabulary"], length)
     generator = torch_generator(student, seed)
-    drawn = [read_batch(student, data, batch_size, settings, generator) for _ in range(batches)]
+    drawn = [
+        read_batch(student, data, batch_size, settings, generator=generator) for _ in range(batches)
+    ]
     losses = [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
     module = model.on(student, dropout=0.5)
     for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
@@ -111,14 +113,14 @@ def read_history(history, steps, validations):
     return {name: history[name] for name in (*LISTS, *VALIDATION_LISTS)}
 
 
-def run_train(student, module, data, done, validations=(), validation=None, **config):
+def run_train(student, module, data, done, *, validations=(), validation=None, **config):
     """Train a module that is there, and read its history. done: the steps that this run takes."""
     made = student.training.TrainConfig(**config)
     history = student.training.train(module, data, made, validation)
     return read_history(history, done, validations)
 
 
-def check_run(student, oracle, rng, model, config, validations, situation):
+def check_run(student, oracle, rng, model, *, config, validations, situation):
     """Every loss and rate, and the parameters at the end, are those of a run by definition.
 
     The text has a single window, so that all batches are the same whatever is drawn; so has the
@@ -140,7 +142,15 @@ def check_run(student, oracle, rng, model, config, validations, situation):
         if step in validations:
             wanted["validation_loss"].append(oracle.loss(settings, right.values(), *held_out))
     module, spread = model.on(student), torch.from_numpy(sliced(data.numpy()))
-    history = run_train(student, module, spread, range(1, last + 1), validations, other, **config)
+    history = run_train(
+        student,
+        module,
+        spread,
+        range(1, last + 1),
+        validations=validations,
+        validation=other,
+        **config,
+    )
     for name, values in wanted.items():
         what = f'history["{name}"] ({situation})'
         found = np.array(history[name])
@@ -151,14 +161,15 @@ def check_run(student, oracle, rng, model, config, validations, situation):
     check(module.training is False, "train must leave the model in evaluation mode.")
 
 
-def check_windows_of_train(student, oracle, rng, model, steps, batch_size, micro_batches, seed):
+def check_windows_of_train(student, oracle, rng, model, *, steps, batch_size, micro_batches, seed):
     """Each step reads the windows that get_batch draws from a generator with the config's seed."""
     settings = model.settings
     data = draw_tokens(rng, settings["vocabulary"], 40)
     generator, losses = torch_generator(student, seed), []
     for _ in range(steps):
         batches = [
-            read_batch(student, data, batch_size, settings, generator) for _ in range(micro_batches)
+            read_batch(student, data, batch_size, settings, generator=generator)
+            for _ in range(micro_batches)
         ]
         several = [oracle.loss(settings, model.parameters, *batch) for batch in batches]
         losses.append(float(np.mean(several)))
@@ -174,7 +185,7 @@ def check_windows_of_train(student, oracle, rng, model, steps, batch_size, micro
     )
 
 
-def check_modes(student, oracle, rng, steps, seed):
+def check_modes(student, oracle, rng, steps, *, seed):
     """train drops out whatever the mode was, and starts from its seed."""
     model = draw_model(rng, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 30)
@@ -227,7 +238,9 @@ def check_validation_apart(student, rng, steps, seed):
     plain = run_train(student, alone, data, range(1, steps + 1), **config)
     every = config | {"evaluate_every": 1}
     steps = range(1, steps + 1)
-    history = run_train(student, watched, data, steps, steps, validation, **every)
+    history = run_train(
+        student, watched, data, steps, validations=steps, validation=validation, **every
+    )
     weights = parameters_of(alone)
     same = plain["loss"] == history["loss"]
     check(
@@ -243,7 +256,9 @@ def check_validation_apart(student, rng, steps, seed):
     )
     still = every | {"peak": STANDSTILL, "floor": 0.0, "weight_decay": 0.0}
     frozen = model.on(student)
-    losses = run_train(student, frozen, data, steps, steps, validation, **still)["validation_loss"]
+    losses = run_train(
+        student, frozen, data, steps, validations=steps, validation=validation, **still
+    )["validation_loss"]
     spread = max(losses) - min(losses)
     check(spread < 1e-6, "Each validation must look at the same windows.")
 
