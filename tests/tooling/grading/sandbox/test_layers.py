@@ -42,8 +42,8 @@ from tests.tooling.grading_fixtures import (
     code_in,
     write_package,
 )
-from tests.tooling.scratch import clean_environment, open_to_others
-from tests.tooling.weakened import (
+from tests.tooling.scratch_copies import clean_environment, open_to_others
+from tests.tooling.weakened_sandbox import (
     NO_DEATH_SIGNAL,
     NO_FILTER,
     NO_GROUPS,

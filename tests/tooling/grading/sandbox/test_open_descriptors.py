@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from tests.tooling.scratch import copy_repo, python
-from tests.tooling.weakened import NO_LANDLOCK, sitecustomize
+from tests.tooling.scratch_copies import copy_repo, python
+from tests.tooling.weakened_sandbox import NO_LANDLOCK, sitecustomize
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
 

@@ -19,8 +19,8 @@ from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError, GraderFault
 from common.testing.feedback.failure import ChildFailure
 from tests.tooling.grading_fixtures import admitted, write_package
-from tests.tooling.scratch import open_to_others
-from tests.tooling.weakened import NO_LANDLOCK, NO_TREES, weakened
+from tests.tooling.scratch_copies import open_to_others
+from tests.tooling.weakened_sandbox import NO_LANDLOCK, NO_TREES, weakened
 
 # Numbers and other uids are what only root can give; the rest holds for everybody.
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
