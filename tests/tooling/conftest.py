@@ -27,8 +27,9 @@ LONG = (
         "hostile_corpus",
         "setup",
     ),
-    *("batch", "lab_master", "layers", "html_report", "reference_artifacts", "experiments"),
+    *("batch", "lab_master", "html_report", "reference_artifacts", "experiments"),
     *("shakespeare", "grading_under_faults", "artifacts", "bad_submissions", "repeated_grading"),
+    *("leftover_processes", "home_folder"),
 )
 
 SKIPPED: Counter[tuple[str, str]] = Counter()

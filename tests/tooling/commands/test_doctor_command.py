@@ -1,8 +1,5 @@
 """`make doctor` says what protects the grader here, what is lacking, and what that costs."""
 
-import os
-
-import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -19,11 +16,11 @@ from tests.tooling.weakened_sandbox import (
     NO_OWN_MOUNTS,
     NO_OWN_NETWORK,
     NO_TREES,
+    needs_root,
     weakened,
 )
 
 WIDE = {"COLUMNS": "240"}
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="a uid for student code needs root")
 
 
 def row(text, name):
