@@ -28,8 +28,9 @@ LONG = (
         "hostile_corpus",
         "setup",
     ),
-    *("batch", "lab_master", "layers", "html_report", "reference_artifacts", "experiments"),
+    *("batch", "lab_master", "html_report", "reference_artifacts", "experiments"),
     *("shakespeare", "grading_under_faults", "artifacts", "bad_submissions", "repeated_grading"),
+    *("leftover_processes", "home_folder"),
 )
 
 SKIPPED: Counter[tuple[str, str]] = Counter()
@@ -92,22 +93,6 @@ def pytest_unconfigure(config):
         reporter.write_line(line)
 
 
-@pytest.fixture(scope="module")
-def faces(request, tmp_path_factory):
-    """Both faces of the code that a test's module holds as CODE."""
-    from tests.tooling.grading_fixtures import both_faces
-
-    with both_faces(tmp_path_factory.mktemp("faces"), request.module.CODE) as made:
-        yield made
-
-
-@pytest.fixture(params=("direct", "isolated"))
-def student(request, faces):
-    """That code, behind either face."""
-    with faces[request.param].open("1.1") as code:
-        yield code
-
-
 @pytest.fixture
 def autograder(monkeypatch, capsys):
     """The command line in this process: exit code, stdout, stderr."""
@@ -131,23 +116,3 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    """A cache folder that fills as the tests go."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture
-def in_warm_cache(warm, monkeypatch):
-    """Tests of data never touch the cache of the person who runs them."""
-    monkeypatch.setenv("CONV2GPT_CACHE", str(warm))
-    monkeypatch.delenv("CONV2GPT_DATA", raising=False)
-
-
-@pytest.fixture
-def cold(tmp_path, monkeypatch):
-    """An empty cache folder that does not exist yet."""
-    monkeypatch.setenv("CONV2GPT_CACHE", str(tmp_path / "new" / "cache"))
-    return tmp_path / "new" / "cache"

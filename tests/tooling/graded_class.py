@@ -8,8 +8,8 @@ from autograder.classroom.disturbed_batch import batch_command
 from autograder.classroom.synthetic_class import HOSTILE, make_class
 from autograder.classroom.synthetic_export import write_class
 from common.assignment import ROOT, load_assignment
-from tests.tooling.once import made_once
-from tests.tooling.scratch import python
+from tests.tooling.made_once import made_once
+from tests.tooling.scratch_copies import python
 
 STUDENTS = 6
 

@@ -8,7 +8,7 @@ import pytest
 from common.assignment import ROOT
 from tests.tooling import sampling
 from tests.tooling.sampling import VARIABLE, first_and_another, sample
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 SKIPPED = """
 import pytest

@@ -7,7 +7,7 @@ import pytest
 from autograder.authoring.reference_artifacts import reference_artifacts
 from common.assignment import ROOT, load_all
 from common.testing.graded_tests import GPU, HIDDEN_FILE, TIMING, TRAINING, read_roster
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
 

@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 from common.assignment import ROOT
 from common.training.experiments import INTERRUPTED
-from tests.tooling.scratch import clean_environment, give_python, python, run
+from tests.tooling.scratch_copies import clean_environment, give_python, python, run
 
 MODULE = "assignments.a7_minigpt.shakespeare"
 LEFT = ["checkpoint.safetensors", "config.json", "training.safetensors"]

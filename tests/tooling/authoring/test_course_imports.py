@@ -9,7 +9,7 @@ from autograder.authoring.course_imports import import_closure, imports_of, modu
 from autograder.authoring.syntax_hash import python_hash
 from autograder.packaging.grading_code_hash import ROOTS, imported_modules
 from common.assignment import ROOT, load_all, load_assignment
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 REALLY = """
 import builtins, importlib, inspect, json, sys

@@ -18,7 +18,7 @@ from autograder.authoring.generated_files import (
 )
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
 RECORD = """

@@ -40,7 +40,7 @@ from common.labs.questions import ANSWER, Unanswered, answered
 from common.student_code.loader import mount, unmount
 from common.testing.graded_tests import read_roster
 from tests.tooling.sampling import first_and_another
-from tests.tooling.scratch import copy_repo
+from tests.tooling.scratch_copies import copy_repo
 
 WITH_LAB = [one for one in load_all() if one.lab]
 EACH = pytest.mark.parametrize("assignment", WITH_LAB, ids=lambda one: one.name)

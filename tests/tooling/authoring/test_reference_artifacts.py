@@ -8,7 +8,7 @@ import pytest
 
 from autograder.authoring.reference_artifacts import outdated_sources, reference_artifacts, relayed
 from common.assignment import load_all, load_assignment
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 DECLARED = """
 [[artifacts]]

@@ -31,7 +31,7 @@ from autograder.proving.process_table import descendants_running
 from autograder.zip_archive import unpack
 from common.assignment import ROOT, load_assignment
 from tests.tooling.graded_class import graded_class
-from tests.tooling.scratch import clean_environment, python
+from tests.tooling.scratch_copies import clean_environment, python
 
 A1 = load_assignment("a1")
 try:

@@ -15,7 +15,7 @@ from autograder.commands.batch_commands import tell
 from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import LAB_FILE, ROOT
 from tests.tooling.batch.pretended_engine import A1, NAMES, Pretender, carry_out, changed
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from autograder.semester import read_semester
 from common.assignment import ROOT
 from tests.tooling.graded_class import graded_class
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from autograder.commands.bench_commands import bench, measured
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.testing.graded_tests import GradedTest, Pace, read_roster
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 LONG = "a9: a function with a name that is longer than what is left for it in eighty columns"
 FAST = Row(LONG, "a library's function of the same name", 1.0, 2.0, bar=1)

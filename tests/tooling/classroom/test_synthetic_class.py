@@ -16,7 +16,7 @@ from common.errors import CourseError
 from common.testing.graded_tests import read_roster
 from tests.tooling.graded_class import graded_class
 from tests.tooling.sampling import first_and_another
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
 

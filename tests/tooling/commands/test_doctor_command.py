@@ -1,8 +1,5 @@
 """`make doctor` says what protects the grader here, what is lacking, and what that costs."""
 
-import os
-
-import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -11,19 +8,19 @@ from autograder.grading.sandbox import defences
 from autograder.grading.sandbox.defences import Defence, Mechanism
 from autograder.packaging.zip_contents import autograder_zip
 from common.assignment import load_assignment
-from tests.tooling.scratch import python, unzip
-from tests.tooling.weakened import (
+from tests.tooling.scratch_copies import python, unzip
+from tests.tooling.weakened_sandbox import (
     NO_FILTER,
     NO_GROUPS,
     NO_OWN_IPC,
     NO_OWN_MOUNTS,
     NO_OWN_NETWORK,
     NO_TREES,
+    needs_root,
     weakened,
 )
 
 WIDE = {"COLUMNS": "240"}
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="a uid for student code needs root")
 
 
 def row(text, name):

@@ -15,7 +15,7 @@ from autograder.grading.sandbox.defences import FILES, Defence, check_floor
 from autograder.packaging.zip_build import find_autograder
 from autograder.semester import new_semester
 from common.assignment import ROOT, load_all
-from tests.tooling.scratch import copy_repo, give_python, python, run, script
+from tests.tooling.scratch_copies import copy_repo, give_python, python, run, script
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 SOLUTION = "solutions/a1_convolution"
 TESTS = "tests/a1_convolution"

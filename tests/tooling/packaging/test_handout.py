@@ -11,7 +11,7 @@ from autograder.packaging.zip_contents import handout
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import LAB_FILE, ROOT, load_all, load_assignment
 from common.testing.graded_tests import TRAINING, points_by_exercise, read_roster
-from tests.tooling.scratch import give_python, python, run, unzip
+from tests.tooling.scratch_copies import give_python, python, run, unzip
 
 A1 = load_assignment("a1")
 ROSTER = read_roster(ROOT / "tests" / "a1_convolution")

@@ -16,7 +16,7 @@ from autograder.zip_archive import unpack, zip_bytes
 from common.assignment import ROOT, load_assignment
 from common.testing.graded_tests import read_roster
 from tests.tooling.grading_fixtures import REFERENCE, with_lab
-from tests.tooling.scratch import run, script
+from tests.tooling.scratch_copies import run, script
 
 SCRIPTS = sorted((TEMPLATES / "gradescope").iterdir())
 TOOLS = ("bash", "sh", "dirname", "sed", "chmod", "mkdir", "cp", "cat", "env")

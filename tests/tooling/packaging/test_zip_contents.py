@@ -27,7 +27,7 @@ from autograder.zip_archive import unpack, write_if_changed, zip_bytes
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from tests.tooling.sampling import first_and_another
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
 SOME = pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from common.assignment import load_all, load_assignment
 from common.testing.feedback.evidence import Evidence
 from common.testing.feedback.hints import HintFile, Hints, hint_bytes
 from tests.tooling.sampling import TAKEN, commit, is_complete
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SEED = "a seed"

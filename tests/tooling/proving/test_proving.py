@@ -23,8 +23,9 @@ from autograder.proving.verification import (
 )
 from autograder.proving.wrong_versions import equivalents, mistakes
 from autograder.proving.wrong_versions import mutants as mutating
-from autograder.proving.wrong_versions.mistakes import Mistake, apply, extent, load_mistakes
+from autograder.proving.wrong_versions.mistakes import Mistake, apply, load_mistakes
 from autograder.proving.wrong_versions.mutants import mutants
+from autograder.proving.wrong_versions.source_patch import extent
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.testing.feedback.evidence import Evidence

@@ -23,7 +23,7 @@ from autograder.zip_archive import zip_bytes
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.testing.graded_tests import read_roster
-from tests.tooling.scratch import clean_environment, copy_repo, run
+from tests.tooling.scratch_copies import clean_environment, copy_repo, run
 
 A1 = load_assignment("a1")
 ROSTER = read_roster(ROOT / "tests" / "a1_convolution")

@@ -30,7 +30,7 @@ from autograder.semester import (
 from common.assignment import ROOT, Forbidden, load_assignment
 from common.errors import CourseError
 from common.testing.feedback.hints import HintFile, hint_bytes
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SECRET = Semester("fall", "0123456789abcdef")

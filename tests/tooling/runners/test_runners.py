@@ -15,7 +15,7 @@ from autograder.batch.batch_records import read_batch
 from autograder.classroom.synthetic_class import DAMAGED, HOSTILE, make_class
 from autograder.classroom.synthetic_export import read_truths, write_class
 from common.assignment import ROOT, load_assignment
-from tests.tooling.scratch import clean_environment, copy_repo, run, script
+from tests.tooling.scratch_copies import clean_environment, copy_repo, run, script
 
 WORKFLOW = ROOT / ".github" / "workflows" / "grade-gpu.yml"
 SLURM = ROOT / "autograder" / "runners" / "grade.slurm"

@@ -18,7 +18,7 @@ from autograder.timing.speed_table import print_speed
 from autograder.timing.submission_speed import TimingOptions, measure
 from common.assignment import ROOT, Limits, load_assignment
 from common.errors import CourseError
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 SMALL = Sizes(31, context=8, layers=2, heads=2, width=32, batch=3, new_tokens=25)
 MODEL = """

@@ -10,7 +10,7 @@ from tests.tooling.batch.pretended_engine import (
     changed,
     graded,
 )
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 
 def test_compare_names_whose_score_changed_and_by_which_test(order, tmp_path):

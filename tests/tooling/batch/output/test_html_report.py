@@ -17,9 +17,9 @@ from autograder.grading.results import without_printed
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing.graded_tests import read_roster
-from tests.tooling.batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
-from tests.tooling.browser import needs_browser
-from tests.tooling.scratch import python
+from tests.tooling.drawn_batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
+from tests.tooling.needs_browser import needs_browser
+from tests.tooling.scratch_copies import python
 
 pytestmark = needs_browser
 COUNT, MANY = 60, 2000

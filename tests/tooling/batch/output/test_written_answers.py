@@ -10,7 +10,7 @@ from autograder.batch.batch_records import read_batch, result_file
 from autograder.batch.output.html_report import write_report
 from autograder.batch.output.written_answers import prompts
 from common.assignment import load_assignment
-from tests.tooling.batches import HOSTILE_TEXT, write_batch
+from tests.tooling.drawn_batches import HOSTILE_TEXT, write_batch
 
 COUNT = 8
 

@@ -4,7 +4,7 @@ import pytest
 
 from common.testing import cuda
 from common.testing.cuda import Clocks, parse_clocks
-from tests.tooling.scratch import script
+from tests.tooling.scratch_copies import script
 
 SAMPLES = {
     "1410 MHz, 1410 MHz, 0x0000000000000000, 45\n": (Clocks(1410, 1410, (), 45)),

@@ -11,7 +11,7 @@ from autograder.grading.terminal import print_result
 from common.testing.leaderboard import Leaderboard
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, write_tests
-from tests.tooling.scratch import copy_repo, python
+from tests.tooling.scratch_copies import copy_repo, python
 
 ENTERS = """
 @weight(2)

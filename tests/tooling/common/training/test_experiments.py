@@ -9,7 +9,7 @@ from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing.feedback.failure import Failure
 from common.training.experiments import INTERRUPTED, new_parser, read_options, run
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 WITH_EXPERIMENTS = sorted(file.parent.name for file in ROOT.glob("assignments/*/experiments.py"))
 # One of each that is quickly done. What they draw is looked at by people.

@@ -23,7 +23,7 @@ from common.training.training_progress import (
     figure,
     pace,
 )
-from tests.tooling.scratch import clean_environment, python
+from tests.tooling.scratch_copies import clean_environment, python
 
 PROGRAM = """
 import sys, time

@@ -1,16 +1,15 @@
 """Nothing that is open in a child leads to the tests, even where the uid alone protects them."""
 
 import json
-import os
 
 import pytest
 
-from tests.tooling.scratch import copy_repo, python
-from tests.tooling.weakened import NO_LANDLOCK, sitecustomize
+from tests.tooling.scratch_copies import copy_repo, python
+from tests.tooling.weakened_sandbox import NO_LANDLOCK, needs_root, sitecustomize
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
+pytestmark = needs_root
 
-NO_DETACHED = "kernel.OPEN_TREE = 1 << 30\n"  # a call that no kernel knows
+NO_DETACHED = "syscalls.OPEN_TREE = 1 << 30\n"  # a call that no kernel knows
 CODE = """
 import os
 

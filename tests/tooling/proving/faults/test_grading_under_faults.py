@@ -28,7 +28,7 @@ from common.assignment import ROOT
 from common.errors import GraderFault
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 from tests.tooling.sampling import sample
-from tests.tooling.scratch import python
+from tests.tooling.scratch_copies import python
 
 CHOSEN = sample("faults", range(200), len(GRADING_FAULTS))  # each kind once
 NAMES = (

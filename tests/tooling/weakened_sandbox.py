@@ -1,14 +1,20 @@
 """Sandboxes with defences taken away, to show what the others hold and that each is needed."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 from autograder.grading.sandbox import fork_client
+from autograder.grading.sandbox.defences import Defence
 from autograder.grading.sandbox.kernel import landlock
 
+KERNEL = "autograder.grading.sandbox.kernel"
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="a child's own uid needs root")
 # Lines that a fork server runs before anything else.
 NO_LANDLOCK = "landlock.version = lambda: 0\n"
 NO_FILTER = "seccomp.supported = lambda: False\n"
@@ -36,13 +42,16 @@ def weakened(folder: Path, *patches: str) -> Iterator[None]:
 
 def sitecustomize(folder: Path, *patches: str) -> None:
     """Let a Python that has the folder in its path run those lines first."""
-    folder.mkdir(exist_ok=True)
     # System calls and namespaces first: others take names from them when they are imported.
-    lines = sorted(patches, key=lambda patch: not patch.startswith(("syscalls.", "namespaces.")))
-    modules = [patch.partition(".")[0] for patch in lines]
-    (folder / "sitecustomize.py").write_text(
-        "".join(
-            f"from autograder.grading.sandbox.kernel import {module}\n{line}"
-            for module, line in zip(modules, lines, strict=True)
-        )
-    )
+    lines = []
+    for patch in sorted(patches, key=lambda line: not line.startswith(("syscalls", "namespaces"))):
+        module, _, name = patch.partition(" = ")[0].partition(".")
+        attrgetter(name)(import_module(f"{KERNEL}.{module}"))  # else it would weaken nothing
+        lines.append(f"from {KERNEL} import {module}\n{patch}")
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text("".join(lines))
+
+
+def said(defences: Iterable[Defence]) -> dict[str, str]:
+    """What a result says of each defence."""
+    return {defence.name: str(defence).partition(": ")[2] for defence in defences}

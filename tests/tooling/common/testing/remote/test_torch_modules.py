@@ -1,0 +1,156 @@
+"""PyTorch modules beside student code: gradients, parameters, hooks, steps and memory."""
+
+import pytest
+import torch
+
+from common.testing.compare import assert_close
+from common.testing.feedback.failure import Failure, explain
+from common.testing.remote.operations import (
+    fetch,
+    hold,
+    hold_on,
+    peak_memory_held,
+    vjp_each_held,
+)
+from common.testing.remote.torch_modules import (
+    gradients_left,
+    hooks_of,
+    load_parameters,
+    loss_gradients,
+    parameters_of,
+    seed_torch,
+    step_with_gradients,
+    stored_gradients,
+    tracked_entries,
+    vjp,
+)
+
+
+def test_gradients_of_inputs_and_parameters(torch_student):
+    module = torch_student.layers.Scale(3)
+    weight = torch.tensor([1.0, 2.0, 3.0])
+    load_parameters(module, {"weight": weight, "unused": torch.zeros(2)})
+    x, dout = torch.rand(4, 3), torch.rand(4, 3)
+    outputs, (dx,), parameters = vjp(module, (x,), (dout, None), shift=1.0)
+    assert_close(outputs[0], x * weight + 1)
+    assert_close(dx, dout * weight)
+    assert_close(parameters["weight"], (dout * x).sum(0))
+    assert_close(parameters["unused"], torch.zeros(2))
+    assert_close(parameters_of(module)["weight"], weight)
+
+
+def test_an_output_without_history_has_gradients_of_zero(torch_student):
+    _, (dx,), _ = vjp(torch_student.layers.constant, (torch.ones(2),), (torch.ones(3),))
+    assert_close(dx, torch.zeros(2))
+
+
+def test_gradients_are_left_beside_the_code_until_they_are_fetched(torch_student):
+    module = torch_student.layers.Scale(3)
+    xs, dout = torch.rand(2, 4, 3), torch.rand(4, 3)
+    upstream = hold(torch_student, [dout, None])
+    left = vjp_each_held(module, [(hold(torch_student, [x]), upstream) for x in xs])
+    for x, (outputs, (dx,), parameters) in zip(xs, fetch(left), strict=True):
+        assert_close(outputs[0], x)
+        assert_close(dx, dout)
+        assert_close(parameters["weight"], (dout * x).sum(0))
+
+
+def test_what_is_held_on_a_device_keeps_its_containers(torch_student):
+    x = torch.rand(3)
+    held = hold_on(torch_student, [(x, 2), {"a": x}], "cpu")
+    (pair, named) = fetch(held)
+    assert torch.equal(pair[0], x) and pair[1] == 2 and torch.equal(named["a"], x)
+
+
+def test_peak_memory_is_counted_beside_the_code(torch_student):
+    held = hold(torch_student, torch.ones(1000))
+    assert peak_memory_held(torch_student.layers.same, (held,), "cpu") == 0
+    assert peak_memory_held(torch_student.layers.draw, (1000,), "cpu") == 4000
+    assert peak_memory_held(torch_student.layers.constant, (held,), "cpu") == 12
+
+
+def test_what_is_left_in_grad_can_be_seen(torch_student):
+    module, x = torch_student.layers.Scale(3), torch.rand(4, 3)
+    vjp(module, (x,), (x, None))
+    assert stored_gradients(module) == {}
+    torch_student.layers.learn(module, x)
+    (stored,) = stored_gradients(module).items()
+    assert stored[0] == "weight"
+    assert_close(stored[1], x.sum(0))
+
+
+def test_what_is_left_in_the_grad_of_an_input_can_be_seen(torch_student):
+    module, x = torch_student.layers.Scale(3), torch.rand(4, 3)
+    assert gradients_left(torch_student.layers.same, x) == [None]
+    assert gradients_left(torch_student.layers.same, torch.tensor([1, 2])) == [None]
+    nothing, left = gradients_left(torch_student.layers.learn, module, x)
+    assert nothing is None
+    assert_close(left, torch.ones(4, 3))
+
+
+def test_a_seed_beside_the_code_decides_what_is_drawn_there(torch_student):
+    drawn = []
+    for seed in (1, 2, 1):
+        seed_torch(torch_student, seed)
+        drawn.append(torch_student.layers.draw(3))
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_hooks_of_all_kinds_are_counted(torch_student):
+    module = torch_student.layers.Scale(3)
+    assert hooks_of(module) == 0
+    assert hooks_of(torch_student.layers.watch(module)) == 3
+    assert hooks_of(module) == 2
+
+
+def test_tensors_with_gradients_are_named(torch_student):
+    module = torch_student.layers.Scale(3)
+    assert tracked_entries(torch_student.layers.both, module, torch.ones(3)) == ["kept"]
+    assert tracked_entries(torch_student.layers.draw, 3) == []
+
+
+def test_the_gradients_of_a_loss_come_by_name(torch_student):
+    module, x = torch_student.layers.Scale(3), torch.rand(4, 3)
+    value, gradients = loss_gradients(module, torch_student.layers.total, module, x)
+    assert_close(value, x.sum())
+    assert_close(gradients["weight"], x.sum(0))
+    assert_close(gradients["unused"], torch.zeros(2))
+    value, gradients = loss_gradients(module, torch_student.layers.total, module, x, True)
+    assert_close(value, x.sum())
+    assert gradients is None
+    _, gradients = loss_gradients(module, torch_student.layers.same, x)
+    assert gradients is None
+
+
+def test_a_step_with_given_gradients_changes_the_parameters(torch_student):
+    module = torch_student.layers.Scale(3)
+    optimizer = torch_student.layers.descend(module, 0.5)
+    torch_student.layers.learn(module, torch.rand(4, 3))  # leaves gradients that must not count
+    for _ in range(2):
+        step_with_gradients(module, optimizer, {"weight": torch.tensor([1.0, 2.0, -4.0])})
+    assert_close(parameters_of(module)["weight"], torch.tensor([0.0, -1.0, 5.0]))
+    assert_close(parameters_of(module)["unused"], torch.ones(2))
+    step_with_gradients(module, optimizer, {"unused": torch.ones(2)})
+    assert_close(parameters_of(module)["weight"], torch.tensor([0.0, -1.0, 5.0]))
+    assert_close(parameters_of(module)["unused"], torch.full((2,), 0.5))
+
+
+def test_weights_with_other_names_or_shapes_are_told(torch_student):
+    module = torch_student.layers.Scale(3)
+    for values, sentence in (
+        ({"w": torch.ones(3)}, "Scale has no parameter called w."),
+        ({"weight": torch.ones(4)}, "The parameter weight of Scale has a wrong shape."),
+        ({"weight": torch.ones(3)}, "Scale has parameters that don't belong there: unused."),
+    ):
+        with pytest.raises(Failure) as raised:
+            load_parameters(module, values)
+        assert explain(raised.value).sentence == sentence
+        with pytest.raises(Failure) as raised:
+            load_parameters(module, values, what="Scale (of another kind)")
+        assert "Scale (of another kind)" in explain(raised.value).sentence
+    with pytest.raises(Failure) as raised:
+        load_parameters(torch_student.layers.Stack(), {"layers.0.weight": torch.ones(3)})
+    told = explain(raised.value)
+    assert told.sentence == "Stack.layers is a Python list: PyTorch doesn't see modules in it."
+    assert "nn.ModuleList" in told.help

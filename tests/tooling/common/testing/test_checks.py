@@ -1,0 +1,51 @@
+"""A refusal that a test asks for: what it says, and what is raised in its place."""
+
+import pytest
+
+from common.testing.checks import check_refused
+from common.testing.feedback.failure import Failure, explain
+
+
+def test_a_refusal_comes_back_with_what_it_says(student):
+    assert check_refused("a bad number", student.fail, "value") == "so"
+    assert check_refused("a bad number", student.fail, "own") == "too big"
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.same, 1)
+    assert raised.value.explanation.sentence == (
+        "There should be a ValueError for a bad number, but nothing was raised."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "message", "line"),
+    [
+        ("key", "a KeyError", "so", "raise {"),
+        ("division", "a ZeroDivisionError", "division by zero", "return 1 / 0"),
+        ("attribute", "an AttributeError", "no attribute 'shape'", "return [].shape"),
+    ],
+)
+def test_another_error_than_a_refusal_is_told_with_the_situation(
+    student, kind, what, message, line
+):
+    with pytest.raises(Failure) as raised:
+        check_refused("a bad number", student.fail, kind)
+    told = raised.value.explanation
+    assert told.sentence == f"There should be a ValueError for a bad number, but {what} was raised."
+    assert message in told.details and line in told.details
+    assert raised.value.evidence is None  # the same error has many causes
+
+
+@pytest.mark.parametrize(("kind", "error"), [("none", NotImplementedError), ("exit", Failure)])
+def test_what_is_no_answer_to_bad_input_stays_what_it_is(student, kind, error):
+    with pytest.raises(error) as raised:
+        check_refused("a bad number", student.fail, kind)
+    assert "bad number" not in explain(raised.value).sentence
+
+
+def test_an_error_of_the_test_itself_is_not_the_students(student):
+    with pytest.raises(TypeError, match="a test"):
+        check_refused("a bad number", broken_test)
+
+
+def broken_test():
+    raise TypeError("a test")

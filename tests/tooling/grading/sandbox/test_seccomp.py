@@ -1,0 +1,65 @@
+"""The system call filter: what is never needed is not permitted, however it is called."""
+
+import os
+import signal
+import struct
+
+import pytest
+
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.kernel import landlock, seccomp
+from tests.tooling.grading_fixtures import admitted
+from tests.tooling.weakened_sandbox import NO_FILTER, needs_root
+
+pytestmark = needs_root
+
+
+@pytest.mark.parametrize("name", sorted({**seccomp.DENIED, **seccomp.MEMORY_FILES}))
+def test_a_call_that_is_never_needed_is_not_permitted(student, name):
+    arguments = [0] * 6 if name in ("execve", "execveat", "vhangup") else [-1] * 5
+    assert student.call(seccomp.number_of(name), *arguments) == "EPERM"
+
+
+def test_new_namespaces_cannot_be_made_by_clone_either(student):
+    column = seccomp.PROCESSORS[os.uname().machine][1]
+    for flag in (0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
+        assert student.call(seccomp.CLONE[column], flag | signal.SIGCHLD, 0, 0, 0, 0) == "EPERM"
+    assert student.call(seccomp.CLONE3[column], 0, 0) == "ENOSYS"
+    assert student.thread() == [1]
+
+
+def test_a_pair_of_sockets_talks_to_itself_and_gets_no_address(student):
+    assert student.talk_to_itself() == b"hello"
+    assert student.send_away("\0hostile") == student.send_away("/dev/log") == "EPERM"
+
+
+def test_other_processors_and_other_numbers_get_nowhere(student):
+    assert student.call(0x40000000 | 39) == "EPERM"  # getpid by x32's number
+    words = struct.unpack("=HBBI", seccomp.program()[:8])
+    assert words == (seccomp.LOAD, 0, 0, seccomp.ARCHITECTURE_OFFSET)
+    assert struct.pack("=HBBI", seccomp.RETURN, 0, 0, seccomp.RETURN_KILL) in seccomp.program()
+
+
+def test_without_the_filter_the_result_says_so(without):
+    with without(NO_FILTER) as (student, told, _):
+        assert told["no odd system calls"] == "not protected"
+        assert told["no network"] == f"network namespace, Landlock {landlock.version()}"
+        assert student.call(seccomp.number_of("keyctl"), -1, -1, -1, -1, -1) != "EPERM"
+
+
+def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
+    packages, without, tmp_path, monkeypatch
+):
+    """Landlock leaves that to whoever owns the files, which is then the child too."""
+    monkeypatch.setattr("autograder.grading.sandbox.sandbox.free_slot", lambda folder: None)
+    with admitted(packages, [tmp_path]) as (made, defences):
+        assert all(defence.holds for defence in defences if defence.floor)
+        with IsolatedFace(made).open("1.1") as student:
+            for name in seccomp.ATTRIBUTES:
+                assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name
+            assert student.set_mode(str(tmp_path), 0o777) == "EPERM"
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    with without(NO_FILTER, private=[tmp_path]) as (student, told, _):
+        assert told["results can't be written"] == "not protected"
+        assert told["the submission can't be changed"] == "not protected"
+        assert student.set_mode(str(tmp_path), 0o777) == "done"

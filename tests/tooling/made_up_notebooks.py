@@ -1,0 +1,36 @@
+"""Notebooks that tests make up, run as a student runs them or as they are graded."""
+
+import json
+
+import msgspec
+import pytest
+
+from autograder.grading.lab_grading import cells_in_a_child
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import LabSettings, load_assignment
+from common.labs.lab_run import Lab, run_lab
+from common.testing.feedback.failure import Failure
+
+A1 = load_assignment("a1")
+QUICK = msgspec.structs.replace(
+    A1, lab=LabSettings(cell_seconds=2, total_seconds=6, data=["mnist"])
+)
+
+
+def notebook(*sources: str | list[str]) -> bytes:
+    """A notebook with these code cells."""
+    cells = [{"cell_type": "code", "metadata": {}, "source": source} for source in sources]
+    return json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}).encode()
+
+
+def run_isolated(sandbox: Sandbox, content: bytes) -> Lab:
+    """Run a notebook as it is graded."""
+    with cells_in_a_child(sandbox) as run_cell:
+        return run_lab(content, A1, run_cell)
+
+
+def why_unanswered(lab: Lab, name: str) -> str:
+    """The sentence that says why there is no such answer."""
+    with pytest.raises(Failure) as failure:
+        lab.answer(name)
+    return failure.value.explanation.sentence
