@@ -53,13 +53,15 @@ def breaking_pairs(text: str, pieces: Pieces) -> Iterator[Pair]:
 
 
 def without(text: str, pieces: Pieces, pairs: Collection[Pair]) -> str:
-    """The text without these brackets, and with all that they held in one line."""
+    """The text without these brackets and a comma before the end, all that they held in a line."""
     opening, closing = {first for first, _ in pairs}, {last for _, last in pairs}
+    commas = {last - 1 for last in closing if pieces[last - 1][0] == ","}
+    left_out = opening | closing | commas
     written, end, held = "", 0, 0
     for place, (_, start, stop) in enumerate(pieces):
         gap = text[end:start]
         written += " " if held and "\n" in gap else gap
         held += (place in opening) - (place in closing)
-        written += "" if place in opening | closing else text[start:stop]
+        written += "" if place in left_out else text[start:stop]
         end = stop
     return written + text[end:]

@@ -3,15 +3,15 @@
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from textwrap import dedent
+from functools import cache, lru_cache
 
-from autograder.proving.nearest_code import nearest_code
 from autograder.proving.wrong_versions.line_wrapping import unwrapped
+from autograder.proving.wrong_versions.nearest_code import nearest_code
 from autograder.proving.wrong_versions.source_tokens import Token, matches, tokens_of
 from common.errors import CourseError
 
 Tokens = Sequence[Token]
+Definition = ast.Module | ast.ClassDef | ast.FunctionDef
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,17 @@ def apply_patch(source: str, patch: Patch, here: str) -> str:
         longer = unwrapped(source)
         pattern, found = occurrences(longer, patch.function, unwrapped(patch.find), here)
         source = longer if found else source
-    first, last = extent(source, patch.function, here)
     fits = patch.occurrence <= len(found) if patch.occurrence else len(found) == 1
     if not fits:
-        raise CourseError(f"{here}: {does_not_fit(source, patch, len(found), (first, last))}")
+        raise CourseError(f"{here}: {does_not_fit(source, patch, len(found))}")
     chosen = found[max(patch.occurrence, 1) - 1]
     fresh = spliced(source, chosen, pattern, patch.replace)
-    before, after = source[first:last], fresh[first : last + len(fresh) - len(source)]
     try:
-        ast.parse(fresh)
-        changed = ast.dump(ast.parse(dedent(after))) != ast.dump(ast.parse(dedent(before)))
+        after = definition(fresh, patch.function)
     except SyntaxError as error:
         raise CourseError(f"{here}: the patched file is not valid Python: {error}.") from None
-    if not changed:
+    before = definition(source, patch.function)
+    if before and after and ast.dump(before) == ast.dump(after):
         raise CourseError(f"{here}: the patch changes nothing.")
     return fresh
 
@@ -95,37 +93,37 @@ def moved(line: str, columns: Mapping[int, int]) -> str:
     return " " * (columns[beside] + column - beside) + line.lstrip()
 
 
-def does_not_fit(source: str, patch: Patch, count: int, within: tuple[int, int]) -> str:
+def does_not_fit(source: str, patch: Patch, count: int) -> str:
     """That the code to replace isn't there once, and what there is instead."""
     place = patch.function or patch.file
     wanted = f"occur {patch.occurrence} times or more" if patch.occurrence else "occur once"
     problem = f"the code to replace must {wanted} in {place}, but occurs {count} times"
     if patch.function:
         problem += f" ({patch.file})"
-    nearest = nearest_code(source, within, patch.find)
+    nearest = nearest_code(source, extent(source, patch.function, ""), patch.find)
     return f"{problem}; nearest: `{nearest}`" if nearest else f"{problem}."
 
 
-@cache
 def extent(source: str, function: str, here: str) -> tuple[int, int]:
     """Where a function, or a method as Class.method, begins and ends in a source text."""
-    if not function:
+    found = definition(source, function)
+    if found is None:
+        raise CourseError(f"{here}: there is no function {function}.")
+    if isinstance(found, ast.Module):
         return 0, len(source)
-    body: list[ast.stmt] = ast.parse(source).body
-    found: ast.stmt | None = None
-    for name in function.split("."):
-        found = next(
-            (
-                node
-                for node in body
-                if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
-            ),
-            None,
-        )
-        if found is None:
-            raise CourseError(f"{here}: there is no function {function}.")
-        body = getattr(found, "body", [])
     lines = source.splitlines(keepends=True)
-    assert found is not None
     first = sum(map(len, lines[: found.lineno - 1]))
     return first, sum(map(len, lines[: found.end_lineno]))
+
+
+@lru_cache(32)  # trees are large, and few sources are patched at a time
+def definition(source: str, function: str) -> Definition | None:
+    """A function or class in the syntax tree; the whole tree where no function is named."""
+    found: Definition = ast.parse(source)
+    for name in function.split(".") if function else ():
+        inside = [node for node in found.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        named = [node for node in inside if node.name == name]
+        if not named:
+            return None
+        found = named[0]
+    return found

@@ -21,7 +21,7 @@ CLOSED_BY = {")": "(", "]": "[", "}": "{"}
 NO_BRACKETS = re.compile(r"#.*|'[^'\n]*'|\"[^\"\n]*\"")  # comments and strings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     """A piece of code. After a statement's last piece, LINE_END and "<", "=" or ">" follow."""
 
@@ -36,7 +36,7 @@ class Token:
         return self.value.startswith(LINE_END)
 
 
-@lru_cache(1024)  # the same texts are asked for again and again
+@lru_cache(64)  # of a source, many pieces are looked for one after the other
 def tokens_of(text: str) -> tuple[Token, ...]:
     """The tokens of a source, or of a piece of one that may begin and end anywhere."""
     found: list[Token] = []
@@ -50,9 +50,10 @@ def tokens_of(text: str) -> tuple[Token, ...]:
             if depth == 0 and found and not found[-1].ends_line:
                 found.append(Token(LINE_END, found[-1].end, end))
             continue
-        depth += (string in CLOSED_BY.values()) - (string in CLOSED_BY)
-        if string in CLOSED_BY and found and found[-1].value == ",":
-            found.pop()
+        if kind == tokenize.OP:
+            depth += (string in CLOSED_BY.values()) - (string in CLOSED_BY)
+            if string in CLOSED_BY and found and found[-1].value == ",":
+                found.pop()
         if found and not found[-1].ends_line:
             found.append(Token(token_value(kind, string), start, end))
             continue

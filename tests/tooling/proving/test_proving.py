@@ -1,5 +1,6 @@
 """Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
 
+import ast
 import tomllib
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from autograder.proving.verification import (
     judge_right,
     judge_stub,
 )
-from autograder.proving.wrong_versions import equivalents, mistakes
+from autograder.proving.wrong_versions import mistakes
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mistakes import Mistake, apply, load_mistakes
 from autograder.proving.wrong_versions.mutants import mutants
@@ -96,10 +97,10 @@ def catalogue(tmp_path, monkeypatch):
     folder = tmp_path / "solutions" / A1.name
     folder.mkdir(parents=True)
     source = ROOT / "solutions" / A1.name / "convolution.py"
-    (folder / "convolution.py").write_bytes(source.read_bytes())
     monkeypatch.setattr(mistakes, "ROOT", tmp_path)
 
-    def load(text):
+    def load(text, change=lambda source: source):
+        (folder / "convolution.py").write_text(change(source.read_text("utf-8")))
         (folder / "mistakes.toml").write_text(text)
         return load_mistakes(A1)
 
@@ -137,6 +138,51 @@ def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, senten
     with pytest.raises(CourseError, match=r"mistakes\.toml") as error:
         catalogue(text)
     assert sentence in str(error.value)
+
+
+LINE = "out[i, k, r, s] = np.sum(patch * w[k]) + b[k]"
+
+
+def edited(old, new):
+    """Edits a source that has the old text."""
+
+    def edit(source):
+        assert old in source
+        return source.replace(old, new)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        edited(LINE, f"# As in {LINE}\n                    {LINE}  # summed"),
+        edited("np.sum(patch * w[k])", "np.sum(\n patch  # (c, kh, kw)\n * w[k],\n)"),
+        edited(LINE, LINE.replace("= ", "= (\n                        ") + "\n)"),
+        edited("left", "first_column"),
+    ],
+    ids=["comment", "line breaks", "wrapped line", "other names"],
+)
+def test_the_layout_of_the_reference_breaks_no_mistake(catalogue, edit):
+    (found,) = catalogue(ENTRY.replace('"patch * w[k]"', f'"{LINE}"'), edit)
+    assert found == mistake(find=LINE)
+    code = ast.unparse(ast.parse(apply(found, A1)["convolution.py"]))
+    assert "\n                    patch * w[k, :, ::-1]\n" in code
+    assert LINE not in code
+
+
+def test_mistakes_that_no_longer_apply_are_named_all_at_once(catalogue):
+    other = ENTRY.replace("flipped", "twice").replace("patch * w[k]", "np.sum(patch * w[k]) * 2")
+    lost = ENTRY.replace("flipped", "lost").replace("conv2d_forward", "conv3d_forward")
+    with pytest.raises(CourseError) as error:
+        catalogue(ENTRY + other + lost, edited("patch * w[k]", "window * w[k]"))
+    where = f"solutions/{A1.name}/mistakes.toml"
+    place = "must occur once in conv2d_forward, but occurs 0 times (convolution.py)"
+    assert str(error.value).splitlines() == [
+        f"{where}, flipped: the code to replace {place}; nearest: `window * w[k]`",
+        f"{where}, twice: the code to replace {place}; nearest: `np.sum(window * w[k])`",
+        f"{where}, lost: there is no function conv3d_forward.",
+    ]
 
 
 SEEN = fingerprint(Evidence(1, None, "said"))
@@ -378,19 +424,6 @@ def test_mutants_are_distinct_lie_in_solutions_and_are_not_the_reference(found):
     assert all(mutant.source != reference and mutant.change for mutant in found)
     functions = {name for exercise in A1.exercises for name in exercise.functions}
     assert {mutant.function for mutant in found} == functions
-
-
-def test_an_equivalent_mutant_that_is_gone_is_an_error(found, tmp_path, monkeypatch):
-    folder = tmp_path / "solutions" / A1.name
-    folder.mkdir(parents=True)
-    entry = '[[equivalent]]\nmutant = "old"\nchange = "- a"\nreason = "because"\n'
-    (folder / "equivalent.toml").write_text(entry)
-    monkeypatch.setattr(equivalents, "ROOT", tmp_path)
-    with pytest.raises(CourseError, match=r"equivalent.toml: old is no mutant"):
-        equivalents.read_equivalents(A1, found)
-    (folder / "equivalent.toml").write_text(entry.replace("old", found[0].name))
-    with pytest.raises(CourseError, match=r"makes another change now"):
-        equivalents.read_equivalents(A1, found)
 
 
 def test_the_same_change_at_two_places_makes_two_mutants(monkeypatch):

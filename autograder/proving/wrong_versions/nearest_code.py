@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from functools import cache
+from functools import lru_cache
 from textwrap import dedent
 
 from autograder.proving.wrong_versions.source_tokens import Token, matches, tokens_of
@@ -33,7 +33,7 @@ def nearest_code(source: str, within: tuple[int, int], wanted: str) -> str:
     return ""
 
 
-@cache
+@lru_cache(32)  # when one patch no longer fits, others may not either
 def candidates(source: str, within: tuple[int, int], lines: int) -> list[tuple[Token, ...]]:
     """All runs of so many statements; where it is one, all expressions too."""
     inside = [token for token in tokens_of(source) if within[0] <= token.start < within[1]]
