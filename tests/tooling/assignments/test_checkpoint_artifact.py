@@ -205,7 +205,7 @@ def test_a_bad_loss_is_told_with_its_band_and_goes_to_the_leaderboard(config):
             files.__getitem__,
             np.random.default_rng(0),
             "first",
-            lambda *entry: entries.append(entry),
+            leaderboard=lambda *entry: entries.append(entry),
         )
     assert entries == [("validation loss", pytest.approx(4.248, abs=1e-3), "asc")]
 
