@@ -2,12 +2,10 @@
 
 import errno
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from autograder.__main__ import run
 from autograder.commands import (
     grading_commands,
     packaging_commands,
@@ -19,19 +17,6 @@ from autograder.packaging.rehearsal import Rehearsal, laid_out
 from autograder.zip_archive import zip_bytes
 from common.errors import CourseError
 from tests.tooling.grading_fixtures import REFERENCE
-
-
-@pytest.fixture
-def autograder(monkeypatch, capsys):
-    """The command line in this process: exit code and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["autograder", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        return stop.value.code or 0, capsys.readouterr().err
-
-    return call
 
 
 @pytest.fixture
@@ -72,7 +57,7 @@ def test_a_folder_that_may_not_be_entered_is_one_sentence(
     monkeypatch.setattr(packaging_commands, "find_autograder", lambda assignment: archive)
     (archive := tmp_path / "a1-autograder.zip").touch()
     places = {"LOCKED/x": locked / "x", "OUT": tmp_path / "out"}
-    code, err = autograder(*(places.get(word, word) for word in arguments))
+    code, _, err = autograder(*(places.get(word, word) for word in arguments))
     assert code == 2
     assert str(locked / "x") in err
     assert len(err.splitlines()) == 1 and err.endswith(".\n")
@@ -105,7 +90,7 @@ def test_a_folder_in_which_nothing_can_be_made_is_refused_before_any_work(
         monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     tmp_path.chmod(0o500)
     out = tmp_path / "results.json"
-    code, err = autograder(*arguments, out)
+    code, _, err = autograder(*arguments, out)
     assert code == 2
     assert err == f"{out} can't be written: no file can be made in {tmp_path}.\n"
     monkeypatch.undo()
@@ -121,6 +106,7 @@ def full(*arguments):
 def done(monkeypatch):
     """Rehearsals and timings that are over at once."""
     rehearsal = Rehearsal({"tests": [], "output": ""}, "")
+    monkeypatch.setattr(packaging_commands, "find_autograder", lambda assignment: Path("a1.zip"))
     monkeypatch.setattr(packaging_commands, "rehearse_zip", lambda archive, submission: rehearsal)
     monkeypatch.setattr(timing_command, "take", lambda path, assignment: Submission())
     monkeypatch.setattr(timing_command, "measure", lambda *arguments: {"device": "cpu"})
@@ -138,11 +124,12 @@ def test_a_disk_that_is_full_after_the_work_is_one_sentence(
     autograder, done, tmp_path, monkeypatch, module, arguments
 ):
     out = tmp_path / "out.json"
-    assert autograder(*arguments, out) == (0, "")
+    code, _, err = autograder(*arguments, out)
+    assert (code, err) == (0, "")
     whole = out.read_bytes()
     assert whole.startswith(b"{") and whole.endswith(b"}\n")
     monkeypatch.setattr("autograder.zip_archive.os.replace", full)
-    code, err = autograder(*arguments, out)
+    code, _, err = autograder(*arguments, out)
     assert (code, err) == (2, f"{out} can't be written: No space left on device.\n")
     assert out.read_bytes() == whole
 
