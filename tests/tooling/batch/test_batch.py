@@ -22,7 +22,6 @@ from autograder.classroom.disturbed_batch import (
     grade_with_faults,
     without_times,
 )
-from autograder.classroom.synthetic_export import read_truths
 from autograder.grading.warm.judge_client import MODULE as JUDGE_MODULE
 from autograder.grading.warm.judge_client import JudgeClient
 from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions
@@ -65,16 +64,6 @@ def calm(school) -> Path:
 def run(words: list[str]) -> subprocess.CompletedProcess[str]:
     """Run a command of ours."""
     return python(*words[1:], cwd=ROOT)
-
-
-def test_every_student_gets_the_true_score(school, calm):
-    truths = read_truths(school / "class")
-    batch = read_batch(calm)
-    assert len(batch.entries) == len(truths)
-    for entry in batch.entries:
-        truth = truths[entry.id]
-        assert entry.status in ("graded", "unreadable")
-        assert truth.lowest <= entry.score <= truth.highest, (entry.id, truth)
 
 
 def test_a_result_is_what_grading_that_submission_alone_gives(export, calm, tmp_path):

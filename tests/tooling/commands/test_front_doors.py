@@ -44,6 +44,11 @@ REFUSED = {
         ["grade", "a1", str(ROOT / "README.md")],
         "README.md is not a file of a1. Give one of these, or a folder or a zip with them: ",
     ),
+    "unknown path to time": (["time", "a1", "nowhere"], "There is nothing at nowhere"),
+    "nothing to time": (
+        ["time", "a1", str(ROOT / "solutions" / "a1_convolution")],
+        "a1 has nothing to time: there is no baseline",
+    ),
     "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
     "missing path to rehearse": (["rehearse", "a1"], "Missing argument 'SUBMISSION'. `"),
     "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
