@@ -63,6 +63,17 @@ def copy_repo(target: Path) -> Path:
     return target
 
 
+def copy_finished(target: Path, assignments: str) -> Path:
+    """A student's folder in which the assignments of that pattern are finished."""
+    ignore = shutil.ignore_patterns("__pycache__", "alternatives", "*.toml", "images")
+    for kind in ("assignments", "solutions"):  # a solution over its stub
+        for folder in (ROOT / kind).glob(assignments):
+            place = target / "assignments" / folder.name
+            shutil.copytree(folder, place, ignore=ignore, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "common", target / "common", ignore=ignore)
+    return target
+
+
 def unzip(members: Mapping[str, bytes], target: Path) -> Path:
     """What a zip of these members unpacks to."""
     archive = target.with_suffix(".zip")

@@ -7,14 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from safetensors import safe_open
 
 from common.assignment import ROOT
 from common.training.experiments import INTERRUPTED
-from tests.tooling.scratch_copies import clean_environment, give_python, python, run
+from tests.tooling.scratch_copies import clean_environment, copy_finished, give_python, python, run
+from tests.tooling.wait_until import wait_until
 
 MODULE = "assignments.a7_minigpt.shakespeare"
 LEFT = ["checkpoint.safetensors", "config.json", "training.safetensors"]
@@ -25,12 +25,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # a few small steps are slower on more
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """A student's folder in which assignment 7 is finished."""
-    folder = tmp_path_factory.mktemp("course")
-    ignore = shutil.ignore_patterns("__pycache__", "alternatives", "*.toml", "images")
-    for kind in ("assignments", "solutions"):  # a solution over its stub
-        source, target = ROOT / kind / "a7_minigpt", folder / "assignments" / "a7_minigpt"
-        shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
-    shutil.copytree(ROOT / "common", folder / "common", ignore=shutil.ignore_patterns("__py*"))
+    folder = copy_finished(tmp_path_factory.mktemp("course"), "a7_minigpt")
     give_python(folder)
     shutil.copy(MAKEFILE, folder)
     return folder
@@ -99,9 +94,7 @@ def test_after_ctrl_c_a_training_can_be_resumed(course):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     state = course / "stopped" / LEFT[-1]
-    deadline = time.monotonic() + 300
-    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: state.exists() or process.poll() is not None, 300)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED

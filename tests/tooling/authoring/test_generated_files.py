@@ -4,6 +4,7 @@ import importlib
 import re
 
 import matplotlib.image
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,12 +12,13 @@ from autograder.authoring.answer_recorder import answers_file
 from autograder.authoring.generated_files import (
     TABLE_BEGIN,
     TABLE_END,
+    check_forbidden,
     exercise_table,
     generate,
     stale_files,
     with_table,
 )
-from common.assignment import ROOT, load_all, load_assignment
+from common.assignment import ROOT, Forbidden, load_all, load_assignment
 from common.errors import CourseError
 from tests.tooling.scratch_copies import copy_repo, python
 
@@ -62,6 +64,15 @@ def test_a_test_of_an_unknown_exercise_is_refused(tmp_path):
     file.write_text(file.read_text("utf-8").replace('@number("1.7")', '@number("1.99")'), "utf-8")
     with pytest.raises(CourseError, match=r"names exercise 1\.99, which assignment\.toml lacks"):
         exercise_table(load_assignment("a1", root), file.parent)
+
+
+def test_a_forbidden_call_that_does_not_exist_is_an_error():
+    assignment = load_assignment("a1")
+    check_forbidden(assignment)
+    wrong = Forbidden("numpy.convlve", ["1.2"], "slide the kernel yourself")
+    changed = msgspec.structs.replace(assignment, forbidden=(wrong,))
+    with pytest.raises(CourseError, match=r"toml: .* numpy\.convlve, which doesn't exist"):
+        check_forbidden(changed)
 
 
 @pytest.mark.parametrize(

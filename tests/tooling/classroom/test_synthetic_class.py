@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from autograder.batch.batch_records import read_batch
 from autograder.classroom import synthetic_submissions
 from autograder.classroom.damaged_submissions import DAMAGES
 from autograder.classroom.hostile_submissions import attacks
@@ -131,6 +132,9 @@ def test_graded_work_gets_what_the_truth_says(graded):
     finished = python("-m", "autograder", "truth", graded / "class", graded / "batch", cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert re.search(r"All (5|6) results are true, [2-6] of them exactly", finished.stdout)
+    entries = read_batch(graded / "batch").entries
+    assert len(entries) == len(read_truths(graded / "class"))
+    assert {entry.status for entry in entries} <= {"graded", "unreadable"}
 
 
 def test_a_score_that_is_not_true_and_one_that_is_missing_are_told(graded, tmp_path):

@@ -13,7 +13,6 @@ from autograder.__main__ import COMMANDS, is_there, main
 from autograder.commands.progress_display import progress_bar
 from autograder.grading.sandbox.defences import FILES, Defence, check_floor
 from autograder.packaging.zip_build import find_autograder
-from autograder.semester import new_semester
 from common.assignment import ROOT, load_all
 from tests.tooling.scratch_copies import copy_repo, give_python, python, run, script
 
@@ -41,6 +40,15 @@ REFUSED = {
     "unknown assignment to grade": (["grade", "a9", "."], "There is no assignment 'a9'"),
     "unknown assignment to rehearse": (["rehearse", "a9", "."], "There is no assignment 'a9'"),
     "unknown path to grade": (["grade", "a1", "nowhere"], "There is nothing at nowhere"),
+    "another file to grade": (
+        ["grade", "a1", str(ROOT / "README.md")],
+        "README.md is not a file of a1. Give one of these, or a folder or a zip with them: ",
+    ),
+    "unknown path to time": (["time", "a1", "nowhere"], "There is nothing at nowhere"),
+    "nothing to time": (
+        ["time", "a1", str(ROOT / "solutions" / "a1_convolution")],
+        "a1 has nothing to time: there is no baseline",
+    ),
     "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
     "missing path to rehearse": (["rehearse", "a1"], "Missing argument 'SUBMISSION'. `"),
     "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
@@ -68,6 +76,10 @@ REFUSED = {
     "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
     "out that is a folder": (
         ["rehearse", "a1", ".", "--out", "."],
+        ". can't be written: it is a folder.",
+    ),
+    "out of grading that is a folder": (
+        ["grade", "a1", ".", "--out", "."],
         ". can't be written: it is a folder.",
     ),
 }
@@ -196,20 +208,6 @@ def test_a_broken_marker_is_one_sentence_with_file_and_line(tmp_path):
     assert result.returncode == 2
     assert result.stdout == ""
     assert re.fullmatch(rf".*/convolution\.py, line {line}: .*\n", result.stderr)
-
-
-def test_a_new_term_has_a_secret_that_only_its_owner_reads(tmp_path):
-    term = new_semester("spring", tmp_path / ".semester")
-    assert (tmp_path / ".semester").stat().st_mode & 0o777 == 0o600
-    assert re.fullmatch("[0-9a-f]{32}", term.salt) and term.salt not in term.label
-
-
-def test_a_damaged_semester_is_one_sentence(tmp_path):
-    root = copy_repo(tmp_path / "repo")
-    (root / ".semester").write_text("{")
-    result = python("-m", "autograder", "build", cwd=root)
-    assert result.returncode == 2
-    assert re.fullmatch(r"\.semester is damaged .*`make semester NEW=1`.*\n", result.stderr)
 
 
 def test_make_help_lists_every_target_with_a_line_of_help():

@@ -143,8 +143,8 @@ def test_each_damaged_submission_has_a_whole_result_and_no_more_points_than_an_u
     """The result of each is written and checked.
 
     Submissions of which the same files were taken differ in their notes alone, and share one
-    grading: a judge that graded equal files differently would not be noticed here (test_repeat
-    looks at that).
+    grading: a judge that graded equal files differently would not be noticed here
+    (test_repeated_grading looks at that).
     """
     out, checked = tmp_path / "results.json", set()
     for number, kind, short, submission, _ in taken:

@@ -2,16 +2,15 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import jsonschema
 import pytest
 
 from autograder.grading import results
-from autograder.grading.results import Outcome, Result, to_gradescope, write_results
+from autograder.grading.results import Outcome, Result, clean, to_gradescope, write_results
+from autograder.proving.process_table import children_of, descendants_of, process_table
 from common.assignment import ROOT
 from common.atomic_write import write_beside
 from common.testing.feedback.failure import Explanation
@@ -23,6 +22,7 @@ from tests.tooling.grading_fixtures import (
     outcome,
     write_tests,
 )
+from tests.tooling.wait_until import wait_until
 
 FORMATS = {"enum": ["text", "html", "simple_format", "md", "ansi"]}
 VISIBILITIES = {"enum": ["hidden", "after_due_date", "after_published", "visible"]}
@@ -192,33 +192,18 @@ def test_a_judge_that_is_killed_leaves_a_whole_result_and_no_process(tmp_path):
     source = "import time\ndef one(): return 1\ndef two(): time.sleep(60)\ndef three(): return 3\n"
     command = [sys.executable, "-c", KILLED, source, str(tests), str(out)]
     judge = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if out.is_file() and json.loads(out.read_text())["tests"][0]["status"] == "passed":
-            family = descendants(judge.pid)
-            if len(family) >= 2:  # the fork server, and the child of the second test
-                break
-        time.sleep(0.02)
-    judge.send_signal(signal.SIGKILL)
+    wait_until(lambda: out.is_file() and read_checked(out)["tests"][0]["status"] == "passed", 30)
+    # Besides the fork servers there is the child of the second test.
+    wait_until(lambda: any(map(children_of, children_of(judge.pid))), 30)
+    family = descendants_of(judge.pid, process_table())
+    judge.kill()
     judge.wait()
     content = read_checked(out)
     assert [test["score"] for test in content["tests"]] == [2, 0, 0]
     assert [test["max_score"] for test in content["tests"]] == [2, 3, 4]
     assert "Grading did not finish." in content["output"]
     assert content["tests"][2]["output"].endswith("the grader stopped before it got here.")
-    while time.monotonic() < deadline and any(os.path.exists(f"/proc/{pid}") for pid in family):
-        time.sleep(0.02)
-    assert not [pid for pid in family if os.path.exists(f"/proc/{pid}")]
-
-
-def descendants(pid):
-    """The process ids of all children, and of theirs."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as stream:
-            for child in map(int, stream.read().split()):
-                found += [child, *descendants(child)]
-    return found
+    wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], 30)
 
 
 def test_the_file_is_replaced_and_never_rewritten_in_place(tmp_path):
@@ -242,6 +227,10 @@ def test_outputs_are_cut_and_odd_characters_cross():
     assert len(content["output"]) <= results.OUTPUT_LIMIT
     assert len(content["tests"][0]["output"]) <= results.OUTPUT_LIMIT
     json.dumps(content, allow_nan=False).encode("ascii")
+
+
+def test_text_for_results_has_no_control_characters_or_half_characters():
+    assert clean("a\0b\x1b[31m\ud800\n\tc") == "a?b?[31m?\n\tc"
 
 
 SECRET = """

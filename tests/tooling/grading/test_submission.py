@@ -4,7 +4,6 @@ import os
 import stat
 import struct
 import subprocess
-import sys
 import zipfile
 
 import pytest
@@ -13,7 +12,7 @@ from autograder.grading import submission as intake
 from autograder.grading.grade import grade
 from autograder.grading.judge import Settings
 from autograder.grading.submission import MAX_FILE_BYTES, take
-from common.assignment import LAB_FILE, ROOT
+from common.assignment import LAB_FILE
 from common.errors import CourseError
 from tests.tooling.grading_fixtures import FILE, SEMESTER, assignment
 
@@ -298,22 +297,3 @@ def test_a_notebook_of_another_name_is_told_what_to_hand_in(tmp_path):
         "lab (1).ipynb is not a file of a1. "
         "Give one of these, or a folder or a zip with them: convolution.py, lab.ipynb."
     )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["grade", "a99", "."],
-        ["grade", "a1", "no/such/path"],
-        ["grade", "a1", "README.md"],
-        ["grade", "a1", "assignments/a1_convolution", "--out", "no/such/folder/results.json"],
-        ["grade", "a1", "assignments/a1_convolution", "--out", "assignments"],
-    ],
-    ids=["assignment", "path", "file", "out", "out is a folder"],
-)
-def test_the_command_line_answers_what_it_cannot_do_with_a_sentence_and_exit_2(arguments):
-    command = [sys.executable, "-m", "autograder", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
-    assert done.stdout == ""

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
 from common.testing.graded_tests import read_roster
 from tests.tooling.scratch_copies import clean_environment, copy_repo, run
+from tests.tooling.wait_until import wait_until
 
 A1 = load_assignment("a1")
 ROSTER = read_roster(ROOT / "tests" / "a1_convolution")
@@ -116,7 +116,7 @@ class Rehearsals:
 def rehearsals(monkeypatch):
     fake = Rehearsals()
     monkeypatch.setattr(zip_check, "rehearse", fake)
-    # Files of the repo are not for a test to write; test_generated.py says if they are stale.
+    # Files of the repo are not for a test to write; test_generated_files says if they are stale.
     monkeypatch.setattr(module, "generate", lambda assignments: [])
     return fake
 
@@ -275,9 +275,8 @@ def test_an_interrupt_ends_running_gradings_and_begins_no_other(tmp_path, whole_
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        jobs, deadline = len(os.sched_getaffinity(0)), time.monotonic() + 60
-        while time.monotonic() < deadline and len([*begun.iterdir()]) < min(jobs, 2):
-            time.sleep(0.05)
+        jobs = min(len(os.sched_getaffinity(0)), 2)
+        wait_until(lambda: len([*begun.iterdir()]) >= jobs)
         (os.killpg if whole_group else os.kill)(making.pid, signal.SIGINT)
         _, errors = making.communicate(timeout=30)
     finally:

@@ -16,6 +16,7 @@ from autograder.grading.submission import Submission
 from common.assignment import ROOT, load_assignment
 from common.testing.graded_tests import Pace, read_roster
 from tests.tooling.grading_fixtures import SEMESTER
+from tests.tooling.scratch_copies import python
 
 PUBLIC = "tests/a1_convolution/test_public.py"
 HIDDEN = "tests/a1_convolution/test_hidden.py"
@@ -24,15 +25,7 @@ SIZES = "conv_output_size"
 
 def run(*arguments):
     """Run Python as a person would, in the root of the course."""
-    keep = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**keep, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return python(*arguments, cwd=ROOT, env={"COLUMNS": "200"})
 
 
 def run_pytest(*arguments):

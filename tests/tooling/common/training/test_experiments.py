@@ -9,7 +9,7 @@ from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing.feedback.failure import Failure
 from common.training.experiments import INTERRUPTED, new_parser, read_options, run
-from tests.tooling.scratch_copies import python
+from tests.tooling.scratch_copies import copy_finished, python
 
 WITH_EXPERIMENTS = sorted(file.parent.name for file in ROOT.glob("assignments/*/experiments.py"))
 # One of each that is quickly done. What they draw is looked at by people.
@@ -26,13 +26,7 @@ SHORTEST = {
 @pytest.fixture
 def course(tmp_path):
     """A student's folder in which every assignment is finished."""
-    ignore = shutil.ignore_patterns("__pycache__", "alternatives", "*.toml", "images")
-    for kind in ("assignments", "solutions"):  # a solution over its stub
-        for folder in (ROOT / kind).glob("a[0-9]_*"):
-            target = tmp_path / "assignments" / folder.name
-            shutil.copytree(folder, target, ignore=ignore, dirs_exist_ok=True)
-    shutil.copytree(ROOT / "common", tmp_path / "common", ignore=shutil.ignore_patterns("__py*"))
-    return tmp_path
+    return copy_finished(tmp_path, "a[0-9]*_*")
 
 
 def experiments(folder: Path, assignment: str, *arguments: str):

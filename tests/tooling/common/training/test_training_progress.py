@@ -31,8 +31,8 @@ from common.training.training_progress import TrainingDisplay
 with TrainingDisplay(4, title="LeNet [a2]") as display:
     for step in range(3):
         time.sleep(0.06)
-        training_progress.step(loss=1 / (step + 1))
-    training_progress.note("epoch 1: [bold] accuracy 0.97")
+        display.step(loss=1 / (step + 1))
+    display.note("epoch 1: [bold] accuracy 0.97")
     print("printed", "rich" in sys.modules)
     if "fail" in sys.argv:
         raise RuntimeError("on purpose")

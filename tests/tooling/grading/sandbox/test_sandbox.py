@@ -3,19 +3,11 @@
 import os
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from autograder.grading.sandbox.isolated_face import IsolatedFace
-from autograder.grading.sandbox.wire.frames import (
-    ChannelClosed,
-    ChannelTimeout,
-    FrameReader,
-    send_frame,
-    send_frame_until,
-)
 from autograder.proving.process_table import children_of, is_alive
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
@@ -116,30 +108,6 @@ def test_two_graders_at_once_have_different_users(sandbox, packages):
     assert not folder.exists()
     with admitted(packages) as (third, _):
         assert third.slot.uid == uid
-
-
-def test_a_child_that_does_not_read_is_too_slow_and_not_gone():
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(0.05)
-        with pytest.raises(ChannelTimeout):
-            send_frame(ours, bytes(10_000_000))
-        ours.settimeout(None)
-        with pytest.raises(ChannelTimeout):
-            send_frame_until(ours, bytes(10_000_000), time.monotonic() + 0.05)
-
-
-def test_a_frame_larger_than_any_buffer_arrives_whole_and_the_socket_waits_as_before():
-    ours, theirs = socket.socketpair()
-    frame = os.urandom(10_000_000)
-    with ours, theirs, ThreadPoolExecutor(1) as pool:
-        received = pool.submit(FrameReader(theirs).wait)
-        send_frame_until(ours, frame, time.monotonic() + 60)
-        assert received.result() == frame
-        assert ours.gettimeout() is None
-        theirs.close()
-        with pytest.raises(ChannelClosed):
-            send_frame_until(ours, frame, time.monotonic() + 60)
 
 
 def test_a_child_that_has_failed_stays_failed_and_costs_no_more_time(sandbox):

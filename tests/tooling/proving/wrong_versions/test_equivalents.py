@@ -110,7 +110,9 @@ def test_equivalent_mutants_that_are_gone_are_named_all_at_once(equivalent):
 
 
 def test_without_mutants_only_the_code_is_looked_for(monkeypatch, equivalent):
-    monkeypatch.setattr("tests.tooling.proving.wrong_versions.test_equivalents.mutants", lambda _: [])
+    monkeypatch.setattr(
+        "tests.tooling.proving.wrong_versions.test_equivalents.mutants", lambda _: []
+    )
     assert equivalent(SOURCE, LISTED + ENTRY.format("abs(x)", "abs(x, x)")) == {}
     with pytest.raises(CourseError, match=r"nearest: `abs\(x\)`"):
         equivalent(SOURCE, LISTED + ENTRY.format("abs(y)", "abs(x)"))

@@ -135,6 +135,11 @@ def test_an_output_that_equals_none_gets_no_hint(hints, array):
     assert hints.find("test_a", None) == ""
 
 
+def test_a_damaged_hint_file_costs_no_grade(tmp_path):
+    (tmp_path / "public.hints").write_bytes(b"damaged")
+    assert Hints([tmp_path / "public.hints"]).hints == {}
+
+
 def test_the_same_hints_always_give_the_same_bytes(array):
     content = HintFile({"a": "b"}, [Sighting("test_a", 3, "a", seen(array))])
     assert hint_bytes(content) == hint_bytes(content)
@@ -245,6 +250,11 @@ def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
 )
 def test_simple_relations_are_told(array, make, sentence):
     assert sentence in relation(make(array), array, AXES)
+
+
+def test_a_factor_that_could_carry_an_input_is_not_told(array):
+    assert relation(0.5 * array, array, None) == "It is off by a constant factor of 0.5."
+    assert relation(0.651585 * array, array, None) == "It is off by a constant factor."
 
 
 def test_no_relation_is_told_where_none_holds(array):
