@@ -22,7 +22,7 @@ from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
 from common.errors import CourseError, GraderFault
 from common.student_code.direct_face import DirectFace
-from common.student_face import StudentFace
+from common.student_code.student_face import StudentFace
 from common.testing import cuda
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"

@@ -19,7 +19,7 @@ from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.errors import GraderFault
 from common.student_code.loader import missing
-from common.student_face import StudentFace
+from common.student_code.student_face import StudentFace
 from common.testing.artifacts import not_there
 from common.testing.feedback.evidence import LOG, Evidence
 from common.testing.feedback.failure import Explanation, explain, is_the_submissions

@@ -27,6 +27,7 @@ from common.student_code.loader import (
     top_label,
     unreadable,
 )
+from common.student_code.student_face import StudentFace
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -41,7 +42,6 @@ from common.student_code.values import (
     keep,
     map_items,
 )
-from common.student_face import StudentFace
 from common.testing.feedback.failure import (
     Failure,
     ForbiddenCall,

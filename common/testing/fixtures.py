@@ -14,8 +14,8 @@ import pytest
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.labs.lab_run import Lab
 from common.student_code.direct_face import DirectFace
+from common.student_code.student_face import StudentFace
 from common.student_code.values import Handle
-from common.student_face import StudentFace
 from common.testing import cuda
 from common.testing.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
 from common.testing.feedback.evidence import LOG

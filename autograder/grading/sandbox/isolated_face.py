@@ -9,8 +9,8 @@ import msgspec
 from autograder.grading.lab_grading import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.labs.lab_run import Lab, run_lab
+from common.student_code.student_face import StudentFace
 from common.student_code.values import Handle
-from common.student_face import StudentFace
 from common.testing.feedback.failure import ChildFailure
 
 TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry

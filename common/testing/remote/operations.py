@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from common.input_changes import changed_by
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -26,6 +25,7 @@ from common.student_code.values import (
 from common.testing import cuda
 from common.testing.compare import check
 from common.testing.feedback.failure import ChildFailure
+from common.testing.remote.input_changes import changed_by
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
 from common.testing.remote.torch_modules import MODULE_OPERATIONS
 from common.testing.remote.torch_objects import TORCH_OBJECT_OPERATIONS
