@@ -25,7 +25,7 @@ from common.testing import cuda
 from common.testing.graded_tests import read_roster
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
-from tests.tooling.proving.test_proving import A1, HINTS, mistake, proof, replies_of, verdict
+from tests.tooling.proving.made_up_proofs import A1, HINTS, mistake, proof, replies_of, verdict
 from tests.tooling.scratch_copies import copy_repo, python
 
 ON_A_GPU = '''

@@ -1,200 +1,40 @@
-"""Tests of the proof: the catalogue is read with care, and what is wrong is found and named."""
+"""What a proof concludes from gradings: what is wrong is found and named."""
 
-import ast
-import tomllib
 from dataclasses import replace
 
 import msgspec
 import pytest
 
 from autograder.authoring.lab_master import MASTER
-from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
 from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.judge_pool import Pool
 from autograder.proving.margins import Margin, margins
-from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored, Survivor, Timing
+from autograder.proving.proof_findings import Scored
 from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import (
-    FEWEST_ALTERNATIVES,
-    FEWEST_MISTAKES,
     judge_mistake,
     judge_right,
     judge_stub,
 )
 from autograder.proving.wrong_versions import mistakes
 from autograder.proving.wrong_versions import mutants as mutating
-from autograder.proving.wrong_versions.mistakes import Mistake, apply, load_mistakes
 from autograder.proving.wrong_versions.mutants import mutants
-from autograder.proving.wrong_versions.source_patch import extent
-from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
-from common.testing.feedback.evidence import Evidence
 from common.testing.feedback.failure import BROKEN_TEST
-from common.testing.feedback.hints import HintFile, Hints, Sighting, fingerprint
+from common.testing.feedback.hints import HintFile, Hints
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
-
-A1 = load_assignment("a1")
-EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
-
-
-def mistake(**changes):
-    """A mistake of assignment 1, with some of its fields changed."""
-    fields = {
-        "name": "flipped",
-        "function": "conv2d_forward",
-        "find": "patch * w[k]",
-        "replace": "patch * w[k, :, ::-1]",
-        "exercises": ["1.2"],
-        "hint": "This is what you get when ...",
-    }
-    return Mistake(**{**fields, **changes})
-
-
-@EACH
-def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
-    listed = tomllib.loads((ROOT / "solutions" / assignment.name / "mistakes.toml").read_text())
-    assert len(listed["mistakes"]) >= FEWEST_MISTAKES == 15
-    assert len(mistakes.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
-
-
-def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
-    catalogue = load_mistakes(A1)
-    assert len(catalogue) >= 25
-    named = {number for entry in catalogue for number in entry.exercises}
-    assert named == {exercise.number for exercise in A1.exercises}
-
-
-def test_a_mistake_changes_its_function_and_nothing_else():
-    source = (ROOT / "solutions" / A1.name / "convolution.py").read_text("utf-8")
-    patched = apply(mistake(), A1)["convolution.py"].decode()
-    first, last = extent(source, "conv2d_forward", "here")
-    assert patched[:first] == source[:first]
-    assert patched.endswith(source[last:])
-    assert "patch * w[k, :, ::-1]" in patched
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"find": "no such code"}, "must occur once in conv2d_forward, but occurs 0 times"),
-        ({"find": "range("}, "must occur once in conv2d_forward, but occurs 4 times"),
-        ({"replace": "patch*w[k]"}, "the patch changes nothing"),
-        ({"replace": "patch *"}, "is not valid Python"),
-        ({"function": "conv3d"}, "there is no function conv3d"),
-        ({"file": "other.py"}, "`file` must name one of convolution.py"),
-    ],
+from tests.tooling.proving.made_up_proofs import (
+    A1,
+    HINTS,
+    flipped,
+    mistake,
+    proof,
+    replies_of,
+    survivors,
+    verdict,
 )
-def test_a_patch_that_does_not_fit_is_an_error_that_names_the_mistake(changes, sentence):
-    with pytest.raises(CourseError, match=r"mistakes\.toml, flipped: ") as error:
-        apply(mistake(**changes), A1)
-    assert sentence in str(error.value)
-
-
-@pytest.fixture
-def catalogue(tmp_path, monkeypatch):
-    """A scratch solutions/ folder; writes its mistakes.toml and loads it."""
-    folder = tmp_path / "solutions" / A1.name
-    folder.mkdir(parents=True)
-    source = ROOT / "solutions" / A1.name / "convolution.py"
-    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
-
-    def load(text, change=lambda source: source):
-        (folder / "convolution.py").write_text(change(source.read_text("utf-8")))
-        (folder / "mistakes.toml").write_text(text)
-        return load_mistakes(A1)
-
-    return load
-
-
-ENTRY = """
-[[mistakes]]
-name = "flipped"
-function = "conv2d_forward"
-find = "patch * w[k]"
-replace = "patch * w[k, :, ::-1]"
-exercises = ["1.2"]
-hint = "This is what you get when ..."
-"""
-
-
-def test_a_good_catalogue_is_read(catalogue):
-    assert catalogue(ENTRY) == [mistake()]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (ENTRY + ENTRY, "flipped: the name is there more than once"),
-        (ENTRY.replace('"1.2"', '"1.99"'), "flipped: there is no exercise 1.99"),
-        (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
-        (ENTRY + "colour = 1", "unknown field `colour`"),
-        (ENTRY.replace("hint =", "hints ="), "hint"),
-        ("mistakes = 3", "Expected `array`"),
-        ("[[mistakes", "mistakes.toml"),
-    ],
-)
-def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, sentence):
-    with pytest.raises(CourseError, match=r"mistakes\.toml") as error:
-        catalogue(text)
-    assert sentence in str(error.value)
-
-
-LINE = "out[i, k, r, s] = np.sum(patch * w[k]) + b[k]"
-
-
-def edited(old, new):
-    """Edits a source that has the old text."""
-
-    def edit(source):
-        assert old in source
-        return source.replace(old, new)
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        edited(LINE, f"# As in {LINE}\n                    {LINE}  # summed"),
-        edited("np.sum(patch * w[k])", "np.sum(\n patch  # (c, kh, kw)\n * w[k],\n)"),
-        edited(LINE, LINE.replace("= ", "= (\n                        ") + "\n)"),
-        edited("left", "first_column"),
-    ],
-    ids=["comment", "line breaks", "wrapped line", "other names"],
-)
-def test_the_layout_of_the_reference_breaks_no_mistake(catalogue, edit):
-    (found,) = catalogue(ENTRY.replace('"patch * w[k]"', f'"{LINE}"'), edit)
-    assert found == mistake(find=LINE)
-    code = ast.unparse(ast.parse(apply(found, A1)["convolution.py"]))
-    assert "\n                    patch * w[k, :, ::-1]\n" in code
-    assert LINE not in code
-
-
-def test_mistakes_that_no_longer_apply_are_named_all_at_once(catalogue):
-    other = ENTRY.replace("flipped", "twice").replace("patch * w[k]", "np.sum(patch * w[k]) * 2")
-    lost = ENTRY.replace("flipped", "lost").replace("conv2d_forward", "conv3d_forward")
-    with pytest.raises(CourseError) as error:
-        catalogue(ENTRY + other + lost, edited("patch * w[k]", "window * w[k]"))
-    where = f"solutions/{A1.name}/mistakes.toml"
-    place = "must occur once in conv2d_forward, but occurs 0 times (convolution.py)"
-    assert str(error.value).splitlines() == [
-        f"{where}, flipped: the code to replace {place}; nearest: `window * w[k]`",
-        f"{where}, twice: the code to replace {place}; nearest: `np.sum(window * w[k])`",
-        f"{where}, lost: there is no function conv3d_forward.",
-    ]
-
-
-SEEN = fingerprint(Evidence(1, None, "said"))
-HINTS = Hints(
-    [HintFile({"flipped": mistake().hint}, [Sighting("test_a", 1, "flipped", SEEN)])],
-)
-
-
-def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):
-    """How a test ended. What is wrong looks as `flipped` was seen to look."""
-    seen = (0, None) if passed else (1, SEEN)
-    return Verdict(test, exercise, hidden, 2.0, False, passed, text, "", 0.1, *seen, compared)
 
 
 def test_a_mistake_must_cost_what_it_names_and_nothing_else():
@@ -235,31 +75,6 @@ def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
 @pytest.fixture(scope="module")
 def case():
     return ProofPlan(A1, Scope(seeds=3, mutants=False))
-
-
-def replace_fields(entry, test, passed):
-    return msgspec.structs.replace(entry, hidden=test.hidden, points=test.points, passed=passed)
-
-
-def replies_of(case, name, passed=lambda test, number: True):
-    """What a version gets that passes the tests that `passed` says."""
-    replies = {}
-    for number, side in enumerate(["public", "hidden 0", "hidden 1", "hidden 2"]):
-        own = [test for test in case.tests if not test.reads_lab]
-        tests = [test for test in own if test.hidden == (side != "public")]
-        verdicts = [
-            replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
-            for test in tests
-        ]
-        replies[f"{name}: {side}"] = GradingReply(verdicts=verdicts)
-    for number in range(3):
-        verdicts = [
-            replace_fields(verdict(test.name, test.exercise), test, passed(test, number + 1))
-            for test in case.tests
-            if test.reads_lab
-        ]
-        replies[f"reference: lab {number}"] = GradingReply(verdicts=verdicts)
-    return replies
 
 
 @pytest.mark.parametrize("name", ["reference", "alternative loops"])
@@ -438,39 +253,6 @@ def test_the_same_change_at_two_places_makes_two_mutants(monkeypatch):
     found = [mutant for mutant in mutants(A1) if mutant.change == "- x = x + 1\n+ x = x - 1"]
     assert [mutant.line for mutant in found] == [3, 4]
     assert found[1].name == f"{found[0].name}+1"
-
-
-def proof(**changes):
-    fields = {
-        "assignment": "a1_convolution",
-        "title": "Convolution <b>",
-        "tests": 66,
-        "points": 100.0,
-        "exercises": ["1.1", "1.2"],
-        "scored": [Scored("reference", 20, 66, 100.0, 100.0, [])],
-        "mistakes": [flipped(lost={"1.2": 4.0}, public=["test_a"])],
-        "noticed": {f"n{number}": "test_a" for number in range(100)},
-        "survivors": [],
-        "margins": [Margin("test_a", 1e-9, 1e-15, 0.1)],
-        "problems": [],
-        "effort": Effort(
-            gradings=10,
-            remembered=0,
-            seconds=1.0,
-            timings=[Timing("mutant", 100, 12.5, 0.25)],
-            slowest=[Timing("test_a", 20, 1.0, 0.06)],
-        ),
-    }
-    return Proof(**{**fields, **changes})
-
-
-def flipped(lost, public, problems=()):
-    """The row of one mistake."""
-    return MistakeRow("flipped", "A hint", ["1.2"], lost, public, [], public, [*problems])
-
-
-def survivors(count, reason=""):
-    return [Survivor(f"m{n}", "convolution.py", n, "- a\n+ b", reason) for n in range(count)]
 
 
 def test_a_proof_without_problems_holds():

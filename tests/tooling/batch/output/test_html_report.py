@@ -7,79 +7,24 @@ import time
 
 import matplotlib.image
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from autograder.batch.batch_records import keep_result, read_batch, read_state, result_file
 from autograder.batch.output.html_report import report_page, write_report
-from autograder.batch.output.report_screenshot import HEIGHT, WIDTH, launch
-from autograder.classroom.synthetic_students import plain
+from autograder.batch.output.report_screenshot import HEIGHT, WIDTH
 from autograder.grading.results import without_printed
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing.graded_tests import read_roster
-from tests.tooling.drawn_batches import HOSTILE_NAME, HOSTILE_TEXT, SPECIAL, write_batch
+from tests.tooling.batch.output.watched_report import COUNT, WatchedReport, result_of
+from tests.tooling.drawn_batches import HOSTILE_NAME, SPECIAL, write_batch
 from tests.tooling.needs_browser import needs_browser
 from tests.tooling.scratch_copies import python
 
 pytestmark = needs_browser
-COUNT, MANY = 60, 2000
+MANY = 2000
 CROWDING_SECONDS = 0.2
 SECONDS = 2.0  # in which the report of a large class opens
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = write_batch(tmp_path_factory.mktemp("batch") / "out", COUNT, notes=("An odd export.",))
-    write_report(folder)
-    return folder
-
-
-class Watched:
-    """A page, all that it asked of a network, and all that went wrong in it."""
-
-    def __init__(self, browser, folder, **options):
-        self.requests, self.errors = [], []
-        self.context = browser.new_context(
-            **{"viewport": {"width": 1300, "height": 900}, **options}
-        )
-        self.page = self.context.new_page()
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.errors.append(message.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.errors.append(dialog.message))
-        self.address = (folder / "report.html").as_uri()
-        self.page.goto(self.address)
-
-    def names(self):
-        return self.page.locator("#rows td.who a").all_inner_texts()
-
-    def column(self, number):
-        return self.page.locator(f"#rows tr td:nth-child({number})").all_inner_texts()
-
-
-@pytest.fixture
-def watched(browser, folder):
-    """The report in a wide window; nothing may be asked of a network, nothing may go wrong."""
-    watched = Watched(browser, folder)
-    yield watched
-    watched.context.close()
-    assert {url for url in watched.requests if not url.startswith("data:")} == {watched.address}
-    assert not watched.errors
-
-
-def result_of(folder, name):
-    """A student's entry and result."""
-    batch = read_batch(folder)
-    entry = next(e for e in batch.entries if e.students and e.students[0].name == name)
-    return entry, batch.result(entry)
 
 
 def test_the_overview_tells_what_the_results_tell(watched, folder):
@@ -194,171 +139,6 @@ def test_failed_unreadable_and_slow_submissions_are_listed(watched, folder):
     expect(slowest).to_contain_text("31.5 s")
 
 
-def test_columns_sort_both_ways_and_what_has_no_score_comes_last(watched):
-    first = [plain(name)[0] for name in watched.names()]
-    assert first == sorted(first)
-    watched.page.get_by_role("button", name="score", exact=True).click()
-    expect(watched.page.locator("th[data-key=score]")).to_have_attribute("aria-sort", "descending")
-    scores = watched.column(3)
-    assert scores[-2:] == ["-", "-"]
-    down = [float(score) for score in scores[:-2]]
-    assert down == sorted(down, reverse=True)
-    assert len(set(down)) > 5
-    watched.page.get_by_role("button", name="score", exact=True).click()
-    scores = watched.column(3)
-    assert scores[-2:] == ["-", "-"]
-    assert [float(score) for score in scores[:-2]] == down[::-1]
-    watched.page.get_by_role("button", name="1.3", exact=True).click()
-    points = [float(points) for points in watched.column(6) if points]
-    assert points == sorted(points, reverse=True)
-
-
-def test_filters_find_names_numbers_texts_and_states(watched, folder):
-    entry = read_batch(folder).entries[5]
-    student = entry.students[0]
-    page = watched.page
-    for query in (student.name, student.email.upper(), entry.id):
-        page.locator("#filter").fill(query)
-        assert student.name in watched.names()
-        assert len(watched.names()) < 5
-    page.locator("#filter").fill("onerror=")
-    assert watched.names() == [HOSTILE_NAME]
-    page.locator("#filter").fill("no one is called this")
-    expect(page.locator("#nothing")).to_be_visible()
-    expect(page.locator("#count")).to_have_text(f"0 of {COUNT}")
-    page.locator("#filter").fill("")
-    page.locator("#status").select_option("failed")
-    assert len(watched.names()) == 1
-    page.locator("#status").select_option("")
-    bar = page.locator("#histogram button").last
-    bar.click()
-    assert {*watched.column(3)} == {"100"}
-    bar.click()
-    assert len(watched.names()) == COUNT
-
-
-def test_a_student_s_page_shows_every_test_as_the_student_sees_it(watched, folder):
-    entry = read_batch(folder).entries[1]
-    _, result = result_of(folder, entry.students[0].name)
-    page = watched.page
-    page.get_by_role("link", name=entry.students[0].name).first.click()
-    dialog = page.locator("dialog")
-    expect(dialog.locator("h2")).to_have_text(entry.students[0].name)
-    expect(dialog.locator(".facts")).to_contain_text(f"{entry.score:g} of 100")
-    tests = dialog.locator("article")
-    assert tests.count() == len(result["tests"])
-    shown = dialog.inner_text()
-    for test in result["tests"]:
-        for line in test["output"].split("\n"):
-            assert line in shown
-    failed = [test for test in result["tests"] if test["status"] == "failed"]
-    assert dialog.locator("article.failed").count() == len(failed) > 0
-    dialog.get_by_label("only what failed").check()
-    assert tests.count() == len(failed)
-    dialog.get_by_label("only what failed").uncheck()
-    dialog.get_by_label("What the student sees").select_option("now")
-    visible = [test for test in result["tests"] if test["visibility"] == "visible"]
-    assert tests.count() == len(visible) < len(result["tests"])
-
-
-def test_hostile_text_is_shown_as_it_is_and_does_nothing(watched):
-    page = watched.page
-    page.get_by_role("link", name=HOSTILE_NAME).first.click()
-    expect(page.locator("dialog h2")).to_have_text(HOSTILE_NAME)
-    expect(page.locator("dialog pre").nth(1)).to_contain_text(HOSTILE_TEXT.split(" {{")[0])
-    assert page.locator("dialog img, dialog script, dialog b[onclick]").count() == 0
-    assert page.evaluate("window.hacked") is None
-
-
-def test_the_keyboard_does_it_all(watched):
-    page = watched.page
-    page.keyboard.press("/")
-    expect(page.locator("#filter")).to_be_focused()
-    page.keyboard.type("graded")
-    page.keyboard.press("Escape")
-    expect(page.locator("#filter")).to_have_value("")
-    page.keyboard.press("Enter")
-    names = watched.names()
-    focused = "document.activeElement.textContent"
-    assert page.evaluate(focused) == names[0]
-    page.keyboard.press("j")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("k")
-    assert page.evaluate(focused) == names[1]
-    page.keyboard.press("Enter")
-    expect(page.locator("dialog h2")).to_have_text(names[1])
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("dialog h2")).to_have_text(names[2])
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    expect(page.locator("dialog h2")).to_have_text(names[0])
-    page.keyboard.press("Escape")
-    expect(page.locator("dialog")).to_be_hidden()
-    assert page.evaluate(focused) == names[0]
-
-
-def test_a_link_to_a_student_opens_that_one_and_back_closes_it(browser, folder):
-    entry = read_batch(folder).entries[2]
-    watched = Watched(browser, folder)
-    watched.page.goto("about:blank")
-    watched.page.goto(f"{watched.address}#student={entry.id}")
-    expect(watched.page.locator("dialog h2")).to_have_text(entry.students[0].name)
-    watched.page.get_by_role("button", name="Close").click()
-    watched.page.locator("#rows a").nth(4).click()
-    expect(watched.page.locator("dialog")).to_be_visible()
-    watched.page.go_back()
-    expect(watched.page.locator("dialog")).to_be_hidden()
-    watched.context.close()
-    assert not watched.errors
-
-
-def test_a_telephone_shows_it_without_scrolling_sideways(browser, folder):
-    watched = Watched(browser, folder, viewport={"width": 360, "height": 740}, has_touch=True)
-    page = watched.page
-    fits = "document.documentElement.scrollWidth <= innerWidth"
-    assert page.evaluate(fits)
-    page.locator("#sort").select_option("score")
-    scores = [float(s) for s in page.locator("td.score").all_inner_texts() if s != "-"]
-    assert scores == sorted(scores, reverse=True)
-    page.locator("#rows tr").first.tap()
-    expect(page.locator("dialog")).to_be_visible()
-    assert page.evaluate(fits)
-    assert page.locator("dialog").evaluate("d => d.scrollWidth <= d.clientWidth")
-    watched.context.close()
-    assert not watched.errors
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(browser, folder, scheme):
-    watched = Watched(browser, folder, color_scheme=scheme)
-    ratios = watched.page.evaluate(CONTRAST, KINDS)
-    watched.context.close()
-    assert min(ratios.values()) >= 4.5, ratios
-
-
-# WCAG's contrast of text and ground, for one element of each kind.
-CONTRAST = """(kinds) => {
-  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) =>
-    0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const ratios = {};
-  for (const kind of kinds) {
-    const style = getComputedStyle(document.querySelector(kind));
-    let ground = document.querySelector(kind);
-    while (parse(getComputedStyle(ground).backgroundColor)[3] === 0) ground = ground.parentElement;
-    const colours = [style.color, getComputedStyle(ground).backgroundColor];
-    const [dark, bright] = colours.map((colour) => light(parse(colour))).sort((a, b) => a - b);
-    ratios[kind] = (bright + 0.05) / (dark + 0.05);
-  }
-  return ratios;
-}"""
-KINDS = (
-    *("h1", "#lead", ".soft", "#figures dt", "#histogram b", "summary .name", ".mistakes small"),
-    *("td.who a", ".cell.all", ".cell.none", ".cell:not(.all):not(.none)", ".state.failed", ".tag"),
-)
-
-
 def test_without_names_nothing_in_the_file_tells_who_it_was(browser, tmp_path):
     folder = write_batch(tmp_path / "out", COUNT, anonymous=True, notes=("Ada.zip is odd.",))
     write_report(folder)
@@ -369,7 +149,7 @@ def test_without_names_nothing_in_the_file_tells_who_it_was(browser, tmp_path):
             for secret in (student.name, student.sid, student.email, entry.id):
                 assert not secret or secret not in content
     assert "Ada.zip" not in content
-    watched = Watched(browser, folder)
+    watched = WatchedReport(browser, folder)
     assert watched.names() == [f"submission {place}" for place in range(1, COUNT + 1)]
     expect(watched.page.locator("#lead")).to_contain_text("names are hidden")
     watched.page.locator("#rows a").first.click()
@@ -395,7 +175,7 @@ def test_points_are_those_of_one_result_whatever_tests_others_had(tmp_path):
 def test_a_leaderboard_is_ranked_from_its_best_end(browser, tmp_path):
     folder = write_batch(tmp_path / "out", 40, "a7")
     write_report(folder)
-    watched = Watched(browser, folder)
+    watched = WatchedReport(browser, folder)
     lists = watched.page.locator("#boards ol").all()
     losses, speeds = (
         [float(x) for x in one.locator("li > span").all_inner_texts()] for one in lists
@@ -432,7 +212,7 @@ def test_two_thousand_submissions_open_in_under_two_seconds(browser, tmp_path):
         expect(page.locator("#count")).to_have_text(f"{MANY} of {MANY}")
         context.close()
     assert min(times) < SECONDS, times
-    watched = Watched(browser, folder)
+    watched = WatchedReport(browser, folder)
     drawn = watched.page.locator("#rows tr").count()
     watched.page.locator("#more").scroll_into_view_if_needed()
     expect(watched.page.locator("#rows tr")).not_to_have_count(drawn)
@@ -449,7 +229,7 @@ def test_a_batch_without_any_result_gets_a_report_too(browser, tmp_path):
     for file in (folder / "state").iterdir():
         file.unlink()
     write_report(folder)
-    watched = Watched(browser, folder)
+    watched = WatchedReport(browser, folder)
     expect(watched.page.locator("#lead")).to_contain_text("0 graded, 6 without a grade")
     assert len(watched.names()) == 6
     watched.page.locator("#rows a").first.click()
@@ -465,7 +245,7 @@ def test_an_older_result_that_was_kept_says_so_wherever_it_is_shown(anonymous, b
     keep_result(folder, entry.id, read_state(folder, entry.id), "the judge of Ada died")
     write_report(folder, anonymous)
     told = "This is an older result." if anonymous else read_batch(folder).entries[0].older
-    watched = Watched(browser, folder)
+    watched = WatchedReport(browser, folder)
     expect(watched.page.locator("#trouble")).to_contain_text(told)
     assert ("of Ada" in watched.page.content()) != anonymous
     watched.page.locator("#filter").fill("older result")
