@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from autograder.proving.hostile.gradescope_tree import Graded, Lane
+from autograder.proving.hostile.gradescope_tree import Graded, GradescopeTree
 from autograder.proving.hostile.hostile_corpus import LEAK, Entry
 from common.assignment import load_assignment
 
@@ -19,14 +19,14 @@ class Outcome:
 
     graded: Graded
     after: Graded
-    lane: Lane
+    tree: GradescopeTree
 
     @property
     def secrets_shown(self) -> list[str]:
         """Where secrets came from that are in the result or in what was printed."""
         graded = self.graded
         text = graded.results.decode() + graded.printed
-        shown = [place for place, canary in self.lane.canaries.items() if canary in text]
+        shown = [place for place, canary in self.tree.canaries.items() if canary in text]
         hidden = [test for test in graded.content["tests"] if test["visibility"] != "visible"]
         if any(LEAK in test["output"] for test in hidden):
             shown.append("inputs of hidden tests")
@@ -44,30 +44,30 @@ class CorpusGradings:
         # constructor recursion depth mismatch"): all trees are made before a thread starts.
         self.parts = {entry.name: entry.honest_parts() for entry in entries}
         with ExitStack() as opened:
-            lanes = [
-                opened.enter_context(Lane(load_assignment(short)))
+            trees = [
+                opened.enter_context(GradescopeTree(load_assignment(short)))
                 for short in sorted({entry.assignment.short for entry in entries})
             ]
             opened.pop_all()  # from here on, each thread closes its own
-        for lane in lanes:
-            lane.beside = [other for other in lanes if other is not lane]
-            chosen = [entry for entry in entries if entry.assignment == lane.assignment]
-            self.threads.append(threading.Thread(target=self.run, args=(lane, chosen)))
+        for tree in trees:
+            tree.beside = [other for other in trees if other is not tree]
+            chosen = [entry for entry in entries if entry.assignment == tree.assignment]
+            self.threads.append(threading.Thread(target=self.run, args=(tree, chosen)))
             self.threads[-1].start()
 
-    def run(self, lane: Lane, entries: list[Entry]) -> None:
+    def run(self, tree: GradescopeTree, entries: list[Entry]) -> None:
         """Grade one after the other, and an honest one after each that could leave something."""
         waiting: list[tuple[Entry, Graded]] = []
         try:
-            with lane:
+            with tree:
                 for entry in entries:
                     if self.stopped:
                         return
-                    waiting.append((entry, lane.grade(entry, self.parts[entry.name])))
+                    waiting.append((entry, tree.grade(entry, self.parts[entry.name])))
                     if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
-                        after = lane.grade_honest()
+                        after = tree.grade_honest()
                         for done, graded in waiting:
-                            self.outcomes[done.name].set_result(Outcome(graded, after, lane))
+                            self.outcomes[done.name].set_result(Outcome(graded, after, tree))
                         waiting.clear()
         except BaseException as error:
             for entry in entries:

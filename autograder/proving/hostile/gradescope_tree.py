@@ -34,7 +34,7 @@ from autograder.zip_archive import zip_bytes
 from common.assignment import Assignment
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_roster
 
-SECONDS = 600  # the longest that a grading may take before the lane gives up
+SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
 MEMORY_MB = {"a1": 512, "a5": 1024}
@@ -70,7 +70,7 @@ class Graded:
         return {**self.content, "execution_time": 0}
 
 
-class Lane:
+class GradescopeTree:
     """Grades hostile submissions to one assignment, in one slot, with the content of its zip."""
 
     def __init__(self, assignment: Assignment) -> None:
@@ -83,7 +83,7 @@ class Lane:
         }
         self.stack = ExitStack()
         scratch = Path(
-            self.stack.enter_context(tempfile.TemporaryDirectory(prefix="conv2gpt-lane-"))
+            self.stack.enter_context(tempfile.TemporaryDirectory(prefix="conv2gpt-tree-"))
         )
         archive = scratch / f"{assignment.short}-autograder.zip"
         archive.write_bytes(zip_bytes(prepared_zip(assignment, self.canaries)))
@@ -99,7 +99,7 @@ class Lane:
         self.judge = self.start()
         self.sandbox: SandboxInUse | None = None
         self.cold: int | None = None  # the pid of a grading from a cold start
-        self.beside: list[Lane] = []
+        self.beside: list[GradescopeTree] = []
         self.settled = False
         try:
             self.honest = self.grade_honest()  # whatever Python caches is there after this one
@@ -164,13 +164,13 @@ class Lane:
             self.run_cold()
         else:
             self.sandbox = self.run_warm(handed_in)
-        assert self.sandbox is not None  # the first of a lane is never cold
+        assert self.sandbox is not None  # the first of a tree is never cold
         seconds = time.monotonic() - start
         results = (self.root / "results" / "results.json").read_bytes()
         uid = None if cold else self.sandbox.uid  # run_autograder takes another one
         folder = Path(self.sandbox.folder)
         homes = folder / "homes"
-        elsewhere = set().union(*(lane.judges for lane in self.beside))
+        elsewhere = set().union(*(tree.judges for tree in self.beside))
         places = [Path("/root"), Path(sys.prefix), *map(Path, sys.path), homes, folder]
         graded = Graded(
             results=results,
@@ -228,7 +228,7 @@ class Lane:
         self.judge.close()
         self.stack.close()
 
-    def __enter__(self) -> "Lane":
+    def __enter__(self) -> "GradescopeTree":
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -85,9 +85,9 @@ def test_a_hidden_input_that_this_grader_shows_counts_as_elsewhere(visibility, s
     }
     content = {"tests": [test], "extra_data": {"finished": True}}
     graded = Graded(json.dumps(content).encode(), "", 1.0, None, [], [], [])
-    lane = SimpleNamespace(roster=[], canaries={"hidden": "canary-hidden-1"})
+    tree = SimpleNamespace(roster=[], canaries={"hidden": "canary-hidden-1"})
     entry = next(entry for entry in read_corpus() if entry.name == "showing/returned")
-    assert hostile_benchmarks.harm(entry, Outcome(graded, graded, lane)) == Harm(secret=secret)
+    assert hostile_benchmarks.harm(entry, Outcome(graded, graded, tree)) == Harm(secret=secret)
 
 
 @pytest.mark.parametrize("harm", [Harm(), Harm(points=1)], ids=str)

@@ -82,16 +82,16 @@ def test_a_sample_has_an_attack_of_every_kind():
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
     outcome = gradings.outcomes[name].result(timeout=900)
-    graded, after, lane = outcome.graded, outcome.after, outcome.lane
+    graded, after, tree = outcome.graded, outcome.after, outcome.tree
     record_property("seconds", round(graded.seconds, 2))
     entry = CORPUS[name]
     text = graded.results.decode()
     assert BOAST not in json.dumps(graded.content), f"{entry.tries} It succeeded: {boast(text)}"
-    assert graded.passed == entry.earned_tests & {test.name for test in lane.roster}
+    assert graded.passed == entry.earned_tests & {test.name for test in tree.roster}
 
     content = check_content(graded.content)
     assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
-        (test.name, test.points) for test in lane.roster
+        (test.name, test.points) for test in tree.roster
     ]
     assert content["extra_data"]["finished"]
 
@@ -99,10 +99,10 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     assert outcome.secrets_shown == []
 
     assert after.uid == graded.uid or entry.cold
-    assert after.timeless == lane.honest.timeless
+    assert after.timeless == tree.honest.timeless
     assert (after.changes, after.strays, after.survivors) == ([], [], [])
     assert after.passed == {
-        test.name for test in lane.roster if test.exercise in HONEST[entry.assignment.short]
+        test.name for test in tree.roster if test.exercise in HONEST[entry.assignment.short]
     }
     assert graded.seconds < 60
 
@@ -121,7 +121,7 @@ def boast(text):
 
 
 def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():
-    """One lane looks around while another grades."""
+    """One tree looks around while another grades."""
     call = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'hostile-sleep'); print(flush=True); "
     with subprocess.Popen(
         [sys.executable, "-c", call + "time.sleep(60)"], stdout=subprocess.PIPE
