@@ -1,4 +1,4 @@
-"""Composes a whole source file from the reference and an overlay that holds only what differs.
+"""Composes an alternative solution from the reference and an overlay of what differs.
 
 An overlay is a Python file of imports and definitions: functions, classes and constants.
 

@@ -1,4 +1,4 @@
-"""Runs a submitted lab's cells in a sandboxed child, each with a time limit."""
+"""Has a sandboxed child run a submitted lab's cells, each with a time limit: the judge's side."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Limits the memory and process count of a fork server and its children with cgroups.
+"""Limits the memory and process count of all of a child's processes together, with cgroups.
 
 The fork server joins its group once, and children are born into it, which costs them nothing; to
 move each child there would make the whole kernel wait.
