@@ -1,4 +1,4 @@
-"""Walks through a submitted lab cell by cell, in whatever process runs them; collects its answers."""
+"""Walks through a submitted lab cell by cell, in any process, and collects its answers."""
 
 import time
 from collections.abc import Callable, Iterator
