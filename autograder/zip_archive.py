@@ -1,4 +1,4 @@
-"""Writes reproducible zips, writes files atomically, and unpacks our own zips."""
+"""Writes reproducible zips, and unpacks our own."""
 
 import stat
 import zipfile

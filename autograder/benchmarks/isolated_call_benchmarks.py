@@ -1,4 +1,4 @@
-"""What one isolated call costs, over the same call in this process."""
+"""Measures what one isolated call costs over the same call in this process."""
 
 import importlib
 from collections.abc import Callable, Iterator

@@ -1,1 +1,1 @@
-"""Makes synthetic classes with known scores, to test the grading of a whole class."""
+"""Makes synthetic classes with known scores, and injects faults into batches of them."""

@@ -1,4 +1,4 @@
-"""Attacks on the grader, handed in as a student's work, with their truth."""
+"""Makes submissions that attack the grader, with their true scores."""
 
 import random
 import tempfile

@@ -1,4 +1,4 @@
-"""Bounds of the score that a submission must get, by exercise.
+"""Calculates bounds of the score that a submission must get, by exercise.
 
 Both are the same where it is known exactly. A mistake is proved to lose points in the exercises
 that it names, but not how many: all that can be said is that at least one test fails there.
@@ -38,7 +38,7 @@ class ScoreCalculator:
 
     @classmethod
     def of(cls, assignment: Assignment, gpu: bool = False) -> "ScoreCalculator":
-        """The scale of an assignment."""
+        """The calculator of an assignment."""
         return cls(assignment, gpu, read_roster(ROOT / "tests" / assignment.name))
 
     def nothing(self) -> Truth:

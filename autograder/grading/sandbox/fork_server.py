@@ -42,11 +42,11 @@ from common.determinism import seed_all
 from common.student_code.forbidden_calls import Guard
 
 MESSAGE_BYTES = 1 << 16
-# Modules of common/ that only tests use, or that are slow to load and rarely wanted.
 PRELOADED = (
     *("common", "common.student_code", "common.training"),
     *("common.testing", "common.testing.feedback", "common.testing.remote"),
 )
+# Modules of common/ that only tests use, or that are slow to load and rarely needed.
 NOT_PRELOADED = {
     *("common.testing.fixtures", "common.testing.stored_answers", "common.testing.graded_tests"),
     *("common.testing.points_summary", "common.testing.waiting_line", "common.training.plots"),

@@ -1,4 +1,4 @@
-"""Takes out of code the round brackets that only break a line, as formatters put them in."""
+"""Removes parentheses that only wrap a line, as formatters add them."""
 
 import ast
 import tokenize

@@ -1,4 +1,4 @@
-"""Which of its inputs a call changes, told from beside the student's code."""
+"""Finds which of its inputs a call of student code changes, beside that code."""
 
 import inspect
 from collections.abc import Callable

@@ -44,21 +44,21 @@ with_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: the eng
 
 
 @pytest.fixture(scope="module")
-def school(tmp_path_factory) -> Path:
+def class_folder(tmp_path_factory) -> Path:
     """A class and its batch."""
     return graded_class(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def export(school) -> Path:
+def export(class_folder) -> Path:
     """Its export."""
-    return next((school / "class").glob("*_export"))
+    return next((class_folder / "class").glob("*_export"))
 
 
 @pytest.fixture(scope="module")
-def calm(school) -> Path:
+def calm(class_folder) -> Path:
     """The class, graded in peace."""
-    return school / "batch"
+    return class_folder / "batch"
 
 
 def run(words: list[str]) -> subprocess.CompletedProcess[str]:

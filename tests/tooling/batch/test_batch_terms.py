@@ -14,12 +14,12 @@ from tests.tooling.scratch_copies import python
 @pytest.fixture
 def earlier(tmp_path, tmp_path_factory):
     """A batch of a class, and a copy of it as of an earlier term."""
-    school = graded_class(tmp_path_factory)
+    class_folder = graded_class(tmp_path_factory)
     folder = tmp_path / "earlier"
-    shutil.copytree(school / "batch", folder)
+    shutil.copytree(class_folder / "batch", folder)
     index = json.loads((folder / "batch.json").read_text("utf-8"))
     (folder / "batch.json").write_text(json.dumps({**index, "salt": "0a0b0c0d"}), "utf-8")
-    return school, folder
+    return class_folder, folder
 
 
 def state_of(folder):
@@ -30,11 +30,11 @@ def state_of(folder):
 
 @pytest.mark.parametrize("again", ["regrade", "batch"])
 def test_grading_again_under_another_salt_is_refused(earlier, again):
-    school, folder = earlier
+    class_folder, folder = earlier
     before = state_of(folder)
     words = ["regrade", str(folder)]
     if again == "batch":
-        export = next((school / "class").glob("*_export"))
+        export = next((class_folder / "class").glob("*_export"))
         words = ["batch", "a1", str(export), "--out", str(folder)]
     result = python("-m", "autograder", *words, cwd=ROOT)
     assert result.returncode == 2
@@ -48,8 +48,8 @@ def test_grading_again_under_another_salt_is_refused(earlier, again):
 
 
 def test_batches_of_two_salts_are_not_compared(earlier):
-    school, folder = earlier
-    result = python("-m", "autograder", "compare", folder, school / "batch", cwd=ROOT)
+    class_folder, folder = earlier
+    result = python("-m", "autograder", "compare", folder, class_folder / "batch", cwd=ROOT)
     assert result.returncode == 2
     assert "under a term with salt 0a0b0c0d" in result.stderr
     assert read_semester().fingerprint in result.stderr

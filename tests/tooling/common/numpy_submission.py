@@ -44,7 +44,6 @@ class Vector(np.ndarray):
 shared = {}
 buffer = np.zeros(3)
 calls = 0
-doublings = 0
 
 
 def same(x):
@@ -103,30 +102,16 @@ def into_buffer(x):
     return buffer
 
 
-def buffer_and_cache(x):
-    return into_buffer(x), {"x": x}
-
-
-def of_cache(scale, cache):
-    return scale * cache["x"]
-
-
 def three():
     return [1, 2, 3]
 
 
 def double(x):
-    global doublings
-    doublings += 1
     return 2 * x
 
 
 def same_twice(x):
     return same(same(x))
-
-
-def count_doublings():
-    return doublings
 
 
 def count():

@@ -59,7 +59,13 @@ def test_common_imports_nothing_of_autograder():
 def test_a_job_imports_only_from_jobs_before_it(job):
     later = tuple(f"autograder.{name}." for name in ORDER[ORDER.index(job) + 1 :])
     for path in modules(f"autograder/{job}"):
-        assert not [name for name in imported(path) if name.startswith(later)], path
+        assert not [name for name in imported(path) if f"{name}.".startswith(later)], path
+
+
+def test_modules_of_no_package_import_only_common():
+    for path in modules("autograder"):
+        if len(path.parts) == 2 and path.name not in ("__init__.py", "__main__.py"):
+            assert not [name for name in imported(path) if name.startswith("autograder")], path
 
 
 def test_every_package_of_the_machinery_has_its_place_in_the_order():
@@ -71,6 +77,9 @@ def test_every_package_of_the_machinery_has_its_place_in_the_order():
 def test_a_handout_holds_nothing_of_the_machinery(assignment):
     tops = {name.partition("/")[0] for name in handout(assignment) if "/" in name}
     assert tops == {"assignments", "common", "tests"}
+    rooms = {Path(name).parts[1] for name in handout(assignment) if name.startswith("common/")}
+    known = {"data", "labs", "standins", "student_code", "testing", "training"}
+    assert {room for room in rooms if not room.endswith(".py")} <= known
 
 
 def test_no_test_file_is_longer_than_400_lines():

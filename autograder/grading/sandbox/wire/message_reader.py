@@ -1,4 +1,4 @@
-"""Reads one message from front to back. What is too long or too deep is never built.
+"""Decodes a msgpack message from front to back, and builds nothing that is too long or too deep.
 
 A library that reads msgpack at once would make an object of every byte of a hostile message before
 anything could be counted: an empty list is one byte, and 56 bytes of memory.
