@@ -67,8 +67,9 @@ def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkey
     with pytest.raises(Started):
         commands.carry_out(order, engine, None, None)
     assert given == {engine: (order.export, order.out, order.out / "batch.json")}
-    told = judge_settings.arguments_of(A1, 1.0, (Path("class"),))
-    assert told == ("a1", "gpu", str(Path.cwd() / "class"))
+    options = judge_settings.options_of(A1, 1.0, (Path("class"),))
+    assert (options.assignment, options.forks, options.gpu) == ("a1", True, True)
+    assert options.private == (str(Path.cwd() / "class"),)
 
 
 def test_only_without_an_id_is_not_everyone(order):

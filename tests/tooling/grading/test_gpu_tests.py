@@ -88,7 +88,7 @@ def test_with_a_gpu_they_run_and_the_child_may_reach_it(tmp_path, monkeypatch):
         plans.clear()
         result = grade(ONE, tests=tests, gpu=gpu)
         assert outcome(result, "test_trial_fast").passed is gpu
-        assert {plan["limits"]["gpu"] for plan in plans if plan} == {gpu}
+        assert {plan.limits.gpu for plan in plans if plan} == {gpu}
 
 
 def test_asking_for_a_gpu_where_there_is_none_is_one_sentence(tmp_path):
