@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -91,20 +90,6 @@ def pytest_unconfigure(config):
     sampled = {name: tuple(counts) for name, counts in config.stash[SAMPLED].items()}
     if reporter and (line := sampling.summary(sampled | sampling.TAKEN)):
         reporter.write_line(line)
-
-
-@pytest.fixture
-def autograder(monkeypatch, capsys):
-    """The command line in this process: exit code, stdout, stderr."""
-    from autograder.__main__ import run
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["autograder", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture
