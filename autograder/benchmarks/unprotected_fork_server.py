@@ -14,12 +14,12 @@ from contextlib import suppress
 import msgspec
 
 from autograder.grading.sandbox.child import Child
-from autograder.grading.sandbox.fork_server import MESSAGE_BYTES, Server, preload
+from autograder.grading.sandbox.fork_server import MESSAGE_BYTES, ForkServer, preload
 from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, Plan, ServerPlan
 from common.student_code.forbidden_calls import Guard
 
 
-class BareServer(Server):
+class UnprotectedForkServer(ForkServer):
     """Forks, and does nothing else."""
 
     def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
@@ -51,7 +51,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     plan = msgspec.msgpack.decode(control.recv(MESSAGE_BYTES), type=ServerPlan)
     preload(plan.libraries)
-    server = BareServer(control, plan)
+    server = UnprotectedForkServer(control, plan)
     gc.collect()
     gc.freeze()
     nothing = Mechanisms(False, False, False, homes_in_memory=True, cgroups={})

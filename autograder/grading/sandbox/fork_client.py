@@ -29,8 +29,8 @@ CLEAN_ENVIRONMENT = {
 }
 
 
-class ForkServer:
-    """A process with libraries loaded, which forks a child for each test."""
+class ForkServerClient:
+    """The judge's end of a fork server: a process that forks a child for each test."""
 
     def __init__(self, module: str, folder: Path) -> None:
         """Start it with nothing of ours in its environment or its descriptors.

@@ -59,7 +59,7 @@ ALSO_LOADED = (
 )
 
 
-class Server:
+class ForkServer:
     """Starts children, and makes sure that nothing of them is left."""
 
     def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
@@ -258,7 +258,7 @@ def run(control: socket.socket) -> bool:
     homes = Homes(Path(plan.folder) / "homes")
     preload(plan.libraries)
     hold_data(plan.data)
-    server = Server(control, plan, homes)
+    server = ForkServer(control, plan, homes)
     gc.collect()
     gc.freeze()
     return server.serve(

@@ -14,7 +14,7 @@ import msgspec
 
 from autograder.grading.sandbox.conversation import Conversation
 from autograder.grading.sandbox.defences import Defence, Findings, defences_in_force
-from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.kernel import gpu_files
 from autograder.grading.sandbox.kernel.cgroups import remove_groups
 from autograder.grading.sandbox.kernel.confine import reachable_by_others
@@ -99,16 +99,16 @@ class Sandbox:
         What is in a process's memory can be found there, so it is not to be there. Stand-ins need
         it, and then the guard is all there is.
         """
-        self.server = ForkServer(self.server_module, self.folder)
+        self.server = ForkServerClient(self.server_module, self.folder)
         self.latest = self.server  # the one that started the last child
-        self.lean: ForkServer | None = None
+        self.lean: ForkServerClient | None = None
         if self.allowed != self.assignment.preloaded and not self.assignment.standins:
-            self.lean = ForkServer(self.server_module, self.folder)
-        self.lab_server: ForkServer | None = (
+            self.lean = ForkServerClient(self.server_module, self.folder)
+        self.lab_server: ForkServerClient | None = (
             None  # with what notebooks draw with, which is slow to load
         )
         if self.assignment.lab:
-            self.lab_server = ForkServer(self.server_module, self.folder)
+            self.lab_server = ForkServerClient(self.server_module, self.folder)
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -142,11 +142,11 @@ class Sandbox:
         )
 
     @property
-    def servers(self) -> list[ForkServer]:
+    def servers(self) -> list[ForkServerClient]:
         """All that run."""
         return [server for server in (self.server, self.lean, self.lab_server) if server]
 
-    def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServer:
+    def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServerClient:
         """The one whose children may have in memory what it has."""
         loaded = {name.partition(".")[0] for name in self.assignment.preloaded}
         if self.lean and not loaded.isdisjoint(entry.call for entry in forbidden):
@@ -192,7 +192,7 @@ class Sandbox:
         )
 
     @contextmanager
-    def started(self, server: ForkServer, plan: Plan) -> Iterator[Conversation]:
+    def started(self, server: ForkServerClient, plan: Plan) -> Iterator[Conversation]:
         """A child of that server.
 
         When the block is left, it and all that it started are killed, and gone before another
@@ -276,7 +276,7 @@ class Sandbox:
         self.close()
 
 
-def stop_servers(servers: Sequence[ForkServer], keep_folder: bool) -> None:
+def stop_servers(servers: Sequence[ForkServerClient], keep_folder: bool) -> None:
     """End servers, and with them what they have started."""
     for server in servers:
         server.stop(keep_folder)

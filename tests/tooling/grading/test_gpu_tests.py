@@ -9,7 +9,7 @@ from rich.console import Console
 
 from autograder.commands.proving_commands import facts
 from autograder.commands.release_command import table
-from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.terminal import print_result
 from autograder.grading.warm import warm_judge
 from autograder.packaging.rehearsal import Rehearsal
@@ -75,13 +75,13 @@ def test_nothing_but_such_a_test_is_a_result_too(tmp_path):
 
 def test_with_a_gpu_they_run_and_the_child_may_reach_it(tmp_path, monkeypatch):
     plans = []
-    ask = ForkServer.ask
+    ask = ForkServerClient.ask
 
     def listen(self, request, descriptors=()):
         plans.append(request.get("plan"))
         return ask(self, request, descriptors)
 
-    monkeypatch.setattr(ForkServer, "ask", listen)
+    monkeypatch.setattr(ForkServerClient, "ask", listen)
     monkeypatch.setattr(cuda, "available", lambda: True)
     tests = write_tests(tmp_path, ON_A_GPU)
     for gpu in (True, False):

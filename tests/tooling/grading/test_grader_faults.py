@@ -8,7 +8,7 @@ import pytest
 
 from autograder.grading import grade as grading
 from autograder.grading.judge import Settings
-from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
@@ -62,7 +62,7 @@ def test_a_fork_server_that_always_dies_is_a_fault_and_no_verdict(sandbox):
 
 
 def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
-    end, failed = ForkServer.end, []
+    end, failed = ForkServerClient.end, []
 
     def fail_once(server, pid):
         end(server, pid)
@@ -71,7 +71,7 @@ def test_an_error_while_a_test_is_torn_down_is_retried(sandbox, monkeypatch):
             raise OSError("interrupted")
 
     seen = set()
-    monkeypatch.setattr(ForkServer, "end", fail_once)
+    monkeypatch.setattr(ForkServerClient, "end", fail_once)
     admit = sandbox.admit
     monkeypatch.setattr(sandbox, "admit", lambda *args: [admit(*args), seen.add("probed")][0])
     result = grade(sandbox)

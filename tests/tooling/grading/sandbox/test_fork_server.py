@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.grading.sandbox.fork_client import ForkServer
+from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.fork_server import hold_data
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_assignment
@@ -39,7 +39,7 @@ def test_a_server_that_gets_ready_late_ends_no_child_of_another():
     with Sandbox(load_assignment("a5")) as made, made.child() as child:
         held = child.operate("hold", "hold", (1,), {})
         made.lean.stop(keep_folder=True)
-        made.lean = ForkServer(made.server_module, made.folder)
+        made.lean = ForkServerClient(made.server_module, made.folder)
         made.lean.begin(made.server_plan(made.allowed, first=False))
         assert made.lean.mechanisms and made.lab_server.mechanisms  # they are ready now
         assert child.operate("fetch", "fetch", (held,), {}) == 1
