@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from autograder.grading.lab_grading import cells_in_a_child
+from autograder.grading.sandbox.lab_cells import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import LabSettings, load_assignment
 from common.labs.lab_run import Lab, run_lab

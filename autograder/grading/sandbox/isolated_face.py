@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from autograder.grading.lab_grading import cells_in_a_child
+from autograder.grading.sandbox.lab_cells import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.labs.lab_run import Lab, run_lab
 from common.student_code.student_face import StudentFace

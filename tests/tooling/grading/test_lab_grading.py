@@ -7,8 +7,8 @@ import pytest
 
 from autograder.authoring.lab_master import read_master, solved_notebook
 from autograder.authoring.otter_assign import student_file
-from autograder.grading.lab_grading import REPLY_BYTES
 from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.lab_cells import REPLY_BYTES
 from autograder.grading.sandbox.sandbox import Sandbox
 from autograder.grading.submission import Submission, take
 from common.assignment import LAB_FILE, ROOT, load_all

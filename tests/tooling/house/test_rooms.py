@@ -62,6 +62,14 @@ def test_a_job_imports_only_from_jobs_before_it(job):
         assert not [name for name in imported(path) if f"{name}.".startswith(later)], path
 
 
+@pytest.mark.parametrize("inner", ["", "/kernel", "/wire"])
+def test_the_sandbox_imports_nothing_of_what_is_built_on_it(inner):
+    own = f"autograder.grading.sandbox{inner.replace('/', '.')}."
+    for path in modules(f"autograder/grading/sandbox{inner}"):
+        names = {name for name in imported(path) if name.startswith("autograder")}
+        assert not [name for name in names if not f"{name}.".startswith(own)], path
+
+
 def test_modules_of_no_package_import_only_common():
     for path in modules("autograder"):
         if len(path.parts) == 2 and path.name not in ("__init__.py", "__main__.py"):

@@ -1,4 +1,4 @@
-"""Has a sandboxed child run a submitted lab's cells, each with a time limit: the judge's side."""
+"""Runs a submitted lab's cells in a sandboxed child, each with a time limit."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
