@@ -6,34 +6,21 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.authoring.course_imports import file_hash, forget_sources, module_file
+from autograder.authoring.course_imports import file_hash, module_file
 from autograder.authoring.lab_master import MASTER
 from autograder.authoring.reference_artifacts import RECORD, sha256
-from autograder.packaging.graded_test_hash import read_module, test_hashes
+from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 from common.testing.artifacts import reference_artifact
 
-# What draws conclusions from gradings. The gradings themselves are remembered without it.
-CONCLUDING = (
-    *("function_coverage", "hints.hint_files", "hints.hint_recorder", "margins"),
-    *("proof_findings", "proof_jobs", "verification", "wrong_versions.equivalents"),
-    *("wrong_versions.line_wrapping", "wrong_versions.mistakes", "wrong_versions.mutants"),
-    *("wrong_versions.source_patch", "wrong_versions.source_tokens"),
-)
-COMPOSING = "autograder.authoring.overlay"  # what makes alternatives whole
 
+def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[str, str]:
+    """The hash of each part that decides, by a name for people.
 
-def fresh_fingerprint(assignment: Assignment) -> dict[str, str]:
-    """The fingerprint of what is on disk now, whatever was read before."""
-    forget_sources()
-    read_module.cache_clear()
-    return fingerprint(assignment)
-
-
-def fingerprint(assignment: Assignment) -> dict[str, str]:
-    """The hash of each part that decides, by a name for people."""
+    proving_modules: the code that draws conclusions from gradings.
+    """
     solution = ROOT / "solutions" / assignment.name
     catalogues = [solution / "mistakes.toml", solution / "equivalent.toml"]
     return {
@@ -50,10 +37,7 @@ def fingerprint(assignment: Assignment) -> dict[str, str]:
         "lab": files_hash([solution / MASTER]),
         "artifacts": files_hash([reference_artifact(assignment, RECORD)]),
         "shared code": joined([grading_code_hash(assignment)]),
-        "proving code": joined(
-            file_hash(module_file(name))
-            for name in (*(f"autograder.proving.{name}" for name in CONCLUDING), COMPOSING)
-        ),
+        "proving code": joined(file_hash(module_file(name)) for name in proving_modules),
     }
 
 

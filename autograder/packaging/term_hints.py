@@ -15,6 +15,7 @@ class TermRecord(Record, frozen=True):
     """What the hints of a term were recorded from, and which they are."""
 
     fingerprint: dict[str, str]
+    proving_modules: tuple[str, ...]  # the code that recorded them, for the fingerprint
     hints: str  # the hash of the file
 
 
@@ -33,10 +34,11 @@ def write_term(
     semester: Semester,
     hints: bytes,
     sources: dict[str, str],
+    proving_modules: tuple[str, ...],
     dist: Path = DIST,
 ) -> None:
     """Keep the hints of a secret term, and the fingerprint of what they were recorded from."""
-    record = TermRecord(sources, hashlib.sha256(hints).hexdigest())
+    record = TermRecord(sources, proving_modules, hashlib.sha256(hints).hexdigest())
     write_if_changed(hidden_hints_file(assignment, semester, dist), hints)
     encoded = msgspec.json.format(msgspec.json.encode(record)) + b"\n"
     write_if_changed(record_file(assignment, semester, dist), encoded)
@@ -48,7 +50,8 @@ def term_hints(assignment: Assignment, semester: Semester, dist: Path = DIST) ->
         hints = hidden_hints_file(assignment, semester, dist).read_bytes()
         content = record_file(assignment, semester, dist).read_bytes()
         record = msgspec.json.decode(content, type=TermRecord)
+        now = fingerprint(assignment, record.proving_modules)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    current = record == TermRecord(fingerprint(assignment), hashlib.sha256(hints).hexdigest())
+    current = (record.fingerprint, record.hints) == (now, hashlib.sha256(hints).hexdigest())
     return hints if current else None

@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 from msgspec.structs import replace
 
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
-from autograder.packaging.fingerprint import differing, fresh_fingerprint
+from autograder.packaging.fingerprint import differing
 from autograder.packaging.zip_build import build
 from autograder.proving.judge_pool import Pool
+from autograder.proving.proof_fingerprint import fresh_fingerprint
 from autograder.proving.verdict_cache import VerdictCache
 from autograder.semester import DIST, PRACTICE
 from common.assignment import Assignment

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autograder.grading.warm.judge_messages import GradingReply, Verdict
-from autograder.packaging.fingerprint import fresh_fingerprint
 from autograder.proving.function_coverage import find_reach
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
 from autograder.proving.job_runner import RIGHT, JobResults, Progress, run_jobs
@@ -18,6 +17,7 @@ from autograder.proving.proof_findings import (
     Survivor,
     Timing,
 )
+from autograder.proving.proof_fingerprint import fresh_fingerprint
 from autograder.proving.proof_jobs import ProofPlan, Scope, lab_job
 from autograder.proving.wrong_versions.mistakes import Mistake
 from autograder.semester import DIST

@@ -7,6 +7,7 @@ from autograder.packaging.term_hints import term_hints, unfinished_file, write_t
 from autograder.proving.hints.hint_recorder import fresh_hints
 from autograder.proving.job_runner import Progress
 from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.proving.proof_fingerprint import PROVING_MODULES
 from autograder.proving.proof_jobs import Scope
 from autograder.proving.verification import verify
 from autograder.semester import DIST, Semester
@@ -53,5 +54,5 @@ def prove_term(
             + "\n`make semester NEW=1` draws another salt; with most salts this must not happen."
         )
     hints = fresh_hints(assignment, evidence, hidden=True)
-    write_term(assignment, semester, hint_bytes(hints), evidence.sources, dist)
+    write_term(assignment, semester, hint_bytes(hints), evidence.sources, PROVING_MODULES, dist)
     return True

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from autograder.packaging.fingerprint import differing, fingerprint
+from autograder.packaging.fingerprint import differing
 from autograder.proving.proof_findings import Proof
+from autograder.proving.proof_fingerprint import proof_fingerprint
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
@@ -98,7 +99,7 @@ def read_ledger(assignment: Assignment) -> Ledger:
 def current_ledger(assignment: Assignment) -> Ledger:
     """The committed ledger, if it is of the assignment as it is now; an error says what changed."""
     ledger = read_ledger(assignment)
-    changed = differing(ledger.fingerprint, fingerprint(assignment))
+    changed = differing(ledger.fingerprint, proof_fingerprint(assignment))
     if changed:
         raise outdated(assignment, f"was recorded before a change of: {', '.join(changed)}")
     hints = differing(ledger.hints, hint_hashes(assignment))

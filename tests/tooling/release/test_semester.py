@@ -12,9 +12,9 @@ from rich.console import Console
 
 from autograder import semester
 from autograder.commands import semester_command as command
-from autograder.packaging.fingerprint import fingerprint
 from autograder.packaging.term_hints import record_file, term_hints, unfinished_file, write_term
 from autograder.packaging.zip_build import Kind, autograder_file, build, find_autograder
+from autograder.proving.proof_fingerprint import PROVING_MODULES, proof_fingerprint
 from autograder.release import term_proof as module
 from autograder.release.term_proof import check_ledgers, prove_term
 from autograder.semester import (
@@ -136,7 +136,7 @@ def test_only_a_zip_with_a_secret_and_its_hints_is_a_release(tmp_path):
     assert packed_salt(built.autograder) == PRACTICE_SALT
     built = build(A1, tmp_path, SECRET)
     assert (built.kind, built.autograder.name) == (Kind.DRAFT, "a1-autograder-draft.zip")
-    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
+    write_term(A1, SECRET, HINTS, proof_fingerprint(A1), PROVING_MODULES, tmp_path)
     built = build(A1, tmp_path, SECRET)
     assert (built.kind, built.autograder.name) == (Kind.RELEASE, "a1-autograder.zip")
     assert packed_salt(built.autograder) == SECRET.salt
@@ -151,7 +151,7 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
     # Hints that fit, in the folder where those of a secret term lie.
     folder = tmp_path / f"term-{disguised.fingerprint}"
     folder.mkdir()
-    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
+    write_term(A1, SECRET, HINTS, proof_fingerprint(A1), PROVING_MODULES, tmp_path)
     hidden_hints_file(A1, SECRET, tmp_path).rename(folder / "a1.hints")
     record_file(A1, SECRET, tmp_path).rename(folder / "a1.json")
     built = build(A1, tmp_path, disguised)
@@ -163,13 +163,14 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
 
 
 def test_hints_that_no_longer_fit_make_a_draft(tmp_path):
-    write_term(A1, SECRET, HINTS, fingerprint(A1), tmp_path)
+    write_term(A1, SECRET, HINTS, proof_fingerprint(A1), PROVING_MODULES, tmp_path)
     assert term_hints(A1, SECRET, tmp_path) == HINTS
     file, record = hidden_hints_file(A1, SECRET, tmp_path), record_file(A1, SECRET, tmp_path)
     for changed, content in (
         (file, HINTS + b"\n"),
         (record, b"{"),
         (record, record.read_bytes().replace(b'"tests": "', b'"tests": "0')),
+        (record, record.read_bytes().replace(b"proving.margins", b"proving.no_longer_there")),
     ):
         before = changed.read_bytes()
         assert before != content
@@ -189,7 +190,7 @@ def proofs(monkeypatch):
         fake.calls.append(scope)
         if fake.fault:
             raise fake.fault
-        evidence = SimpleNamespace(sources=fingerprint(assignment))
+        evidence = SimpleNamespace(sources=proof_fingerprint(assignment))
         return SimpleNamespace(all_problems=fake.problems), evidence
 
     monkeypatch.setattr(module, "verify", verify)

@@ -54,12 +54,12 @@ CHANGES = {
 WATCH = """
 import json, sys
 from pathlib import Path
-from autograder.packaging import fingerprint as module
+from autograder.proving.proof_fingerprint import fresh_fingerprint
 from common.assignment import load_assignment
 
 
 def now():
-    return module.fresh_fingerprint(load_assignment("a1"))
+    return fresh_fingerprint(load_assignment("a1"))
 
 
 before, changed = now(), {}
