@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from autograder.classroom.synthetic_submissions import StudentWork, SubmissionMaker
 from autograder.classroom.true_scores import Truth
-from autograder.proving.wrong_versions.mistakes import reference
+from autograder.proving.right_versions import reference
 from common.assignment import ROOT
 
 TOO_LARGE = 1024 * 1024 + 1

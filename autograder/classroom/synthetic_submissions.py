@@ -8,14 +8,8 @@ from autograder.authoring.lab_master import MASTER, question_points, read_master
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.authoring.solution_markers import find_blocks, indent_of, split_lines
 from autograder.classroom.true_scores import ScoreCalculator, Truth
-from autograder.proving.wrong_versions.mistakes import (
-    Mistake,
-    alternatives,
-    load_mistakes,
-    reference,
-    stub,
-    wrong_master,
-)
+from autograder.proving.right_versions import alternatives, reference, stub
+from autograder.proving.wrong_versions.mistakes import Mistake, load_mistakes, wrong_master
 from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
 from common.assignment import LAB_FILE, Assignment, Exercise
 from common.errors import CourseError

@@ -24,7 +24,7 @@ from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.authoring.syntax_hash import python_hash
 from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
-from autograder.proving.wrong_versions.mistakes import reference
+from autograder.proving.right_versions import reference
 from autograder.semester import DIST
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment, load_assignment

@@ -10,6 +10,7 @@ PROVING_MODULES = (
     *("autograder.proving.function_coverage", "autograder.proving.hints.hint_files"),
     *("autograder.proving.hints.hint_recorder", "autograder.proving.margins"),
     *("autograder.proving.proof_findings", "autograder.proving.proof_jobs"),
+    "autograder.proving.right_versions",
     *("autograder.proving.verification", "autograder.proving.wrong_versions.equivalents"),
     "autograder.proving.wrong_versions.line_wrapping",
     "autograder.proving.wrong_versions.mistakes",

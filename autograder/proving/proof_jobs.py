@@ -8,15 +8,13 @@ from autograder.authoring.lab_master import MASTER
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.proving.function_coverage import Reach
+from autograder.proving.right_versions import alternatives, reference, stub
 from autograder.proving.wrong_versions.equivalents import read_equivalents
 from autograder.proving.wrong_versions.mistakes import (
     Mistake,
-    alternatives,
     apply,
     load_mistakes,
-    reference,
     spoiled_questions,
-    stub,
 )
 from autograder.proving.wrong_versions.mutants import Mutant, mutants
 from common.assignment import ROOT, Assignment

@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from autograder.authoring.syntax_hash import python_hash
-from autograder.proving.wrong_versions.mistakes import patched_file, reference
+from autograder.proving.right_versions import reference
+from autograder.proving.wrong_versions.mistakes import patched_file
 from autograder.proving.wrong_versions.mutants import Mutant
 from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
 from common.assignment import ROOT, Assignment, Name, Record

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,7 +9,7 @@ from msgspec import Meta
 
 from autograder.authoring.answer_dependencies import questions_that_may_change
 from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
-from autograder.authoring.overlay import compose
+from autograder.proving.right_versions import reference
 from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
@@ -114,49 +113,3 @@ def spoiled_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ..
     if not found:
         raise CourseError(f"{place_of(mistake, assignment)}: no answer of the lab depends on it.")
     return found
-
-
-def reference(assignment: Assignment) -> dict[str, bytes]:
-    """The reference's files."""
-    return read_files(assignment, f"solutions/{assignment.name}")
-
-
-def stub(assignment: Assignment) -> dict[str, bytes]:
-    """The untouched stub's files, and the lab as it is handed out."""
-    folder = f"assignments/{assignment.name}"
-    lab = {LAB_FILE: (ROOT / folder / LAB_FILE).read_bytes()} if assignment.lab else {}
-    return read_files(assignment, folder) | lab
-
-
-def alternatives(assignment: Assignment) -> dict[str, dict[str, bytes]]:
-    """Valid solutions written another way, by name: overlays, composed to whole files."""
-    top = ROOT / "solutions" / assignment.name / "alternatives"
-    base = reference(assignment)
-    return {
-        folder.name: base | composed_files(folder, base)
-        for folder in sorted(top.glob("*"))
-        if folder.is_dir()
-    }
-
-
-def composed_files(folder: Path, base: dict[str, bytes]) -> dict[str, bytes]:
-    """The files in which an alternative differs from the reference."""
-    overlays = sorted(folder.glob("*.py"))
-    where = folder.relative_to(ROOT).as_posix()
-    if not overlays:
-        raise CourseError(f"{where} has no Python file.")
-    found = {}
-    for file in overlays:
-        place = f"{where}/{file.name}"
-        if file.name not in base:
-            raise CourseError(f"{place} is no file of the assignment: {', '.join(base)}.")
-        found[file.name] = compose(base[file.name], file.read_bytes(), place)
-    return found
-
-
-def read_files(assignment: Assignment, folder: str) -> dict[str, bytes]:
-    """An assignment's files from one folder."""
-    for name in assignment.files:
-        if not (ROOT / folder / name).is_file():
-            raise CourseError(f"{folder}/{name} is missing.")
-    return {name: (ROOT / folder / name).read_bytes() for name in assignment.files}

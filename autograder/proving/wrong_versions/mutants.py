@@ -11,7 +11,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
 from autograder.authoring.solution_markers import find_blocks
-from autograder.proving.wrong_versions.mistakes import reference
+from autograder.proving.right_versions import reference
 from autograder.proving.wrong_versions.source_patch import extent
 from autograder.proving.wrong_versions.source_tokens import tokens_of
 from common.assignment import Assignment

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from autograder.authoring.overlay import compose
-from autograder.proving.wrong_versions import mistakes
+from autograder.proving import right_versions
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 
@@ -175,7 +175,7 @@ def alternative(tmp_path, monkeypatch):
         for name in assignment.files:
             content = (ROOT / "solutions" / assignment.name / name).read_bytes()
             (folder / name).write_bytes(content)
-    monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+    monkeypatch.setattr(right_versions, "ROOT", tmp_path)
 
     def folder_of(assignment):
         folder = tmp_path / "solutions" / assignment.name / "alternatives" / "short"
@@ -187,9 +187,9 @@ def alternative(tmp_path, monkeypatch):
 
 def test_a_file_that_an_alternative_lacks_is_the_reference_s(alternative):
     (alternative(A5) / "attention.py").write_text("def causal_mask(n):\n    return n\n")
-    files = mistakes.alternatives(A5)["short"]
+    files = right_versions.alternatives(A5)["short"]
     assert [*files] == [*A5.files]
-    before = mistakes.reference(A5)
+    before = right_versions.reference(A5)
     assert files["attention_numpy.py"] == before["attention_numpy.py"]
     assert b"def causal_mask(n):\n    return n\n" in files["attention.py"]
 
@@ -197,13 +197,13 @@ def test_a_file_that_an_alternative_lacks_is_the_reference_s(alternative):
 def test_a_file_that_the_assignment_lacks_is_an_error(alternative):
     (alternative(A1) / "pooling.py").write_text("A = 1\n")
     with pytest.raises(CourseError, match=r"short/pooling\.py is no file of the assignment"):
-        mistakes.alternatives(A1)
+        right_versions.alternatives(A1)
 
 
 def test_an_alternative_without_a_file_is_an_error(alternative):
     alternative(A1)
     with pytest.raises(CourseError, match=r"alternatives/short has no Python file"):
-        mistakes.alternatives(A1)
+        right_versions.alternatives(A1)
 
 
 @pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)

@@ -7,6 +7,7 @@ import pytest
 
 from autograder.authoring.lab_master import MASTER
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
+from autograder.proving import right_versions
 from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.judge_pool import Pool
 from autograder.proving.margins import Margin, margins
@@ -18,7 +19,6 @@ from autograder.proving.verification import (
     judge_right,
     judge_stub,
 )
-from autograder.proving.wrong_versions import mistakes
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mutants import mutants
 from common.errors import CourseError
@@ -235,7 +235,7 @@ def test_a_part_of_a_proof_does_not_say_that_the_graders_hold():
 def test_mutants_are_distinct_lie_in_solutions_and_are_not_the_reference(found):
     assert len(found) > 200
     assert len({mutant.name for mutant in found}) == len(found)
-    reference = mistakes.reference(A1)["convolution.py"]
+    reference = right_versions.reference(A1)["convolution.py"]
     assert all(mutant.source != reference and mutant.change for mutant in found)
     functions = {name for exercise in A1.exercises for name in exercise.functions}
     assert {mutant.function for mutant in found} == functions

@@ -5,7 +5,7 @@ import pytest
 from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_contents import autograder_zip
 from autograder.proving.judge_pool import Pool
-from autograder.proving.wrong_versions.mistakes import reference, stub
+from autograder.proving.right_versions import reference, stub
 from autograder.zip_archive import zip_bytes
 from common.assignment import load_assignment
 from common.errors import CourseError

@@ -5,6 +5,7 @@ import tomllib
 
 import pytest
 
+from autograder.proving import right_versions
 from autograder.proving.verification import (
     FEWEST_ALTERNATIVES,
     FEWEST_MISTAKES,
@@ -26,7 +27,7 @@ EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry
 def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
     listed = tomllib.loads((ROOT / "solutions" / assignment.name / "mistakes.toml").read_text())
     assert len(listed["mistakes"]) >= FEWEST_MISTAKES == 15
-    assert len(mistakes.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
+    assert len(right_versions.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
 
 
 def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
@@ -69,6 +70,7 @@ def catalogue(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     source = ROOT / "solutions" / A1.name / "convolution.py"
     monkeypatch.setattr(mistakes, "ROOT", tmp_path)
+    monkeypatch.setattr(right_versions, "ROOT", tmp_path)
 
     def load(text, change=lambda source: source):
         (folder / "convolution.py").write_text(change(source.read_text("utf-8")))

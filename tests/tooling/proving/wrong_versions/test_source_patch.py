@@ -10,8 +10,9 @@ import pytest
 
 from autograder.authoring.lab_master import read_master
 from autograder.authoring.syntax_hash import python_hash
+from autograder.proving.right_versions import reference
 from autograder.proving.wrong_versions.line_wrapping import unwrapped
-from autograder.proving.wrong_versions.mistakes import MistakeFile, reference
+from autograder.proving.wrong_versions.mistakes import MistakeFile
 from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
 from autograder.proving.wrong_versions.source_tokens import tokens_of
 from common.assignment import ROOT, load_all
