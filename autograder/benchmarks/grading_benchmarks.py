@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from autograder.benchmarks.benchmark_row import Row, measure
 from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_build import build
-from autograder.proving.judge_pool import Pool
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_jobs import ONE_SALT, ProofPlan
 from autograder.proving.wrong_versions.mistakes import Mistake, apply, load_mistakes
 from common.assignment import ROOT, Assignment, load_assignment
@@ -38,7 +38,7 @@ class WarmJudges:
             (mistake.name, GradingRequest(apply(mistake, assignment), plan.salts[0]))
             for mistake in mistakes
         ]
-        self.pool = Pool(build(assignment).autograder, assignment.short, size=1)
+        self.pool = ParallelGrader(build(assignment).autograder, assignment.short, size=1)
 
     def run(self) -> None:
         """Grade them all."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.packaging.fingerprint import differing
 from autograder.packaging.zip_build import build
-from autograder.proving.judge_pool import Pool
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_fingerprint import fresh_fingerprint
 from autograder.proving.verdict_cache import VerdictCache
 from autograder.semester import DIST, PRACTICE
@@ -76,8 +76,8 @@ def run_jobs(
         with TemporaryDirectory(prefix="conv2gpt-proof-") as scratch:
             built = build(assignment, Path(scratch), PRACTICE)
             check_sources(assignment, sources)
-            with Pool(built.autograder, assignment.short) as pool:
-                pool.run(todo, done)
+            with ParallelGrader(built.autograder, assignment.short) as grader:
+                grader.run(todo, done)
     if drop_unused:
         cache.drop_unused()
     in_order = {name: replies[name] for name in jobs}

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
-import msgspec
-
 from autograder.batch.engines.driver_scratch import Scratch
 from autograder.batch.engines.judge_settings import JUDGE_MB, options_of, silence_of
 from autograder.batch.engines.machine_resources import available_megabytes, cores
-from autograder.batch.work_queue import Attempt, Work
+from autograder.batch.work_queue import Work
 from autograder.grading.sandbox.user_ids import COUNT as UIDS
 from autograder.grading.warm.judge_client import JudgeClient
 from autograder.grading.warm.judge_messages import GradingReply
+from autograder.grading.warm.judge_pool import JudgeDied, JudgePool
 from autograder.zip_archive import unpack
 from common.assignment import Assignment
 from common.errors import CourseError
@@ -88,7 +87,7 @@ class LocalEngine:
         except BaseException:
             self.scratch.remove()
             raise
-        self.judges: dict[int, JudgeClient] = {}
+        self.pool = JudgePool(self.start_judge)
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         """Grade until nothing is left; `tick` is called now and then."""
@@ -106,23 +105,11 @@ class LocalEngine:
     def serve(self, slot: int, work: Work) -> None:
         """Grade one submission after another in a slot."""
         while (attempt := work.take(slot)) is not None:
-            work.finish(slot, attempt, self.grade(slot, attempt))
-
-    def grade(self, slot: int, attempt: Attempt) -> GradingReply:
-        """Have the slot's judge grade; one that died or hangs is replaced for the next attempt."""
-        try:
-            if slot not in self.judges:
-                self.judges[slot] = self.start_judge(slot)
-            answer = self.judges[slot].exchange(attempt.question)
-            return msgspec.msgpack.decode(answer, type=GradingReply)
-        except Exception as error:  # one that is not caught would take the slot with it
-            judge = self.judges.pop(slot, None)
-            reason = "didn't answer in time" if isinstance(error, TimeoutError) else "ended"
-            words = ""
-            if judge is not None:
-                judge.close()
-                words = judge.last_words()
-            return GradingReply(fault=f"the judge {reason} ({words or type(error).__name__})")
+            try:
+                reply = self.pool.grade(slot, attempt.question)
+            except JudgeDied as died:
+                reply = GradingReply(fault=str(died))
+            work.finish(slot, attempt, reply)
 
     def start_judge(self, slot: int) -> JudgeClient:
         """A warm judge for a slot, which sees that slot's GPUs."""
@@ -131,11 +118,7 @@ class LocalEngine:
 
     def close(self) -> None:
         """End all judges."""
-        closing = [threading.Thread(target=judge.close) for judge in [*self.judges.values()]]
-        for thread in closing:
-            thread.start()
-        for thread in closing:
-            thread.join()
+        self.pool.close()
         self.scratch.remove()
 
     def __enter__(self) -> Self:

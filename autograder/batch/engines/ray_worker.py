@@ -31,7 +31,7 @@ def grade_on_node(
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
         judge = KEPT[kind]
         let_go()
-        return DIED + judge.last_words().encode()
+        return DIED + judge.last_line().encode()
 
 
 def let_go() -> None:

@@ -77,7 +77,7 @@ class JudgeClient:
         self.process.kill()
         self.process.wait()
 
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """The last line that it has printed."""
         size = self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, size - LAST_BYTES))

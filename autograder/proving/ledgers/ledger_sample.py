@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.packaging.zip_build import build
-from autograder.proving.judge_pool import Pool
 from autograder.proving.ledgers.proof_ledger import Ledger
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_findings import SALTS, MistakeRow
 from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.wrong_versions.mutants import mutants_of, mutated_functions
@@ -173,26 +173,26 @@ def grade_sample(
     differences = sampler.contradictions()
     graded: list[str] = []
     built = build(assignment, scratch, PRACTICE)
-    with Pool(built.autograder, assignment.short, size=1) as pool:
-        right = run(pool, sampler.right_jobs())
+    with ParallelGrader(built.autograder, assignment.short, size=1) as grader:
+        right = run(grader, sampler.right_jobs())
         for name, reply in right.items():
             differences += right_differences(name, reply.verdicts)
-        for name, reply in run(pool, sampler.mutant_jobs()).items():
+        for name, reply in run(grader, sampler.mutant_jobs()).items():
             passed = [verdict.test for verdict in reply.verdicts if verdict.passed]
             differences += [f"{name} passes {test}; by the ledger it fails it" for test in passed]
         for name, jobs in sampler.mistake_jobs():
             if len(graded) >= FEWEST and time.monotonic() > deadline:
                 break
-            verdicts = [v for reply in run(pool, jobs).values() for v in reply.verdicts]
+            verdicts = [v for reply in run(grader, jobs).values() for v in reply.verdicts]
             differences += mistake_differences(sampler.rows[name], verdicts)
             graded.append(name)
     return Sample(tuple(right), tuple(graded), tuple(differences))
 
 
-def run(pool: Pool, jobs: dict[str, GradingRequest]) -> dict[str, GradingReply]:
+def run(grader: ParallelGrader, jobs: dict[str, GradingRequest]) -> dict[str, GradingReply]:
     """What each job gives."""
     replies: dict[str, GradingReply] = {}
-    pool.run(list(jobs.items()), replies.__setitem__)
+    grader.run(list(jobs.items()), replies.__setitem__)
     return replies
 
 

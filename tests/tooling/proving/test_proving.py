@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from autograder.authoring.lab_master import MASTER
-from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
+from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.proving import right_versions
 from autograder.proving.hints.hint_files import hint_file
-from autograder.proving.judge_pool import Pool
 from autograder.proving.margins import Margin, margins
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_findings import Scored
 from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
@@ -21,6 +21,7 @@ from autograder.proving.verification import (
 )
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mutants import mutants
+from autograder.zip_archive import zip_bytes
 from common.errors import CourseError
 from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.feedback.hints import HintFile, Hints
@@ -288,17 +289,15 @@ def test_the_page_is_self_contained_and_escapes_what_it_shows():
         assert outside not in page
 
 
-def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(monkeypatch, tmp_path):
-    monkeypatch.setattr(Pool, "__init__", lambda self, *a: setattr(self, "judges", []) or None)
-    pool = Pool(tmp_path, "a1")
-    pool.size, pool.source, pool.options = 1, tmp_path, "a1"
-    monkeypatch.setattr(
-        "autograder.proving.judge_pool.JudgeClient", lambda source, options: object()
-    )
-    fault = GradingReply(fault="the judge died twice")
-    monkeypatch.setattr(Pool, "grade", lambda self, judge, job: (fault, judge))
-    with pytest.raises(CourseError, match="mutant x: the judge died twice"):
-        pool.run([("mutant x", GradingRequest({}, ""))], lambda name, reply: None)
+def test_a_fault_of_the_machinery_stops_the_proof_and_is_no_failed_test(tmp_path):
+    judge = b"import sys\nprint('out of salt', file=sys.stderr)\n"
+    archive = tmp_path / "grader.zip"
+    archive.write_bytes(zip_bytes({"autograder/grading/warm/warm_judge.py": judge}))
+    with (
+        ParallelGrader(archive, "a1", size=1) as grader,
+        pytest.raises(CourseError, match=r"mutant x: the judge died twice \(out of salt\)"),
+    ):
+        grader.run([("mutant x", GradingRequest({}, ""))], lambda name, reply: None)
 
 
 def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path):

@@ -4,13 +4,8 @@ import os
 
 import pytest
 
-from autograder.batch.batch_records import Submitted
 from autograder.batch.engines import judge_settings, local_engine
-from autograder.batch.work_queue import Attempt
 from autograder.grading.sandbox.user_ids import COUNT
-from autograder.grading.sandbox.wire.frames import ChannelClosed
-from autograder.grading.warm.judge_client import JudgeClient
-from autograder.grading.warm.judge_messages import JudgeOptions
 from tests.tooling.batch.pretended_engine import A1
 
 
@@ -53,32 +48,3 @@ def test_there_are_no_more_slots_than_cores(monkeypatch):
     monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
     monkeypatch.setattr(local_engine, "cores", lambda: 4)
     assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]
-
-
-def test_whatever_happens_to_a_judge_is_a_fault_and_the_slot_goes_on(order, monkeypatch):
-    class Exhausted:
-        def exchange(self, question: bytes) -> bytes:
-            raise MemoryError
-
-        def close(self) -> None:
-            pass
-
-        def last_words(self) -> str:
-            return ""
-
-    monkeypatch.setattr(local_engine, "unpack", lambda archive, folder: None)
-    monkeypatch.setattr(local_engine.LocalEngine, "start_judge", lambda self, slot: Exhausted())
-    with local_engine.LocalEngine(A1, order.export, 1) as engine:
-        attempt = Attempt(Submitted("ada", "there"), 1, "", False, "", b"", 0.0)
-        assert engine.grade(1, attempt).fault == "the judge ended (MemoryError)"
-
-
-def test_what_a_dying_judge_says_is_told(tmp_path):
-    package = tmp_path / "autograder" / "grading" / "warm"
-    package.mkdir(parents=True)
-    (package / "warm_judge.py").write_text("raise SystemExit('no salt here')")
-    judge = JudgeClient(tmp_path, JudgeOptions("a1", forks=True))
-    with pytest.raises((ChannelClosed, OSError)):
-        judge.exchange(b"")
-    judge.close()
-    assert judge.last_words() == "no salt here"

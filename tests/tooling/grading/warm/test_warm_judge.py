@@ -4,7 +4,7 @@ import pytest
 
 from autograder.grading.warm.judge_messages import GradingRequest
 from autograder.packaging.zip_contents import autograder_zip
-from autograder.proving.judge_pool import Pool
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.right_versions import reference, stub
 from autograder.zip_archive import zip_bytes
 from common.assignment import load_assignment
@@ -21,7 +21,7 @@ def pool_of(folder, changes=()):
     members = autograder_zip(A1, b'{"name": "x", "salt": "y"}\n') | dict(changes)
     archive = folder / "autograder.zip"
     archive.write_bytes(zip_bytes(members))
-    return Pool(archive, "a1", size=1)
+    return ParallelGrader(archive, "a1", size=1)
 
 
 @pytest.fixture(scope="module")
