@@ -192,11 +192,11 @@ def has_failed(out: Path, identifier: str) -> bool:
 def run_batch(
     order: Order,
     start_engine: Callable[[Path], Engine],
-    follow: Callable[[Work, Engine], Callable[[], None]],
+    show_progress: Callable[[Work], None],
 ) -> tuple[Batch, Work]:
     """Grade; the batch as it is afterwards, and what was done. Tables and report are up to date.
 
-    start_engine: given the assignment's zip. follow: what to call now and then, to show progress.
+    start_engine: given the assignment's zip. show_progress: called now and then.
     """
     if order.out.resolve().is_relative_to(order.export.resolve()):
         raise CourseError(f"{order.out} lies in {order.export}, where it would be a submission.")
@@ -220,12 +220,11 @@ def run_batch(
         except CourseError:
             engine.close()
             raise
-        tick = follow(work, engine)
         try:
-            engine.run(work, tick)
+            engine.run(work, lambda: show_progress(work))
         except KeyboardInterrupt:
             work.stop(BY_HAND)
-            tick()
+            show_progress(work)
         finally:
             engine.close()
             with writing(order.out):

@@ -31,7 +31,7 @@ PAUSES = (1.0, 5.0, 25.0)  # seconds before each new attempt, after the machiner
 IN_A_ROW = 10  # so many failures, and not one success: then the fault isn't the submissions'
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attempt:
     """One try at one submission."""
 
@@ -41,7 +41,7 @@ class Attempt:
     unreadable: bool  # whether nothing of it could be read
     why: str  # what it lacks, if it does
     question: bytes  # for a warm judge
-    started: float
+    started: float | None = None  # when a judge got it; None while it waits for one
 
     @property
     def id(self) -> str:
@@ -95,13 +95,13 @@ class Work:
         self.anew = anew  # whether to grade again what has a result
         self.waiting = deque(chosen)
         self.later: list[tuple[float, int, Submitted]] = []
-        self.running: dict[int, Attempt] = {}  # by slot
+        self.taken: dict[str, Attempt] = {}  # by the submission's id
         self.tally = Tally(len(self.waiting))
         self.stopped = ""  # why, if it was
         self.doubt = ""  # that the export may be another assignment's, if so
         self.changed = threading.Condition()
 
-    def take(self, slot: int, wait: bool = True) -> Attempt | None:
+    def take(self, wait: bool = True) -> Attempt | None:
         """The next submission; None if there is none, or none yet where `wait` is False."""
         with self.bookkeeping():
             while not self.stopped:
@@ -109,13 +109,19 @@ class Work:
                 if due is not None:
                     attempt = self.prepare(*due)
                     if attempt is not None:
-                        self.running[slot] = attempt
+                        self.taken[attempt.id] = attempt
                         return attempt
                 elif not self.unfinished or not wait:
                     return None
                 else:
                     self.changed.wait(self.seconds_to_wait())
         return None
+
+    @property
+    def running(self) -> list[tuple[Attempt, float]]:
+        """The attempts that a judge has, and since when."""
+        taken = [*self.taken.values()]
+        return [(attempt, attempt.started) for attempt in taken if attempt.started is not None]
 
     @contextmanager
     def bookkeeping(self) -> Iterator[None]:
@@ -130,7 +136,7 @@ class Work:
     @property
     def unfinished(self) -> bool:
         """Whether anything is left to do or under way."""
-        return not self.stopped and bool(self.waiting or self.later or self.running)
+        return not self.stopped and bool(self.waiting or self.later or self.taken)
 
     def next_due(self) -> tuple[Submitted, int] | None:
         """A submission that can be graded now, and the number of the attempt."""
@@ -169,12 +175,12 @@ class Work:
             GradingRequest(submission.files, notes=submission.notes, reasons=submission.reasons)
         )
         empty = not submission.files
-        return Attempt(submitted, number, key, empty, why, question, time.monotonic())
+        return Attempt(submitted, number, key, empty, why, question)
 
-    def finish(self, slot: int, attempt: Attempt, graded: GradingReply) -> None:
+    def finish(self, attempt: Attempt, graded: GradingReply) -> None:
         """Take a result in, or that there is none."""
         with self.bookkeeping():
-            self.running.pop(slot, None)
+            self.taken.pop(attempt.id, None)
             if self.stopped:
                 return
             if graded.hopeless:

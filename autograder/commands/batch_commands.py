@@ -23,7 +23,7 @@ from autograder.batch.output.anonymization import unnamed
 from autograder.batch.output.batch_comparison import changes
 from autograder.batch.output.written_answers import TEXTS
 from autograder.batch.work_queue import Work
-from autograder.commands.batch_progress import following
+from autograder.commands.batch_progress import batch_display
 from common.assignment import load_assignment
 from common.errors import CourseError
 
@@ -183,19 +183,19 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         private = (order.export, order.out, order.out / INDEX)  # which others might read
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
+            if jobs and slots < jobs:
+                words = f"{slots} at once, not {jobs}: cores, memory or GPUs don't suffice."
+                console.print(words, soft_wrap=True)
             return LocalEngine(order.assignment, archive, slots, order.gpus, private)
         return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
 
     def start_and_listen(archive: Path) -> Engine:
         started = start(archive)
-        if jobs and started.slots < jobs:
-            words = f"{started.slots} at once, not {jobs}: cores, memory or GPUs don't suffice."
-            console.print(words, soft_wrap=True)
         signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C, and after Ray has set its own
         return started
 
-    with following(console) as follow:
-        graded, work = run_batch(order, start_and_listen, follow)
+    with batch_display(console) as show_progress:
+        graded, work = run_batch(order, start_and_listen, show_progress)
     tell(console, graded, work)
     complete = work.tally.done == work.tally.total and not work.tally.failed
     sys.exit(0 if complete and not work.stopped and not work.doubt else 1)

@@ -10,25 +10,20 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autograder.batch.engines.engine_protocol import Engine
 from autograder.batch.work_queue import Tally, Work
 from autograder.commands.progress_display import live_display
 
-SLOTS_SHOWN = 16
+MOST_SHOWN = 16
 
 
 @contextmanager
-def following(console: Console) -> Iterator[Callable[[Work, Engine], Callable[[], None]]]:
+def batch_display(console: Console) -> Iterator[Callable[[Work], None]]:
     """What `run_batch` is to call to show how far it is."""
     ready = "getting ready: the zip is built, and judges are started"
     if not console.is_terminal:
         console.print(ready)
     with live_display(console, ready) as show:
-
-        def follow(work: Work, engine: Engine) -> Callable[[], None]:
-            return lambda: show(summary(work.tally), lambda: picture(work, engine))
-
-        yield follow
+        yield lambda work: show(summary(work.tally), lambda: picture(work))
 
 
 def summary(tally: Tally) -> str:
@@ -52,23 +47,18 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def picture(work: Work, engine: Engine) -> Group:
-    """The bar, the line, and what each slot is doing."""
+def picture(work: Work) -> Group:
+    """The bar, the line, and the submissions that are being graded."""
     if work.stopped:
         return Group(Text("Stopping. What is graded is kept; tables and report are written."))
     tally = work.tally
-    slots = Table(box=None, pad_edge=False, show_header=False)
-    running = dict(work.running)
-    for slot in range(1, min(engine.slots, SLOTS_SHOWN) + 1):
-        attempt = running.get(slot)
-        if attempt is None:
-            slots.add_row(f"slot {slot}", Text("idle", style="dim"), "")
-            continue
+    rows = Table(box=None, pad_edge=False, show_header=False)
+    running = work.running
+    for attempt, started in running[:MOST_SHOWN]:
         again = f" (attempt {attempt.number})" if attempt.number > 1 else ""
-        seconds = time.monotonic() - attempt.started
-        slots.add_row(f"slot {slot}", escape(attempt.id) + again, f"{seconds:.0f} s")
-    if engine.slots > SLOTS_SHOWN:
-        slots.add_row("", Text(f"and {engine.slots - SLOTS_SHOWN} slots more", style="dim"), "")
+        rows.add_row(escape(attempt.id) + again, f"{time.monotonic() - started:.0f} s")
+    if len(running) > MOST_SHOWN:
+        rows.add_row(Text(f"and {len(running) - MOST_SHOWN} more", style="dim"), "")
     bar = Table.grid()  # which ends the bar's line
     bar.add_row(ProgressBar(total=max(tally.total, 1), completed=tally.done, width=60))
-    return Group(bar, Text(summary(tally)), slots)
+    return Group(bar, Text(summary(tally)), rows)

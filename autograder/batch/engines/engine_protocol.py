@@ -9,9 +9,6 @@ from autograder.batch.work_queue import Work
 class Engine(Protocol):
     """What grades the submissions of a batch."""
 
-    name: str
-    slots: int
-
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         """Grade until nothing is left; `tick` is called now and then."""
 

@@ -3,6 +3,7 @@
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
@@ -66,8 +67,6 @@ def gpus_of(slot: int, gpus: float) -> str:
 class LocalEngine:
     """Grades on this machine."""
 
-    name = "local"
-
     def __init__(
         self,
         assignment: Assignment,
@@ -104,12 +103,13 @@ class LocalEngine:
 
     def serve(self, slot: int, work: Work) -> None:
         """Grade one submission after another in a slot."""
-        while (attempt := work.take(slot)) is not None:
+        while (attempt := work.take()) is not None:
+            attempt.started = time.monotonic()
             try:
                 reply = self.pool.grade(slot, attempt.question)
             except JudgeDied as died:
                 reply = GradingReply(fault=str(died))
-            work.finish(slot, attempt, reply)
+            work.finish(attempt, reply)
 
     def start_judge(self, slot: int) -> JudgeClient:
         """A warm judge for a slot, which sees that slot's GPUs."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import math
 import os
 import socket
 import time
@@ -21,6 +22,7 @@ from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 
 REQUIREMENTS = "autograder/batch/engines/requirements.txt"
+WAITING = 32  # tasks that Ray is given beyond those that it has started
 TICK = 0.2
 CLEAN_SECONDS = 20
 CONNECT_SECONDS = 10
@@ -64,8 +66,6 @@ def check_somebody_listens(address: str) -> None:
 class RayEngine:
     """Grades on a Ray cluster: one that runs, or one on this machine."""
 
-    name = "ray"
-
     def __init__(
         self,
         assignment: Assignment,
@@ -93,9 +93,9 @@ class RayEngine:
             num_gpus=gpus,
             memory=memory,
             max_retries=0,  # attempts are counted by `Work`, whichever the engine
+            num_returns="streaming",
         )
         self.check_nodes()
-        self.slots = self.count_slots()
         self.looked = self.had_room = time.monotonic()
 
     def join(self, address: str | None, jobs: int | None) -> None:
@@ -128,60 +128,69 @@ class RayEngine:
                 f"No node of the Ray cluster has the {needed / 2**20:.0f} MB of memory that "
                 "grading a submission takes."
             )
-        if not self.count_slots():
+        if not self.has_room():
             raise CourseError("No node of the Ray cluster has room to grade a submission.")
 
-    def count_slots(self) -> int:
-        """How many submissions the cluster can grade at once."""
-        room = sum(
-            min(int(node.get(name, 0) / need) for name, need in self.needs.items())
+    def has_room(self) -> bool:
+        """Whether some node could grade a submission, if it did nothing else."""
+        return any(
+            all(node.get(name, 0) >= need for name, need in self.needs.items())
             for node in self.nodes()
         )
-        return min(room, self.jobs or room)
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
         """Grade until nothing is left; `tick` is called now and then."""
-        running: dict[Any, tuple[int, Attempt]] = {}
+        tasks: dict[Any, Attempt] = {}  # by the stream of what each yields
         while work.unfinished:
-            self.submit(work, running)
-            if running:
-                ready, _ = self.ray.wait(list(running), num_returns=1, timeout=TICK)
-                for reference in ready:
-                    slot, attempt = running.pop(reference)
-                    work.finish(slot, attempt, self.answer(reference))
+            self.look_for_room(work)
+            self.submit(work, tasks)
+            if tasks:
+                ready, _ = self.ray.wait(list(tasks), num_returns=1, timeout=TICK)
+                for stream in ready:
+                    self.receive(stream, tasks, work)
             elif work.unfinished:
                 time.sleep(TICK)
             tick()
-        for reference in running:
-            self.ray.cancel(reference, force=True)
+        for stream in tasks:
+            self.ray.cancel(stream, force=True)
 
-    def submit(self, work: Work, running: dict[Any, tuple[int, Attempt]]) -> None:
-        """Fill the free slots, of which there may be more or fewer than a while ago."""
-        if time.monotonic() - self.looked > LOOK_EVERY:
-            self.looked = time.monotonic()
-            self.slots = self.count_slots()
-            if self.slots:
-                self.had_room = self.looked
-            elif self.looked - self.had_room > ROOM_SECONDS:  # nodes that were lost may come back
-                minutes = f"{ROOM_SECONDS / 60:g} minutes"
-                work.stop(f"for {minutes} no node of the Ray cluster has had room")
-        taken = {slot for slot, _ in running.values()}
-        for slot in range(1, self.slots + 1):
-            if slot not in taken:
-                attempt = work.take(slot, wait=False)
-                if attempt is None:
-                    return
-                reference = self.task.remote(self.archive, *self.fixed, attempt.question)
-                running[reference] = (slot, attempt)
+    def look_for_room(self, work: Work) -> None:
+        """Stop where for long no node could grade. Nodes that were lost may come back."""
+        if time.monotonic() - self.looked <= LOOK_EVERY:
+            return
+        self.looked = time.monotonic()
+        if self.has_room():
+            self.had_room = self.looked
+        elif self.looked - self.had_room > ROOM_SECONDS:
+            minutes = f"{ROOM_SECONDS / 60:g} minutes"
+            work.stop(f"for {minutes} no node of the Ray cluster has had room")
 
-    def answer(self, reference: Any) -> GradingReply:
-        """What a task has told; a task that was lost is a fault of the machinery."""
+    def submit(self, work: Work, tasks: dict[Any, Attempt]) -> None:
+        """Give Ray some more tasks than it can start now: it decides when and where they run."""
+        waiting = sum(attempt.started is None for attempt in tasks.values())
+        room = min(WAITING - waiting, (self.jobs or math.inf) - len(tasks))
+        while room > 0 and (attempt := work.take(wait=False)) is not None:
+            tasks[self.task.remote(self.archive, *self.fixed, attempt.question)] = attempt
+            room -= 1
+
+    def receive(self, stream: Any, tasks: dict[Any, Attempt], work: Work) -> None:
+        """Take in what a task has yielded: that it has started, or its answer, which ends it."""
+        reply = self.next_reply(stream)
+        if reply is None:
+            tasks[stream].started = time.monotonic()
+        else:
+            work.finish(tasks.pop(stream), reply)
+
+    def next_reply(self, stream: Any) -> GradingReply | None:
+        """What a task answers, or None if it has just started; a lost one is a grader's fault."""
         try:
-            told = self.ray.get(reference)
-            if told.startswith(ray_worker.DIED):
-                words = told.removeprefix(ray_worker.DIED).decode("utf-8", "replace")
-                return GradingReply(fault=f"the judge ended ({words})")
-            return msgspec.msgpack.decode(told, type=GradingReply)
+            content = self.ray.get(next(stream))
+            if content == ray_worker.STARTED:
+                return None
+            if content.startswith(ray_worker.DIED):
+                last_line = content.removeprefix(ray_worker.DIED).decode("utf-8", "replace")
+                return GradingReply(fault=f"the judge ended ({last_line})")
+            return msgspec.msgpack.decode(content, type=GradingReply)
         except Exception as error:  # Ray's, and those that a node raised
             reason = str(error).splitlines()[0] if str(error) else ""
             return GradingReply(fault=f"{type(error).__name__}: {reason}")

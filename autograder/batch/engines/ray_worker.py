@@ -10,28 +10,32 @@ import stat
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 KEPT: dict[tuple[str, ...], Any] = {}  # the judge, by the zip's hash, its options and its GPU
-DIED = b"died:"  # and then its last words; no answer begins so
+STARTED = b"started:"  # no answer begins so
+DIED = b"died:"  # and then the last line that it printed; no answer begins so
 
 
 def grade_on_node(
     archive: bytes, fingerprint: str, options: str, silence: float, question: bytes
-) -> bytes:
-    """A warm judge's answer, or that it died."""
+) -> Iterator[bytes]:
+    """That this task no longer waits for a node; then a warm judge's answer, or that it died."""
+    yield STARTED
     kind = (fingerprint, options, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if kind not in KEPT:
         let_go()
         KEPT[kind] = start(archive, fingerprint, options, silence)
     try:
-        return KEPT[kind].exchange(question)
+        answer = KEPT[kind].exchange(question)
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
         judge = KEPT[kind]
         let_go()
-        return DIED + judge.last_line().encode()
+        answer = DIED + judge.last_line().encode()
+    yield answer
 
 
 def let_go() -> None:

@@ -29,9 +29,6 @@ def graded(score: float = 1.0) -> GradingReply:
 class Pretender:
     """An engine that gives the answers that it was given, by submission."""
 
-    name = "pretended"
-    slots = 1
-
     def __init__(
         self, answers: dict[str, list[GradingReply]] | None = None, after=lambda: None
     ) -> None:
@@ -41,11 +38,11 @@ class Pretender:
         self.questions: list[bytes] = []
 
     def run(self, work: Work, tick: Callable[[], None]) -> None:
-        while (attempt := work.take(1)) is not None:
+        while (attempt := work.take()) is not None:
             self.asked.append(attempt.id)
             self.questions.append(attempt.question)
             answers = self.answers.get(attempt.id) or [graded()]
-            work.finish(1, attempt, answers.pop(0) if len(answers) > 1 else answers[0])
+            work.finish(attempt, answers.pop(0) if len(answers) > 1 else answers[0])
             self.after()
 
     def close(self) -> None:
@@ -54,7 +51,7 @@ class Pretender:
 
 def carry_out(order: Order, engine: Pretender) -> tuple[Batch, Work]:
     """Run a batch with an engine that is there already."""
-    return run_batch(order, lambda archive: engine, lambda work, engine: lambda: None)
+    return run_batch(order, lambda archive: engine, lambda work: None)
 
 
 def changed(order: Order, **what) -> Order:

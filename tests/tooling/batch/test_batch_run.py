@@ -114,7 +114,7 @@ def test_what_is_refused_changes_nothing_of_the_batch_that_is_there(order):
     carry_out(order, Pretender())
     before = (order.out / "batch.json").read_bytes()
     with pytest.raises(CourseError, match="no GPU"):
-        run_batch(changed(order, gpus=0.5), without_gpu, lambda work, engine: lambda: None)
+        run_batch(changed(order, gpus=0.5), without_gpu, lambda work: None)
     with pytest.raises(CourseError, match="no submission nobody"):
         carry_out(changed(order, gpus=0.5, only=("nobody",)), Pretender())
     assert (order.out / "batch.json").read_bytes() == before
