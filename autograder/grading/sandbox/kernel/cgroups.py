@@ -40,11 +40,6 @@ class Group:
             else:
                 self.folders[controller] = made
 
-    @property
-    def bounded(self) -> list[str]:
-        """What is bounded for all processes together."""
-        return list(self.folders)
-
     def leave(self) -> None:
         """Go back to where we were, and remove the groups."""
         remove_groups(set(self.folders.values()), os.getpid())

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -109,13 +108,6 @@ class Confinement:
         if self.has_filter:
             with suppress(OSError):  # a kernel without seccomp: the probe will say so
                 seccomp.restrict(limits.gpu, plan.uid is not None)
-
-
-def set_environment(wanted: Mapping[str, str]) -> None:
-    """Let these be all the variables that there are."""
-    for name in [name for name in os.environ if name not in wanted]:
-        del os.environ[name]
-    os.environ.update(wanted)
 
 
 def change_uid(uid: int) -> None:
