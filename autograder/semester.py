@@ -67,7 +67,7 @@ def new_semester(name: str, file: Path = FILES[0]) -> Semester:
     """
     semester = Semester(name, secrets.token_hex(16))
     if file.is_file():
-        write_secret(kept_file(salt_of(file), file), file.read_bytes())
+        write_secret(backup_file(salt_of(file), file), file.read_bytes())
     write_secret(file, semester.to_bytes())
     return semester
 
@@ -77,7 +77,7 @@ def write_secret(file: Path, content: bytes) -> None:
     write_atomically(file, content, mode=0o600, durable=True)
 
 
-def kept_file(fingerprint: str, file: Path = FILES[0]) -> Path:
+def backup_file(fingerprint: str, file: Path = FILES[0]) -> Path:
     """Where the secret of an earlier term is kept."""
     return file.with_name(f"{file.name}-{fingerprint}")
 
@@ -95,10 +95,10 @@ def label_of(fingerprint: str) -> str:
     return PRACTICE.label if practice else f"a term with salt {fingerprint}"
 
 
-def way_back(fingerprint: str, now: Semester) -> str:
+def how_to_restore(fingerprint: str, now: Semester) -> str:
     """What to do to bring a term back to a checkout, and lose no other."""
-    secret, present = FILES[0].name, kept_file(now.fingerprint).name
-    wanted = kept_file(fingerprint, FILES[0])
+    secret, present = FILES[0].name, backup_file(now.fingerprint).name
+    wanted = backup_file(fingerprint, FILES[0])
     if fingerprint == PRACTICE.fingerprint:
         return f"run `mv {secret} {present}`"
     if wanted.is_file():

@@ -119,7 +119,7 @@ def run_otter(arguments: Iterable[str], folder: Path) -> None:
 def tidied(text: str, digest: str) -> bytes:
     """A notebook without outputs and without anything that differs from run to run.
 
-    digest: of what it was made from, by which it can be told later whether it is stale.
+    digest: of what it was made from, which says later whether it is stale.
     """
     raw = json.loads(text)
     cells = []

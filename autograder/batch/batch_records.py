@@ -85,7 +85,7 @@ class State(Record, frozen=True):
     seconds: float = 0.0
     attempts: int = 1
     why: str = ""
-    again: str = ""  # why grading it again failed, where this is the result of before
+    again: str = ""  # why grading it again failed, where this is an earlier result
     grader: str = ""  # the assignment's zip, and the settings; "": not known
 
 
@@ -105,7 +105,7 @@ class Entry(Record, frozen=True):
     seconds: float
     attempts: int
     why: str  # a sentence where status is "failed" or "unreadable", or where code is missing
-    older: str = ""  # a sentence where the result is of before the last run, which gave none
+    older: str = ""  # a sentence where the result is older than the last run, which gave none
     absent: bool = False  # whether that is so since the export no longer holds it
     outdated: bool = False  # or since the last run didn't come to it, and had another zip
 
@@ -193,7 +193,7 @@ def is_outdated(state: State, settings: str) -> bool:
 
 
 def why_older(one: Submitted, state: State, settings: str) -> str:
-    """Why a result of before stands, if it does."""
+    """Why an earlier result stands, if it does."""
     if one.absent:
         return "It is not in this export. This is its result of before."
     if state.again:
@@ -244,18 +244,18 @@ def write_index(folder: Path, index: Index) -> None:
 def write_state(folder: Path, identifier: str, state: State, result: bytes | None) -> None:
     """Write a submission's result, then that it has one.
 
-    Where there is no room for them, those of before stay. Whoever is killed in between leaves a
-    result that nothing points to, which is made anew.
+    Where there is no room for them, the earlier ones stay. Whoever is killed in between leaves a
+    result that nothing points to, which is replaced later.
     """
     file = folder / STATES / f"{identifier}.json"
-    told = result_file(folder, identifier)
+    result_path = result_file(folder, identifier)
     new_state = write_beside(file, pretty(state))
-    new_result = None if result is None else write_beside(told, result)
+    new_result = None if result is None else write_beside(result_path, result)
     file.unlink(missing_ok=True)
     if new_result is None:
-        told.unlink(missing_ok=True)
+        result_path.unlink(missing_ok=True)
     else:
-        os.replace(new_result, told)
+        os.replace(new_result, result_path)
     os.replace(new_state, file)
 
 

@@ -32,7 +32,7 @@ from autograder.batch.output.grade_tables import write_tables
 from autograder.batch.output.html_report import write_page
 from autograder.batch.work_queue import Work
 from autograder.packaging.zip_build import build
-from autograder.semester import label_of, read_semester, way_back
+from autograder.semester import how_to_restore, label_of, read_semester
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -51,7 +51,7 @@ class Order:
     gpus: float = 0.0  # for each submission
     only: tuple[str, ...] = ()  # ids; none: all
     failed: bool = False  # whether to grade only what has no result, or no newer one
-    anew: bool = False  # whether to grade again what has one
+    regrade: bool = False  # whether to grade again what has one
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def read_previous_export(order: Order, export: Export) -> PreviousExport:
         raise CourseError(
             f"{order.out} was graded under {label_of(there.salt)}, and this checkout is set to "
             f"{semester.label}, with other hidden inputs. To bring the earlier term back, "
-            f"{way_back(there.salt, semester)}; or choose another folder."
+            f"{how_to_restore(there.salt, semester)}; or choose another folder."
         )
     known = {one.id for one in there.submissions}
     if known.isdisjoint(one.id for one in export.submissions):
@@ -135,7 +135,7 @@ def read_previous_export(order: Order, export: Export) -> PreviousExport:
     return missing_from(export, there, order.out)
 
 
-def doubt_about(export: Export, assignment: Assignment) -> str:
+def wrong_assignment_warning(export: Export, assignment: Assignment) -> str:
     """Whether this may be another assignment's export: a sentence, or "".
 
     In most exports the first submission tells, so that no more are read.
@@ -144,7 +144,7 @@ def doubt_about(export: Export, assignment: Assignment) -> str:
         if one.why:  # it isn't there
             continue
         try:
-            files = export.take(one, assignment).files
+            files = export.read_submission(one, assignment).files
         except Exception:  # whoever grades it will say what is wrong with it
             return ""
         if not files.keys().isdisjoint(assignment.files):
@@ -206,17 +206,17 @@ def run_batch(
         archive = build(order.assignment).autograder
         index = new_index(order, export, archive, previous)
         picked = chosen(order, index)
-        doubt = doubt_about(export, order.assignment)
-        if doubt:
-            index = msgspec.structs.replace(index, notes=(doubt, *index.notes))
-        work = Work(export, order.assignment, index.settings, log, picked, order.anew)
-        work.doubt = doubt
+        warning = wrong_assignment_warning(export, order.assignment)
+        if warning:
+            index = msgspec.structs.replace(index, notes=(warning, *index.notes))
+        work = Work(export, order.assignment, index.settings, log, picked, order.regrade)
+        work.warning = warning
         clear_leftovers()
         engine = start_engine(archive)  # which may refuse; nothing is changed before
         try:
             with writing(order.out):
                 write_index(order.out, index)
-                log.add("started", submissions=work.tally.total, notes=list(index.notes))
+                log.add("started", submissions=work.progress.total, notes=list(index.notes))
         except CourseError:
             engine.close()
             raise
@@ -228,7 +228,9 @@ def run_batch(
         finally:
             engine.close()
             with writing(order.out):
-                log.add("ended", graded=work.tally.graded, kept=work.tally.kept, why=work.stopped)
+                log.add(
+                    "ended", graded=work.progress.graded, kept=work.progress.kept, why=work.stopped
+                )
                 batch = read_batch(order.out)
                 write_tables(batch)
                 write_page(batch)

@@ -50,7 +50,7 @@ class Attempt:
 
 
 @dataclass
-class Tally:
+class BatchProgress:
     """How far the batch is."""
 
     total: int
@@ -86,19 +86,19 @@ class Work:
         grader: str,
         log: Log,
         chosen: Iterable[Submitted],
-        anew: bool = False,
+        regrade: bool = False,
     ) -> None:
         self.export = export
         self.assignment = assignment
         self.grader = grader
         self.log = log
-        self.anew = anew  # whether to grade again what has a result
+        self.regrade = regrade  # whether to grade again what has a result
         self.waiting = deque(chosen)
         self.later: list[tuple[float, int, Submitted]] = []
         self.taken: dict[str, Attempt] = {}  # by the submission's id
-        self.tally = Tally(len(self.waiting))
+        self.progress = BatchProgress(len(self.waiting))
         self.stopped = ""  # why, if it was
-        self.doubt = ""  # that the export may be another assignment's, if so
+        self.warning = ""  # that the export may be another assignment's, if so
         self.changed = threading.Condition()
 
     def take(self, wait: bool = True) -> Attempt | None:
@@ -157,17 +157,17 @@ class Work:
             self.give_up(submitted, "", 0, submitted.why)
             return None
         try:
-            submission = self.export.take(submitted, self.assignment)
+            submission = self.export.read_submission(submitted, self.assignment)
         except DamagedExport as error:
             self.give_up(submitted, "", number, str(error))
             return None
         except Exception as error:
-            told = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
-            self.failed_attempt(submitted, "", number, told)
+            why = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
+            self.failed_attempt(submitted, "", number, why)
             return None
         key = key_of(submission, self.grader)
-        if not self.anew and is_done(self.log.folder, submitted.id, key):
-            self.tally.kept += 1
+        if not self.regrade and is_done(self.log.folder, submitted.id, key):
+            self.progress.kept += 1
             self.changed.notify_all()
             return None
         why = why_lacking(submission, self.assignment)
@@ -183,7 +183,7 @@ class Work:
             self.taken.pop(attempt.id, None)
             if self.stopped:
                 return
-            if graded.hopeless:
+            if graded.fatal:
                 self.stop(graded.fault.rstrip("."))
             elif graded.fault:
                 self.failed_attempt(attempt.submitted, attempt.key, attempt.number, graded.fault)
@@ -204,7 +204,7 @@ class Work:
             grader=self.grader,
         )
         write_state(self.log.folder, attempt.id, state, graded.results)
-        self.tally.graded += 1
+        self.progress.graded += 1
         self.log.add(state.status, id=attempt.id, score=state.score, seconds=state.seconds)
 
     def failed_attempt(self, submitted: Submitted, key: str, number: int, why: str) -> None:
@@ -213,13 +213,13 @@ class Work:
             self.give_up(submitted, key, number, why)
             return
         pause = PAUSES[number - 1]
-        self.tally.retries += 1
+        self.progress.retries += 1
         self.later.append((time.monotonic() + pause, number + 1, submitted))
         self.log.add("again", id=submitted.id, attempt=number, why=why, pause=pause)
 
     def give_up(self, submitted: Submitted, key: str, number: int, why: str) -> None:
-        """Mark a submission as not graded: it has no score, or keeps the one of before."""
-        self.tally.failed += 1
+        """Mark a submission as not graded: it has no score, or keeps its earlier one."""
+        self.progress.failed += 1
         older = graded_state(self.log.folder, submitted.id)
         if older is not None:
             keep_result(self.log.folder, submitted.id, older, why)
@@ -229,7 +229,7 @@ class Work:
             state = State(key, "failed", attempts=number, why=why)
             write_state(self.log.folder, submitted.id, state, None)
             self.log.add("failed", id=submitted.id, attempts=number, why=why)
-        if number and self.tally.failed >= IN_A_ROW and not self.tally.graded:
+        if number and self.progress.failed >= IN_A_ROW and not self.progress.graded:
             self.stop(
                 f"{IN_A_ROW} submissions in a row could not be graded, the last because: {why}"
             )

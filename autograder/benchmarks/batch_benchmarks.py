@@ -63,7 +63,7 @@ class ClassBatch:
         engine.run(work, lambda: None)
         seconds = time.perf_counter() - start
         log.close()
-        if work.tally.graded != len(chosen) or work.tally.retries:
+        if work.progress.graded != len(chosen) or work.progress.retries:
             raise CourseError(f"A batch of {len(chosen)} went wrong: see {out}")
         return seconds / len(chosen)
 
@@ -79,7 +79,7 @@ def fresh_pytest(batch: ClassBatch, trees: list[Path]) -> float:
     def grade(numbers: range) -> None:
         tree = trees[numbers.start]
         for number in numbers:
-            files = batch.export.take(chosen[number], batch.assignment).files
+            files = batch.export.read_submission(chosen[number], batch.assignment).files
             for name, content in files.items():
                 (tree / "assignments" / batch.assignment.name / name).write_bytes(content)
             words = ["-m", "pytest", "-q", "-o", "python_files=test_*.py", "tests"]

@@ -19,7 +19,7 @@ from autograder.batch.engines.local_engine import LocalEngine, slots_for
 from autograder.batch.engines.ray_engine import RayEngine, load_ray
 from autograder.batch.input.export_reader import nothing_at
 from autograder.batch.input.export_zip import DOWNLOAD_AGAIN
-from autograder.batch.output.anonymization import unnamed
+from autograder.batch.output.anonymization import anonymized
 from autograder.batch.output.batch_comparison import changes
 from autograder.batch.output.written_answers import TEXTS
 from autograder.batch.work_queue import Work
@@ -143,7 +143,7 @@ def regrade(
         gpus=index.gpus if gpus is None else gpus,
         only=only,
         failed=failed,
-        anew=not failed,
+        regrade=not failed,
     )
     carry_out(order, engine, jobs, address)
 
@@ -196,9 +196,9 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
 
     with batch_display(console) as show_progress:
         graded, work = run_batch(order, start_and_listen, show_progress)
-    tell(console, graded, work)
-    complete = work.tally.done == work.tally.total and not work.tally.failed
-    sys.exit(0 if complete and not work.stopped and not work.doubt else 1)
+    print_batch_summary(console, graded, work)
+    complete = work.progress.done == work.progress.total and not work.progress.failed
+    sys.exit(0 if complete and not work.stopped and not work.warning else 1)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -206,28 +206,28 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def tell(console: Console, graded: Batch, work: Work) -> None:
+def print_batch_summary(console: Console, graded: Batch, work: Work) -> None:
     """How the batch went, and where its results are."""
-    tell_notes(console, graded)
+    print_notes(console, graded)
     for entry in [entry for entry in graded.entries if entry.status == "failed"][:NOTES_SHOWN]:
-        tell_of(console, graded, entry, " was not graded:", entry.why)
-    again = tell_older(console, graded)
-    tally = work.tally
+        print_problem(console, graded, entry, " was not graded:", entry.why)
+    again = print_older_results(console, graded)
+    progress = work.progress
     counts = Counter(entry.status for entry in graded.entries)
     for entry in [entry for entry in graded.entries if entry.status == "unreadable"][:NOTES_SHOWN]:
-        tell_of(console, graded, entry, " is graded as nothing handed in:", entry.why)
+        print_problem(console, graded, entry, " is graded as nothing handed in:", entry.why)
     if counts["unreadable"] > NOTES_SHOWN:
         console.print(f"[red]and {counts['unreadable'] - NOTES_SHOWN} more of that kind[/]")
     console.print(
-        f"{tally.graded} graded, {tally.kept} kept from before, {counts['failed']} without a "
-        f"result, {counts['waiting']} waiting; {tally.per_minute:.0f} per minute."
+        f"{progress.graded} graded, {progress.kept} kept from before, {counts['failed']} without a "
+        f"result, {counts['waiting']} waiting; {progress.per_minute:.0f} per minute."
     )
     texts = f", {TEXTS}/" if (graded.folder / TEXTS).is_dir() else ""
     files = f"report.html, grades.csv, canvas.csv, results/{texts}"
     console.print(f"{graded.folder}: {files}", soft_wrap=True)
     if work.stopped:
         rest = "The same command goes on where it was."
-        if work.anew:
+        if work.regrade:
             rest = "The others keep their earlier results; the same command begins anew."
         console.print(f"Stopped: {escape(work.stopped)}. {rest}", soft_wrap=True)
     elif counts["failed"] or again:
@@ -239,7 +239,7 @@ def tell(console: Console, graded: Batch, work: Work) -> None:
         console.print(words, soft_wrap=True)
 
 
-def tell_notes(console: Console, graded: Batch) -> None:
+def print_notes(console: Console, graded: Batch) -> None:
     """What was odd about the export. Such notes hold names of files and of students."""
     notes = graded.index.notes
     if graded.anonymous and notes:
@@ -251,20 +251,20 @@ def tell_notes(console: Console, graded: Batch) -> None:
         console.print(f"[yellow]and {len(notes) - NOTES_SHOWN} notes more[/]")
 
 
-def tell_of(console: Console, graded: Batch, entry: Entry, words: str, why: str) -> None:
+def print_problem(console: Console, graded: Batch, entry: Entry, words: str, why: str) -> None:
     """A sentence on one submission; of whom, only where that may be told."""
     name = entry.alias if graded.anonymous else entry.id
-    why = unnamed(why, entry) if graded.anonymous else why
+    why = anonymized(why, entry) if graded.anonymous else why
     console.print(f"[red]{escape(name)}{words}[/] {escape(why)}", soft_wrap=True)
 
 
-def tell_older(console: Console, graded: Batch) -> int:
+def print_older_results(console: Console, graded: Batch) -> int:
     """Whose older results stand since grading them again failed; how many they are."""
     present = [entry for entry in graded.entries if entry.older and not entry.absent]
     outdated = [entry for entry in present if entry.outdated]
     older = [entry for entry in present if not entry.outdated]
     for entry in older[:NOTES_SHOWN]:
-        tell_of(console, graded, entry, ":", entry.older)
+        print_problem(console, graded, entry, ":", entry.older)
     if len(older) > NOTES_SHOWN:
         console.print(f"[red]and {len(older) - NOTES_SHOWN} older results more[/]")
     if outdated:

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autograder.batch.work_queue import Tally, Work
+from autograder.batch.work_queue import BatchProgress, Work
 from autograder.commands.progress_display import live_display
 
 MOST_SHOWN = 16
@@ -23,21 +23,21 @@ def batch_display(console: Console) -> Iterator[Callable[[Work], None]]:
     if not console.is_terminal:
         console.print(ready)
     with live_display(console, ready) as show:
-        yield lambda work: show(summary(work.tally), lambda: picture(work))
+        yield lambda work: show(summary(work.progress), lambda: picture(work))
 
 
-def summary(tally: Tally) -> str:
+def summary(progress: BatchProgress) -> str:
     """How far it is, in a line."""
-    parts = [f"{tally.done} of {tally.total} done"]
-    if tally.kept:
-        parts.append(f"{tally.kept} of them before")
-    if tally.failed:
-        parts.append(f"{tally.failed} failed")
-    if tally.retries:
-        parts.append(f"{tally.retries} tried again")
-    parts.append(f"{tally.per_minute:.0f} per minute")
-    if tally.minutes_left is not None:
-        parts.append(f"{duration(60 * tally.minutes_left)} left")
+    parts = [f"{progress.done} of {progress.total} done"]
+    if progress.kept:
+        parts.append(f"{progress.kept} of them before")
+    if progress.failed:
+        parts.append(f"{progress.failed} failed")
+    if progress.retries:
+        parts.append(f"{progress.retries} tried again")
+    parts.append(f"{progress.per_minute:.0f} per minute")
+    if progress.minutes_left is not None:
+        parts.append(f"{duration(60 * progress.minutes_left)} left")
     return ", ".join(parts)
 
 
@@ -51,7 +51,7 @@ def picture(work: Work) -> Group:
     """The bar, the line, and the submissions that are being graded."""
     if work.stopped:
         return Group(Text("Stopping. What is graded is kept; tables and report are written."))
-    tally = work.tally
+    progress = work.progress
     rows = Table(box=None, pad_edge=False, show_header=False)
     running = work.running
     for attempt, started in running[:MOST_SHOWN]:
@@ -60,5 +60,5 @@ def picture(work: Work) -> Group:
     if len(running) > MOST_SHOWN:
         rows.add_row(Text(f"and {len(running) - MOST_SHOWN} more", style="dim"), "")
     bar = Table.grid()  # which ends the bar's line
-    bar.add_row(ProgressBar(total=max(tally.total, 1), completed=tally.done, width=60))
-    return Group(bar, Text(summary(tally)), rows)
+    bar.add_row(ProgressBar(total=max(progress.total, 1), completed=progress.done, width=60))
+    return Group(bar, Text(summary(progress)), rows)

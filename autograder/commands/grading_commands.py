@@ -15,7 +15,7 @@ from autograder.grading.gradescope import grade_tree
 from autograder.grading.judge import Settings
 from autograder.grading.results import Outcome
 from autograder.grading.sandbox.defences import Unprotected
-from autograder.grading.submission import take
+from autograder.grading.submission import read_submission
 from autograder.grading.terminal import print_result
 from autograder.semester import read_semester
 from common.assignment import ROOT, load_assignment
@@ -78,7 +78,7 @@ def grade(
     chosen = load_assignment(assignment)
     if gpu:
         with_gpu(chosen)  # an error here and now, where there is none
-    submission = take(path, chosen)
+    submission = read_submission(path, chosen)
     console = Console()
     count = len(read_roster(ROOT / "tests" / chosen.name))
     done: list[Outcome] = []

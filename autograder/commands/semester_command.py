@@ -17,7 +17,7 @@ from autograder.semester import (
     DIST,
     FILES,
     Semester,
-    kept_file,
+    backup_file,
     new_semester,
     read_semester,
     salt_of,
@@ -74,12 +74,12 @@ def open_term(console: Console, new: bool, name: str | None, dist: Path = DIST) 
                     f"This checkout is set to {term.label}: for a new term '{name}', add NEW=1 "
                     "(--new)."
                 )
-    earlier = sorted(FILES[0].parent.glob(kept_file("*").name))
+    earlier = sorted(FILES[0].parent.glob(backup_file("*").name))
     term = new_semester(name or f"{date.today():%Y-%m}")
     if new:
         write_if_changed(unfinished_file(term.fingerprint, dist), b"")
     console.print(f"New {term.label}: a secret salt, in {FILES[0].name}.")
-    put_away = {*FILES[0].parent.glob(kept_file("*").name)} - {*earlier}
+    put_away = {*FILES[0].parent.glob(backup_file("*").name)} - {*earlier}
     for file in put_away:
         console.print(f"What was in {FILES[0].name} is kept in {file.name}.")
     for assignment in load_all():  # of another term: nobody may take them for this one's

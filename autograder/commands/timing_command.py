@@ -9,7 +9,7 @@ from rich.console import Console
 from autograder.batch.batch_records import writing
 from autograder.commands.grading_commands import OUT, offering_unsafe, writable
 from autograder.commands.progress_display import status_line
-from autograder.grading.submission import take
+from autograder.grading.submission import read_submission
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed
 from autograder.timing.submission_speed import TimingOptions, measure
@@ -46,7 +46,7 @@ def time(
         device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16)
     )
     console = Console()
-    submission = take(path, chosen)
+    submission = read_submission(path, chosen)
     telling = status_line(console, f"timing {chosen.short} on {device}, beside the baseline")
     with telling, offering_unsafe():
         speed = measure(chosen, submission, options)

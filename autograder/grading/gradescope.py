@@ -9,7 +9,7 @@ from pathlib import Path
 from autograder.grading.grade import grade
 from autograder.grading.judge import Settings
 from autograder.grading.results import Result, write_results
-from autograder.grading.submission import Submission, take
+from autograder.grading.submission import Submission, read_submission
 from autograder.semester import PRACTICE_NOTE, read_semester
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
@@ -33,21 +33,21 @@ def grade_tree(
     out.parent.mkdir(exist_ok=True)
     metadata = root / "submission_metadata.json"
     private = [path for path in (out.parent, metadata, root / "submission") if path.exists()]
-    with told_if_it_fails(assignment, out):
+    with reporting_failure(assignment, out):
         hide((ROOT, *private))
         settings = Settings(
             semester=read_semester(), out=out, private=tuple(private), training=training
         )
-        submission = take_or_note(submitted or root / "submission", assignment)
+        submission = read_or_note(submitted or root / "submission", assignment)
         return grading(assignment, submission, settings)
     return None
 
 
 @contextmanager
-def told_if_it_fails(assignment: Assignment, out: Path) -> Iterator[None]:
-    """Where grading fails, a complete result says so. One that can't even be written is told here.
+def reporting_failure(assignment: Assignment, out: Path) -> Iterator[None]:
+    """Where grading fails, a complete result says so. One that can't even be written is raised.
 
-    The result of before, which says that grading did not finish, then stays as it is.
+    The earlier result, which says that grading did not finish, then stays as it is.
     """
     try:
         yield
@@ -62,10 +62,10 @@ def told_if_it_fails(assignment: Assignment, out: Path) -> Iterator[None]:
             ) from None
 
 
-def take_or_note(folder: Path, assignment: Assignment) -> Submission:
+def read_or_note(folder: Path, assignment: Assignment) -> Submission:
     """The submission; one that can't be read is an empty one with a note."""
     try:
-        return take(folder, assignment)
+        return read_submission(folder, assignment)
     except GraderFault:
         raise
     except CourseError as error:

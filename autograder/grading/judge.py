@@ -1,6 +1,6 @@
 """The judge, a pytest plugin: runs the tests, records outcomes, adds hints, saves results.
 
-It never imports student code (unless told `direct`, for debugging).
+It never imports student code (except with `direct`, for debugging).
 """
 
 import sys
@@ -160,22 +160,22 @@ class Judge:
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
         if item.name not in self.failures:
-            told = add_hint(self.explain(error), error, self.hints, item.name)
-            self.failures[item.name] = told
+            explanation = add_hint(self.explain(error), error, self.hints, item.name)
+            self.failures[item.name] = explanation
             self.evidence[item.name] = evidence_of(error)
 
     def explain(self, error: BaseException) -> Explanation:
         """What a student reads; of a file that is not there, why it was not taken."""
-        told = explain(error)
-        told = replace(told, **{n: self.face.repeatable(part) for n, part in vars(told).items()})
+        parts = vars(explain(error)).items()
+        explanation = Explanation(**{name: self.face.repeatable(part) for name, part in parts})
         absent = {
             artifact.file: not_there(artifact) for artifact in self.result.assignment.artifacts
         }
         for file, reason in self.submission.reasons.items():
-            if told.sentence == absent.get(file, missing(file)).explanation.sentence:
-                help = told.help if reason.startswith(told.sentence) else ""
-                return replace(told, sentence=reason, help=help)
-        return told
+            if explanation.sentence == absent.get(file, missing(file)).explanation.sentence:
+                help = explanation.help if reason.startswith(explanation.sentence) else ""
+                return replace(explanation, sentence=reason, help=help)
+        return explanation
 
     def record(self, name: str) -> None:
         """Note how a test ended, and save it at once. A skipped test has not passed."""

@@ -53,24 +53,24 @@ class Submission:
         return folder
 
 
-def take(path: Path, assignment: Assignment) -> Submission:
+def read_submission(path: Path, assignment: Assignment) -> Submission:
     """The submission at a path: a folder, a zip, or the file itself."""
     if path.is_dir():
         return collect(assignment, FolderSource(path))
     if path.is_file() and (path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)):
-        return take_zip(path, assignment)
+        return read_zip_file(path, assignment)
     if path.is_file():
-        return take_file(path, assignment)
+        return read_single_file(path, assignment)
     raise CourseError(f"There is nothing at {path}: give a folder, a zip or a file.")
 
 
-def take_zip(path: Path, assignment: Assignment) -> Submission:
+def read_zip_file(path: Path, assignment: Assignment) -> Submission:
     """What is in a zip; one that is damaged is an empty submission with a note."""
     try:
         with zipfile.ZipFile(path) as archive:
             return collect(assignment, ZipSource(archive))
     except Exception as error:  # a damaged, encrypted or exotic zip may raise nearly anything
-        blame(error, path.name)
+        raise_if_machine_fault(error, path.name)
         return unreadable_zip(path.name, assignment)
 
 
@@ -80,7 +80,7 @@ def unreadable_zip(name: str, assignment: Assignment) -> Submission:
     return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
-def take_file(path: Path, assignment: Assignment) -> Submission:
+def read_single_file(path: Path, assignment: Assignment) -> Submission:
     """A single file, which stands for the file of that name: code, the lab or another artifact."""
     limits = limits_of(assignment)
     if path.name not in limits:
@@ -117,7 +117,7 @@ class FolderSource:
                 with os.scandir(self.folder / place) as found:
                     entries = sorted(found, key=lambda entry: entry.name)
             except OSError as error:
-                blame(error, place or self.folder.name)
+                raise_if_machine_fault(error, place or self.folder.name)
                 continue
             for entry in entries:
                 name = f"{place}{entry.name}"
@@ -131,7 +131,7 @@ class FolderSource:
         try:
             return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1
         except OSError as error:
-            blame(error, entry.name)
+            raise_if_machine_fault(error, entry.name)
             return False
 
     def read(self, name: str, count: int) -> bytes:
@@ -198,7 +198,7 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
                 "which one to grade. Submit one.",
             )
         elif nearest:
-            take_member(submission, source, file, nearest[0], limits[file])
+            read_member(submission, source, file, nearest[0], limits[file])
     note_missing(submission, assignment, others)
     return submission
 
@@ -220,7 +220,7 @@ def note_missing(submission: Submission, assignment: Assignment, others: list[st
         submission.notes.append(f"{' and '.join(missing)} {are} missing.{found}")
 
 
-def take_member(
+def read_member(
     submission: Submission,
     source: FolderSource | ZipSource,
     file: str,
@@ -231,7 +231,7 @@ def take_member(
     try:
         content = source.read(place, limit + 1)  # never all of a file that is too large
     except Exception as error:  # as for the whole of a zip
-        blame(error, place)
+        raise_if_machine_fault(error, place)
         submission.refuse(
             file,
             f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way.",
@@ -250,7 +250,7 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     submission.files[file] = content
 
 
-def blame(error: Exception, place: str) -> None:
+def raise_if_machine_fault(error: Exception, place: str) -> None:
     """Raise a fault if it was the machine that couldn't read: that is no verdict on the work."""
     if isinstance(error, GraderFault):
         raise error

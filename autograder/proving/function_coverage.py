@@ -34,7 +34,7 @@ from common.testing.fixtures import decorated, run_graded_tests
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
 
 
-class Reach:
+class FunctionCoverage:
     """The functions that each test runs, as "file.py: Class.function". Not every test is known."""
 
     def __init__(self, functions: Mapping[str, Iterable[str]]) -> None:
@@ -124,21 +124,23 @@ def functions_by_line(scope: ast.Module | ast.ClassDef, prefix: str = "") -> dic
     return found
 
 
-def find_reach(assignment: Assignment, salt: str, dist: Path = DIST) -> Reach:
+def find_function_coverage(
+    assignment: Assignment, salt: str, dist: Path = DIST
+) -> FunctionCoverage:
     """What the tests run of the reference; watched again only if something has changed."""
     files = [python_hash(content) for content in reference(assignment).values()]
     tests = sorted(test_hashes(assignment).items())
     decides = (grading_code_hash(assignment), tests, files, salt)
     version = hashlib.sha256(repr(decides).encode()).hexdigest()
-    file = dist / f"{assignment.short}-reach.json"
+    file = dist / f"{assignment.short}-coverage.json"
     with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
         kept = json.loads(file.read_text("utf-8"))
         if kept["version"] == version:
-            return Reach(kept["functions"])
+            return FunctionCoverage(kept["functions"])
     reference_artifacts(assignment)  # for the tests that read them
     functions = watch_elsewhere(assignment, salt)
     write_if_changed(file, json.dumps({"version": version, "functions": functions}).encode())
-    return Reach(functions)
+    return FunctionCoverage(functions)
 
 
 def watch_elsewhere(assignment: Assignment, salt: str) -> dict[str, list[str]]:

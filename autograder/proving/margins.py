@@ -72,7 +72,7 @@ def nearest_error(
 def smallest_that_counts(version: list[Verdict]) -> dict[str, float]:
     """For each exercise, which errors of a wrong version count, as a multiple of the tolerance.
 
-    Inputs are drawn anew each semester, so in one of many comparisons a wrong version may be off
+    Each semester draws other inputs, so in one of many comparisons a wrong version may be off
     by any little. That matters only where nothing else catches it:
     - an exercise that catches it plainly by one comparison may miss it by others;
     - an exercise that it costs nothing must be far from noticing it, if another one catches it.

@@ -7,7 +7,7 @@ from typing import Any
 from autograder.authoring.lab_master import MASTER
 from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.grading.warm.judge_messages import GradingRequest
-from autograder.proving.function_coverage import Reach
+from autograder.proving.function_coverage import FunctionCoverage
 from autograder.proving.right_versions import alternatives, reference, stub
 from autograder.proving.wrong_versions.equivalents import read_equivalents
 from autograder.proving.wrong_versions.mistakes import (
@@ -55,7 +55,8 @@ class ProofPlan:
     def __init__(self, assignment: Assignment, scope: Scope) -> None:
         self.assignment = assignment
         self.scope = scope
-        self.reach = Reach({})  # nothing is known yet, so every test may notice everything
+        # Nothing is known yet, so every test may notice everything.
+        self.coverage = FunctionCoverage({})
         self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
@@ -169,7 +170,7 @@ class ProofPlan:
             and not test.needs_gpu
             and (TIMING not in test.tags or test.exercise in mistake.exercises)
             and (TRAINING not in test.tags or self.trains(mistake, test))
-            and self.reach.may_notice(test.name, file, mistake.function)
+            and self.coverage.may_notice(test.name, file, mistake.function)
         )
 
     def trains(self, mistake: Mistake, test: GradedTest) -> bool:
@@ -187,5 +188,5 @@ class ProofPlan:
             for test in ordered
             if not {TRAINING, TIMING, GPU} & {*test.tags}
             and not test.reads_lab
-            and self.reach.may_notice(test.name, mutant.file, mutant.function)
+            and self.coverage.may_notice(test.name, mutant.file, mutant.function)
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from autograder.grading.warm.judge_messages import GradingReply, Verdict
-from autograder.proving.function_coverage import find_reach
+from autograder.proving.function_coverage import find_function_coverage
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
 from autograder.proving.job_runner import RIGHT, JobResults, Progress, run_jobs
 from autograder.proving.margins import margins
@@ -36,7 +36,7 @@ def verify(
     """Grade everything that the proof needs, and say what it shows."""
     sources = fresh_fingerprint(assignment)  # before anything of it is read
     plan = ProofPlan(assignment, scope)
-    plan.reach = find_reach(assignment, plan.salts[0], dist)
+    plan.coverage = find_function_coverage(assignment, plan.salts[0], dist)
     whole = scope.mutants and scope.training and scope.seeds >= SALTS
     evidence = run_jobs(assignment, plan.jobs(), sources, progress, dist=dist, drop_unused=whole)
     return conclude(plan, evidence), evidence

@@ -65,7 +65,7 @@ def clear(folder: Path) -> None:
     lock = os.open(folder / LOCK, MODE, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_there(folder / LOCK, lock):  # or another has cleared it, and a third made it anew
+        if is_there(folder / LOCK, lock):  # or another has cleared it, and a third made another
             remove_tree(
                 folder
             )  # while it is locked: a driver that has just made it waits, and sees

@@ -10,7 +10,9 @@ JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
 SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
 
 
-def options_of(assignment: Assignment, gpus: float, private: Iterable[Path] = ()) -> JudgeOptions:
+def judge_options(
+    assignment: Assignment, gpus: float, private: Iterable[Path] = ()
+) -> JudgeOptions:
     """What a warm judge of a class is started with.
 
     private: where all submissions and results lie. Whether student code gets there is tried.
@@ -19,7 +21,7 @@ def options_of(assignment: Assignment, gpus: float, private: Iterable[Path] = ()
     return JudgeOptions(assignment.short, forks=True, gpu=bool(gpus), private=places)
 
 
-def silence_of(assignment: Assignment) -> float:
+def reply_timeout(assignment: Assignment) -> float:
     """The seconds after which a judge that has not answered counts as dead."""
     lab = assignment.lab.total_seconds if assignment.lab else 0.0
     return 2 * (assignment.limits.total_seconds + lab) + SPARE_SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from autograder.batch.engines.driver_scratch import Scratch
-from autograder.batch.engines.judge_settings import JUDGE_MB, options_of, silence_of
+from autograder.batch.engines.judge_settings import JUDGE_MB, judge_options, reply_timeout
 from autograder.batch.engines.machine_resources import available_megabytes, cores
 from autograder.batch.work_queue import Work
 from autograder.grading.sandbox.user_ids import COUNT as UIDS
@@ -27,13 +27,13 @@ TICK = 0.2
 def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
     """How many submissions to grade at once: as cores, memory and GPUs allow.
 
-    Not more than there are cores, even if asked: limits of time are told by a clock, and right
+    Not more than there are cores, even if asked: limits of time are measured by a clock, and right
     code that has half a core would miss them.
     """
     count = min(jobs or cores(), cores())
     memory = available_megabytes() // (JUDGE_MB + assignment.limits.memory_mb)
     if gpus:
-        count = min(count, max(1, gpu_count() // whole(gpus) * sharers(gpus)))
+        count = min(count, max(1, gpu_count() // gpus_per_slot(gpus) * slots_per_gpu(gpus)))
     if os.getuid() == 0:
         count = min(count, UIDS)  # judges beyond that would find none, and fail
     return max(1, min(count, memory))
@@ -46,12 +46,12 @@ def gpu_count() -> int:
     return cuda.load_torch().cuda.device_count()
 
 
-def sharers(gpus: float) -> int:
+def slots_per_gpu(gpus: float) -> int:
     """How many slots share a GPU. The part of one that is left over is nobody's."""
     return max(1, math.floor(1 / gpus + 1e-6))
 
 
-def whole(gpus: float) -> int:
+def gpus_per_slot(gpus: float) -> int:
     """How many GPUs a slot has."""
     return max(1, math.ceil(gpus))
 
@@ -60,8 +60,8 @@ def gpus_of(slot: int, gpus: float) -> str:
     """The GPUs of a slot, for CUDA: slots share one, or have some of their own."""
     known = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = known.split(",") if known else [str(number) for number in range(gpu_count())]
-    first = (slot - 1) // sharers(gpus) * whole(gpus)
-    return ",".join(names[first : first + whole(gpus)])
+    first = (slot - 1) // slots_per_gpu(gpus) * gpus_per_slot(gpus)
+    return ",".join(names[first : first + gpus_per_slot(gpus)])
 
 
 class LocalEngine:
@@ -77,8 +77,8 @@ class LocalEngine:
     ) -> None:
         self.slots = slots
         self.gpus = gpus
-        self.options = options_of(assignment, gpus, private)
-        self.silence = silence_of(assignment)
+        self.options = judge_options(assignment, gpus, private)
+        self.reply_timeout = reply_timeout(assignment)
         self.scratch = Scratch()
         self.source = self.scratch.folder / "source"
         try:
@@ -114,7 +114,9 @@ class LocalEngine:
     def start_judge(self, slot: int) -> JudgeClient:
         """A warm judge for a slot, which sees that slot's GPUs."""
         gpus = {"CUDA_VISIBLE_DEVICES": gpus_of(slot, self.gpus)} if self.gpus else {}
-        return JudgeClient(self.source, self.options, silence=self.silence, environment=gpus)
+        return JudgeClient(
+            self.source, self.options, reply_timeout=self.reply_timeout, environment=gpus
+        )
 
     def close(self) -> None:
         """End all judges."""

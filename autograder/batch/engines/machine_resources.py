@@ -45,8 +45,8 @@ def memory_left(proc: Path) -> Iterator[int]:
         ):
             most, taken = words_of(group / limit), words_of(group / usage)
             if most and taken and most[0].isdecimal():
-                told = map(str.split, lines_of(group / "memory.stat"))
-                of_files = [int(line[1]) for line in told if line[0].endswith("inactive_file")]
+                fields = map(str.split, lines_of(group / "memory.stat"))
+                of_files = [int(line[1]) for line in fields if line[0].endswith("inactive_file")]
                 yield max(0, int(most[0]) - int(taken[0]) + max(of_files, default=0))
 
 

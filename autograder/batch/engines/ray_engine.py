@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from autograder.batch.engines import ray_worker
-from autograder.batch.engines.judge_settings import JUDGE_MB, options_of, silence_of
+from autograder.batch.engines.judge_settings import JUDGE_MB, judge_options, reply_timeout
 from autograder.batch.engines.machine_resources import cores
 from autograder.batch.work_queue import Attempt, Work
 from autograder.grading.warm.judge_messages import GradingReply
@@ -84,8 +84,8 @@ class RayEngine:
         self.archive = self.ray.put(content)  # which Ray brings to each node once
         self.fixed = (
             hashlib.sha256(content).hexdigest(),
-            options_of(assignment, gpus, private).to_json(),
-            silence_of(assignment),
+            judge_options(assignment, gpus, private).to_json(),
+            reply_timeout(assignment),
         )
         self.ray.cloudpickle.register_pickle_by_value(ray_worker)
         self.task = self.ray.remote(ray_worker.grade_on_node).options(

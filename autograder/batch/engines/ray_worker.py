@@ -21,30 +21,30 @@ DIED = b"died:"  # and then the last line that it printed; no answer begins so
 
 
 def grade_on_node(
-    archive: bytes, fingerprint: str, options: str, silence: float, question: bytes
+    archive: bytes, fingerprint: str, options: str, reply_timeout: float, question: bytes
 ) -> Iterator[bytes]:
     """That this task no longer waits for a node; then a warm judge's answer, or that it died."""
     yield STARTED
     kind = (fingerprint, options, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     if kind not in KEPT:
-        let_go()
-        KEPT[kind] = start(archive, fingerprint, options, silence)
+        close_judge()
+        KEPT[kind] = start(archive, fingerprint, options, reply_timeout)
     try:
         answer = KEPT[kind].exchange(question)
     except Exception:  # whatever it is, a new judge for the next attempt is the answer
         judge = KEPT[kind]
-        let_go()
+        close_judge()
         answer = DIED + judge.last_line().encode()
     yield answer
 
 
-def let_go() -> None:
+def close_judge() -> None:
     """End the judge that is kept, if there is one."""
     while KEPT:
         KEPT.popitem()[1].close()
 
 
-def start(archive: bytes, fingerprint: str, options: str, silence: float) -> Any:
+def start(archive: bytes, fingerprint: str, options: str, reply_timeout: float) -> Any:
     """A warm judge in the unpacked zip."""
     source = unpacked(archive, fingerprint)
     sys.path.insert(0, str(source))
@@ -53,7 +53,7 @@ def start(archive: bytes, fingerprint: str, options: str, silence: float) -> Any
         from autograder.grading.warm.judge_messages import JudgeOptions
     finally:
         sys.path.remove(str(source))
-    return JudgeClient(source, JudgeOptions.from_json(options), silence=silence)
+    return JudgeClient(source, JudgeOptions.from_json(options), reply_timeout=reply_timeout)
 
 
 def unpacked(archive: bytes, fingerprint: str) -> Path:
@@ -84,5 +84,5 @@ def own_folder() -> Path:
 
 def clean_up(fingerprint: str) -> None:
     """Leave no zip behind on this node."""
-    let_go()
+    close_judge()
     shutil.rmtree(own_folder() / fingerprint, ignore_errors=True)

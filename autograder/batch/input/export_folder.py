@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autograder.batch.input.export_items import PREFIX, Item, hides, is_ignored, is_only_a_zip
 from autograder.batch.input.gradescope_metadata import METADATA
-from autograder.grading.submission import FolderSource, Submission, take
+from autograder.grading.submission import FolderSource, Submission, read_submission
 from common.assignment import Assignment
 
 
@@ -43,7 +43,7 @@ class ExportFolder:
                 else:
                     yield Item(name, "is neither a folder nor a zip")
 
-    def take(self, name: str, assignment: Assignment) -> Submission:
+    def read_submission(self, name: str, assignment: Assignment) -> Submission:
         """The submission of that name."""
         place = self.folder / self.places[name]
         if place.is_dir() and not name.startswith(PREFIX):
@@ -51,4 +51,4 @@ class ExportFolder:
             inside = list(islice(handed_in, 2))  # a second one tells that there are more
             if is_only_a_zip([name for name, _ in inside]) and inside[0][1]:  # no link
                 place /= inside[0][0]
-        return take(place, assignment)
+        return read_submission(place, assignment)

@@ -22,9 +22,9 @@ class Export:
     submissions: list[Submitted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def take(self, submitted: Submitted, assignment: Assignment) -> Submission:
+    def read_submission(self, submitted: Submitted, assignment: Assignment) -> Submission:
         """The files of one submission."""
-        return self.container.take(submitted.place, assignment)
+        return self.container.read_submission(submitted.place, assignment)
 
 
 def read_export(path: Path) -> Export:

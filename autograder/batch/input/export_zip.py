@@ -12,9 +12,9 @@ from autograder.batch.input.gradescope_metadata import METADATA
 from autograder.grading.submission import (
     Submission,
     ZipSource,
-    blame,
     collect,
     in_words,
+    raise_if_machine_fault,
     unreadable_zip,
 )
 from common.assignment import Assignment
@@ -48,7 +48,7 @@ def read_whole(source: ZipSource, name: str, count: int) -> bytes:
     try:
         return ZipSource.read(source, name, count)
     except Exception as error:  # as for any zip
-        blame(error, name)
+        raise_if_machine_fault(error, name)
         raise DamagedExport(f"{in_words(name)} can't be read: {DOWNLOAD_AGAIN}") from None
 
 
@@ -83,25 +83,25 @@ class ExportZip:
             else:
                 yield Item(name, "is neither a folder nor a zip")
 
-    def take(self, name: str, assignment: Assignment) -> Submission:
+    def read_submission(self, name: str, assignment: Assignment) -> Submission:
         """The submission of that name."""
         members = self.members[name]
         if members[0].filename == self.root + name:
-            return self.take_inner(members[0], assignment)
+            return self.read_inner_zip(members[0], assignment)
         inside = [one for one in members if not one.is_dir() and not hides(one.filename)]
         names = [one.filename.removeprefix(f"{self.root}{name}/") for one in inside]
         if not name.startswith(PREFIX) and is_only_a_zip(names):
-            return self.take_inner(inside[0], assignment)
+            return self.read_inner_zip(inside[0], assignment)
         return collect(assignment, PartOfZip(self.archive, f"{self.root}{name}/", members))
 
-    def take_inner(self, member: ZipInfo, assignment: Assignment) -> Submission:
+    def read_inner_zip(self, member: ZipInfo, assignment: Assignment) -> Submission:
         """A submission that is a zip within the zip."""
         try:
             content = read_whole(ZipSource(self.archive), member.filename, MAX_ZIP_BYTES)
             with zipfile.ZipFile(BytesIO(content)) as inner:
                 return collect(assignment, ZipSource(inner))
         except Exception as error:  # as for any zip
-            blame(error, member.filename)
+            raise_if_machine_fault(error, member.filename)
             return unreadable_zip(PurePosixPath(member.filename).name, assignment)
 
 

@@ -38,12 +38,12 @@ def missing_from(export: Export, known: Index, out: Path) -> PreviousExport:
             ungraded.append(one)
         else:
             kept.append(msgspec.structs.replace(one, absent=True))
-    told = (
+    groups = (
         (kept, "results stay"),
         (replaced, "no longer counted, since the same students have handed in again"),
         (ungraded, "left out, having no result"),
     )
-    notes = tuple(f"Not in this export, {words}: {ids(ones)}." for ones, words in told if ones)
+    notes = tuple(f"Not in this export, {words}: {ids(ones)}." for ones, words in groups if ones)
     return PreviousExport(tuple(kept), notes)
 
 

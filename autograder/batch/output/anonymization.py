@@ -16,23 +16,23 @@ NOTHING = r"(?!)"
 FOUND = re.compile(r"(?<=Found: )[^\n]*")
 
 
-def unnamed(text: str, entry: Entry) -> str:
+def anonymized(text: str, entry: Entry) -> str:
     """A text without the names of those who handed in."""
-    return who_it_is(entry.students, entry.id).sub(HIDDEN_NAME, FOUND.sub(HIDDEN_NAME, text))
+    return identity_pattern(entry.students, entry.id).sub(HIDDEN_NAME, FOUND.sub(HIDDEN_NAME, text))
 
 
 @lru_cache(maxsize=8)  # all texts of a submission come one after the other
-def who_it_is(students: tuple[Student, ...], identifier: str) -> re.Pattern[str]:
+def identity_pattern(students: tuple[Student, ...], identifier: str) -> re.Pattern[str]:
     """All that tells who somebody is."""
-    told = [short_or_long(identifier)]
+    patterns = [short_or_long(identifier)]
     for student in students:
         names = [part for part in re.split(r"[\W_]+", student.name) if part]
         whole = [BETWEEN.join(map(re.escape, order)) for order in (names, names[::-1])]
         login = student.email.partition("@")[0]
-        told.append(anywhere(re.escape(student.email)))  # first: it may hold the name
-        told += map(anywhere, whole if len(names) > 1 else [])
-        told += map(short_or_long, (student.name, student.sid, login, *names))
-    return re.compile("|".join(filter(None, told)) or NOTHING)
+        patterns.append(anywhere(re.escape(student.email)))  # first: it may hold the name
+        patterns += map(anywhere, whole if len(names) > 1 else [])
+        patterns += map(short_or_long, (student.name, student.sid, login, *names))
+    return re.compile("|".join(filter(None, patterns)) or NOTHING)
 
 
 def short_or_long(word: str) -> str:

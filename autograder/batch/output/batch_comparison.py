@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry
-from autograder.semester import label_of, read_semester, way_back
+from autograder.semester import how_to_restore, label_of, read_semester
 from common.errors import CourseError
 from common.testing.graded_tests import format_points
 
@@ -30,7 +30,7 @@ def changes(first: Batch, second: Batch) -> Iterator[Change]:
             f"{first.folder} was graded under {label_of(salts[0])}, {second.folder} under "
             f"{label_of(salts[1])}: hidden tests had other inputs, so that scores differ for no "
             f"other reason. Grade one of them again under the other's term; to bring that of "
-            f"salt {other} back in this checkout, {way_back(other, now)}."
+            f"salt {other} back in this checkout, {how_to_restore(other, now)}."
         )
     old = {entry.id: entry for entry in first.entries}
     new = {entry.id: entry for entry in second.entries}

@@ -57,7 +57,7 @@ def exercise_points(result: dict[str, Any] | None, exercises: list[str]) -> list
         return [""] * len(exercises)
     earned = dict.fromkeys(exercises, 0.0)
     for test in result["tests"]:
-        if test["number"] in earned:  # or it is a result of before an exercise was taken out
+        if test["number"] in earned:  # or the result is older than the removal of an exercise
             earned[test["number"]] += test["score"]
     return [format_points(points) for points in earned.values()]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry
-from autograder.batch.output.anonymization import unnamed
+from autograder.batch.output.anonymization import anonymized
 from autograder.grading.results import title_and_rest, without_printed
 from common.assignment import Assignment
 from common.testing.feedback.failure import PRINTED
@@ -117,12 +117,12 @@ class ReportData:
         """Why there is no grade; a reason may hold a file's name, and that a student's."""
         if not self.anonymous or not entry.why:
             return entry.why
-        told = {"unreadable": "It could not be read.", "failed": "Grading failed."}
-        return told.get(entry.status, "Code is missing.")
+        reasons = {"unreadable": "It could not be read.", "failed": "Grading failed."}
+        return reasons.get(entry.status, "Code is missing.")
 
     def shown(self, text: str, entry: Entry) -> str:
         """A text, without the names of those who handed in where names are hidden."""
-        return unnamed(text, entry) if self.anonymous else text
+        return anonymized(text, entry) if self.anonymous else text
 
     def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
         """The number of the way in which all tests ended: points and text of each."""
@@ -142,36 +142,36 @@ class ReportData:
         for exercise, most in points.items():
             self.points[exercise] = max(most, self.points.get(exercise, 0.0))
 
-    def test_ending(self, entry: Entry, told: dict[str, Any], place: int) -> list[Any]:
+    def test_ending(self, entry: Entry, outcome: dict[str, Any], place: int) -> list[Any]:
         """How one test ended: its place among all, its points, what was said beyond its title.
 
         Of a test that passed with all its points and said nothing else, only the place is kept.
         """
-        key = str(told.get("extra_data", {}).get("test", told["name"]))
-        title, rest = title_and_rest(told["output"])
+        key = str(outcome.get("extra_data", {}).get("test", outcome["name"]))
+        title, rest = title_and_rest(outcome["output"])
         if key not in self.tests:
             self.tests[key] = Test(
                 len(self.tests),
-                told["name"],
-                told["number"],
-                told["max_score"],
-                told["visibility"],
+                outcome["name"],
+                outcome["number"],
+                outcome["max_score"],
+                outcome["visibility"],
                 title,
-                self.where(told["number"], key),
+                self.where(outcome["number"], key),
             )
         test = self.tests[key]
-        ran = told.get("extra_data", {}).get("ran", True)
-        passed = told["status"] == "passed"
+        ran = outcome.get("extra_data", {}).get("ran", True)
+        passed = outcome["status"] == "passed"
         test.passed += passed
         test.failed += ran and not passed
         test.not_run += not ran
         if title != test.title:
-            rest = told["output"]
+            rest = outcome["output"]
         self.look_for_hints(rest, test, place)
         text = self.texts.number(self.shown(rest, entry)) if rest else None
-        if passed and told["score"] == test.points and text is None:
+        if passed and outcome["score"] == test.points and text is None:
             return [test.place]
-        return [test.place, told["score"], 1 if passed else 0 if ran else -1, text]
+        return [test.place, outcome["score"], 1 if passed else 0 if ran else -1, text]
 
     def where(self, exercise: str, test: str) -> str:
         """What a test is about: its exercise, and of the lab the question, too."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from autograder.authoring.html_pages import render_page
 from autograder.authoring.otter_assign import student_file
 from autograder.batch.batch_records import Batch, Entry
-from autograder.batch.output.anonymization import unnamed
+from autograder.batch.output.anonymization import anonymized
 from common.assignment import Assignment, load_assignment
 from common.atomic_write import write_atomically
 from common.labs.notebook import BEGIN, HEADING
@@ -27,7 +27,7 @@ def write_texts(batch: Batch, anonymous: bool) -> list[Path]:
         title = f"{assignment.short}: {question} of the lab"
         answers = [(entry, given[entry.id].get(question, "")) for entry in entries]
         if anonymous:  # some sign what they write
-            answers = [(entry, unnamed(text, entry)) for entry, text in answers]
+            answers = [(entry, anonymized(text, entry)) for entry, text in answers]
         named = [(who(entry, anonymous), text) for entry, text in answers]
         page = render_page(
             TEMPLATE,
@@ -63,7 +63,7 @@ def prompts(assignment: Assignment) -> dict[str, str]:
 
 
 def who(entry: Entry, anonymous: bool) -> str:
-    """Whose answer it is, as far as that may be told."""
+    """Whose answer it is, as far as that may be shown."""
     if anonymous:
         return entry.alias
     names = ", ".join(student.name or student.email or student.sid for student in entry.students)

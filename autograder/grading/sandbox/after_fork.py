@@ -12,16 +12,16 @@ register = os.register_at_fork
 wanted: list[dict[str, Any]] = []
 
 
-def put_off(**hooks: Any) -> None:
+def defer_hooks(**hooks: Any) -> None:
     """In place of os.register_at_fork."""
     wanted.append(hooks)
 
 
-def take_up() -> None:
+def register_deferred_hooks() -> None:
     """In a child: from now on, forks do what libraries want."""
     os.register_at_fork = register
     for hooks in wanted:
         register(**hooks)
 
 
-os.register_at_fork = put_off
+os.register_at_fork = defer_hooks

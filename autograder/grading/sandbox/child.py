@@ -95,8 +95,8 @@ class Child:
         try:
             return codec.encode([number, "value", question(*details)], self.objects)
         except Failure as error:
-            told = error.explanation
-            reply = [number, "failure", told.sentence, told.details, told.help]
+            why = error.explanation
+            reply = [number, "failure", why.sentence, why.details, why.help]
         except ForbiddenCall as error:
             reply = [number, "forbidden", str(error)]
         except CodecError as error:

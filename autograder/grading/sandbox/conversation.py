@@ -108,7 +108,7 @@ class Conversation(StudentObjects):
         start = time.monotonic()
         try:
             reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            return self.understand(codec.decode(reply, Answers(self, label)), label)
+            return self.parse_reply(codec.decode(reply, Answers(self, label)), label)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -171,7 +171,7 @@ class Conversation(StudentObjects):
         while readable([self.output], 0):
             self.read_output()
 
-    def understand(self, reply: Any, label: str) -> Any:
+    def parse_reply(self, reply: Any, label: str) -> Any:
         """The value of a reply; exceptions of the child are raised here."""
         if not isinstance(reply, list) or len(reply) < 3:
             raise CodecError("an answer that is none")
@@ -184,7 +184,7 @@ class Conversation(StudentObjects):
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
             raise CodecError("an error that is no text")
         if status == "failure" and len(content) == 3:
-            raise self.believed(*content)
+            raise self.checked_failure(*content)
         if status == "forbidden" and len(content) == 1:
             raise self.refusal(content[0])
         if status == "raised" and len(content) == 3:
@@ -200,22 +200,22 @@ class Conversation(StudentObjects):
             raise error
         raise CodecError("an unknown reply")
 
-    def believed(self, sentence: str, details: str, help: str) -> Failure:
+    def checked_failure(self, sentence: str, details: str, help: str) -> Failure:
         """A failure that the child tells of, if it is one that the machinery may tell of.
 
         Student code that made up its own sentence could put a hidden input into it.
         """
         for failure in possible_failures(*self.asked):
-            told = failure.explanation
-            if told.sentence == sentence:
-                return Failure(sentence, details, told.help)
+            known = failure.explanation
+            if known.sentence == sentence:
+                return Failure(sentence, details, known.help)
         return Failure("The code failed.", "\n".join([sentence, details, help]))
 
     def refusal(self, sentence: str) -> Exception:
         """The refusal of a forbidden call, if it is one that this exercise's rules make."""
         if sentence in map(refusal_text, self.forbidden):
             return ForbiddenCall(sentence)
-        return self.believed(sentence, "", "")
+        return self.checked_failure(sentence, "", "")
 
     def container_reference(self, value: Any) -> None:
         return None

@@ -53,25 +53,25 @@ class ForkServerClient:
 
     def begin(self, plan: ServerPlan) -> None:
         """Let it load its libraries and make itself ready."""
-        with suppress(OSError):  # it may be gone, which whoever asks it first will be told
+        with suppress(OSError):  # it may be gone, which the first request will find
             self.control.send(msgspec.msgpack.encode(plan))
 
     @property
     def mechanisms(self) -> Mechanisms:
-        """What it has of the kernel, as it tells once it has loaded its libraries."""
+        """What it has of the kernel, known once it has loaded its libraries."""
         if self.known is None:
             try:
-                told = self.control.recv(1 << 16)
+                greeting = self.control.recv(1 << 16)
             except OSError:
-                told = b""
-            if not told:
+                greeting = b""
+            if not greeting:
                 raise GraderFault("The fork server didn't start.")
-            self.known = msgspec.msgpack.decode(told, type=Mechanisms)
+            self.known = msgspec.msgpack.decode(greeting, type=Mechanisms)
         return self.known
 
     @property
     def groups(self) -> set[Path]:
-        """The control groups that it has told of."""
+        """The control groups that it has named."""
         return set(map(Path, self.known.cgroups.values())) if self.known else set()
 
     def ask(self, request: dict[str, Any], descriptors: Iterable[int] = ()) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class ForkServerClient:
             self.ask({"do": "settle"})
 
     def stop(self, keep_folder: bool) -> None:
-        """End it, and with it what it has started; unless told otherwise, it removes the folder."""
+        """End it, and with it what it has started; it removes the folder, unless that is kept."""
         with suppress(OSError):  # it may be gone
             self.control.send(msgspec.msgpack.encode({"do": "stop", "keep": keep_folder}))
         try:
@@ -121,6 +121,6 @@ class ForkServerClient:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-        # Not before: where it has told us something that we have not read, it would get an error
-        # in place of our message.
+        # Not before: if it has sent something that we have not read, it would get an error
+        # instead of our message.
         self.control.close()

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.grading.sandbox import after_fork  # before what wants to be told of forks
+from autograder.grading.sandbox import after_fork  # before what registers hooks for forks
 from autograder.grading.sandbox.child import Child
 from autograder.grading.sandbox.kernel.cgroups import Group
 from autograder.grading.sandbox.kernel.confine import Confinement
@@ -91,7 +91,7 @@ class ForkServer:
         return keep
 
     def answer_requests(self) -> bool:
-        """Answer until told to stop, or until nobody is there any more."""
+        """Answer until asked to stop, or until nobody is there any more."""
         while True:
             data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
             if not data:
@@ -183,7 +183,7 @@ class ForkServer:
             os.dup2(output, 2)
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
             self.confinement.enter(plan, ruleset)
-            after_fork.take_up()
+            after_fork.register_deferred_hooks()
             seed_all()  # Python gave it another seed when this process was forked
             Child(socket.socket(fileno=channel), plan, self.guard).serve()
         finally:
@@ -231,7 +231,7 @@ def preload(libraries: list[str]) -> None:
         for module in pkgutil.iter_modules(importlib.import_module(room).__path__, f"{room}."):
             if module.name not in NOT_PRELOADED:
                 importlib.import_module(module.name)
-    tempfile.tempdir = None  # libraries have asked for it: each child must ask anew
+    tempfile.tempdir = None  # libraries have asked for it: each child must ask again
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     seed_all()

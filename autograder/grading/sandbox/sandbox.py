@@ -56,7 +56,7 @@ class Sandbox:
         self.start_servers()  # before there is a folder: if we are killed, they remove it
         try:
             self.make_folder()
-            self.brief_servers()
+            self.configure_servers()
         except BaseException:
             self.close()
             raise
@@ -101,9 +101,9 @@ class Sandbox:
         """
         self.server = ForkServerClient(self.server_module, self.folder)
         self.latest = self.server  # the one that started the last child
-        self.lean: ForkServerClient | None = None
+        self.lean_server: ForkServerClient | None = None
         if self.allowed != self.assignment.preloaded and not self.assignment.standins:
-            self.lean = ForkServerClient(self.server_module, self.folder)
+            self.lean_server = ForkServerClient(self.server_module, self.folder)
         self.lab_server: ForkServerClient | None = (
             None  # with what notebooks draw with, which is slow to load
         )
@@ -117,11 +117,11 @@ class Sandbox:
         libraries = self.assignment.preloaded
         return tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
 
-    def brief_servers(self) -> None:
+    def configure_servers(self) -> None:
         """Tell the servers what to load and to whom children belong; they then get ready."""
         self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
-        if self.lean:
-            self.lean.begin(self.server_plan(self.allowed))
+        if self.lean_server:
+            self.lean_server.begin(self.server_plan(self.allowed))
         if self.lab_server and self.assignment.lab:
             modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
             self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
@@ -144,13 +144,13 @@ class Sandbox:
     @property
     def servers(self) -> list[ForkServerClient]:
         """All that run."""
-        return [server for server in (self.server, self.lean, self.lab_server) if server]
+        return [server for server in (self.server, self.lean_server, self.lab_server) if server]
 
     def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServerClient:
         """The one whose children may have in memory what it has."""
         loaded = {name.partition(".")[0] for name in self.assignment.preloaded}
-        if self.lean and not loaded.isdisjoint(entry.call for entry in forbidden):
-            return self.lean
+        if self.lean_server and not loaded.isdisjoint(entry.call for entry in forbidden):
+            return self.lean_server
         return self.server
 
     def restart(self) -> None:
@@ -158,7 +158,7 @@ class Sandbox:
         old = self.servers
         self.start_servers()  # first: at every moment there is one that would remove the folder
         stop_servers(old, keep_folder=True)
-        self.brief_servers()
+        self.configure_servers()
 
     def child(
         self, forbidden: Iterable[Forbidden] = (), limits: Limits | None = None

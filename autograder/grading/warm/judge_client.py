@@ -18,7 +18,7 @@ from common.determinism import SAME_ARITHMETIC
 
 MODULE = "autograder.grading.warm.warm_judge"
 PASSED_ON = ("PATH", "CUDA_VISIBLE_DEVICES", "TMPDIR")  # of the environment
-SILENCE = 1800  # seconds without a reply after which a judge counts as dead
+REPLY_TIMEOUT = 1800  # seconds without a reply after which a judge counts as dead
 LAST_BYTES = 4096
 
 
@@ -30,7 +30,7 @@ class JudgeClient:
         source: Path,
         options: JudgeOptions,
         *,
-        silence: float = SILENCE,
+        reply_timeout: float = REPLY_TIMEOUT,
         environment: Mapping[str, str] | None = None,
         output: BinaryIO | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class JudgeClient:
             process_group=0,  # Ctrl-C is for this process, which then lets its judges end
         )
         theirs.close()
-        ours.settimeout(silence)
+        ours.settimeout(reply_timeout)
         self.socket = ours
 
     def grade(self, request: GradingRequest) -> GradingReply:

@@ -79,5 +79,5 @@ class GradingReply(Record, frozen=True):
     verdicts: list[Verdict] = msgspec.field(default_factory=list)  # where asked for
     notes: list[str] = msgspec.field(default_factory=list)
     fault: str = ""  # of the machinery: not a verdict on the submission
-    hopeless: bool = False  # whether every other submission would meet the same fault
+    fatal: bool = False  # whether every other submission would meet the same fault
     sandbox: SandboxInUse | None = None

@@ -43,7 +43,7 @@ from common.testing.graded_tests import TRAINING
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has answered
 # What PyTorch loads at the first gradient: half a second for each fork, if it weren't there.
 LOADED_LATE = "torch.fx.experimental.symbolic_shapes"
-UNREAD = GradingReply(fault="the tests can't be read: pytest says why", hopeless=True)
+UNREAD = GradingReply(fault="the tests can't be read: pytest says why", fatal=True)
 
 
 class SharedSandbox(Sandbox):
@@ -124,7 +124,7 @@ class WarmJudge:
         return encode(self.grade(session, request))
 
     def grade(self, session: pytest.Session, request: GradingRequest) -> GradingReply:
-        """Grade one submission. A fault of the machinery is told, never taken for a failed test."""
+        """Grade one submission. A fault of the machinery is reported, and is no failed test."""
 
         def grading(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
             self.sandbox.assignment = assignment
@@ -143,9 +143,9 @@ class WarmJudge:
                 )
                 result = grading(self.limited(request), submission, self.settings(request))
         except Exception as error:
-            hopeless = isinstance(error, CourseError) and not isinstance(error, GraderFault)
-            told = str(error) if isinstance(error, CourseError) else repr(error)
-            return GradingReply(fault=told, hopeless=hopeless)
+            fatal = isinstance(error, CourseError) and not isinstance(error, GraderFault)
+            why = str(error) if isinstance(error, CourseError) else repr(error)
+            return GradingReply(fault=why, fatal=fatal)
         if result is None:
             return GradingReply(fault="the result in the tree says why", sandbox=self.in_use())
         return self.reply(result, request.verdicts)

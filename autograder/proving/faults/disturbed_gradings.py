@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from autograder.grading.grade import grade
-from autograder.grading.gradescope import told_if_it_fails
+from autograder.grading.gradescope import reporting_failure
 from autograder.grading.judge import Settings
 from autograder.grading.sandbox.kernel.syscalls import PR_SET_PDEATHSIG, prctl
 from autograder.grading.submission import Submission
@@ -187,7 +187,7 @@ class DisturbedGradings:
                 time.monotonic = JumpingClock(clock)
             out = folder / "results" / "results.json"
             settings = Settings(SEMESTER, out=out, only=self.only, private=(out.parent,))
-            with told_if_it_fails(self.assignment, out):
+            with reporting_failure(self.assignment, out):
                 grade(self.assignment, self.submission, settings)
             code = 0
         except CourseError as error:

@@ -115,7 +115,7 @@ class GradescopeTree:
             return JudgeClient(
                 self.root / "source",
                 JudgeOptions(self.assignment.short),
-                silence=SECONDS,
+                reply_timeout=SECONDS,
                 environment=self.environment(),
                 output=output,
             )

@@ -16,7 +16,7 @@ Snapshot = dict[str, tuple[Any, ...]]
 
 
 def snapshot(folder: Path, left_out: Iterable[Path] = ()) -> Snapshot:
-    """All that can be told of every file in a folder without reading it."""
+    """All that is known of every file in a folder without reading it."""
     skipped = set(left_out)
     found: Snapshot = {}
     waiting = [folder]

@@ -29,7 +29,7 @@ from autograder.authoring.otter_assign import (
     student_file,
     write_labs,
 )
-from autograder.grading.submission import take
+from autograder.grading.submission import read_submission
 from autograder.packaging.otter_zip import OtterProof, OtterScore, build_and_prove, check_proof
 from autograder.packaging.zip_build import build
 from autograder.zip_archive import unpack
@@ -239,7 +239,7 @@ def test_jupyter_runs_the_solved_lab_checks_every_answer_and_exports_it(assignme
     assert all("passed" in outputs(cell) for cell in checks)
     assert not any("failed" in outputs(cell) for cell in checks)
     (exported,) = folder.glob("lab_*.zip")
-    taken = take(exported, assignment)
+    taken = read_submission(exported, assignment)
     assert set(taken.files) >= {LAB_FILE, *assignment.files}
     sent = nbformat.reads(taken.files[LAB_FILE].decode(), as_version=4)
     assert [cell.source for cell in sent.cells] == [cell.source for cell in notebook.cells]

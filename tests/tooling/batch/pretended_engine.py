@@ -1,11 +1,16 @@
 """An engine that only pretends to grade, and batches with it."""
 
+import csv
+import io
 import json
 from collections.abc import Callable
+
+from rich.console import Console
 
 from autograder.batch.batch_records import Batch
 from autograder.batch.batch_run import Order, run_batch
 from autograder.batch.work_queue import Work
+from autograder.commands.batch_commands import print_batch_summary
 from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import load_assignment
 
@@ -52,6 +57,19 @@ class Pretender:
 def carry_out(order: Order, engine: Pretender) -> tuple[Batch, Work]:
     """Run a batch with an engine that is there already."""
     return run_batch(order, lambda archive: engine, lambda work: None)
+
+
+def printed_summary(batch: Batch, work: Work) -> str:
+    """What a person reads after a batch."""
+    screen = io.StringIO()
+    print_batch_summary(Console(file=screen, width=200), batch, work)
+    return screen.getvalue()
+
+
+def grades_by_name(order: Order) -> dict[str, dict[str, str]]:
+    """The rows of grades.csv, by the student's name."""
+    with (order.out / "grades.csv").open() as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
 
 
 def changed(order: Order, **what) -> Order:

@@ -1,39 +1,42 @@
 """What the commands of a batch ask for, refuse and print."""
 
 import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from autograder.batch.batch_run import Order
 from autograder.batch.engines import judge_settings
 from autograder.commands import batch_commands as commands
-from autograder.commands.batch_commands import tell
 from autograder.grading.warm.judge_messages import GradingReply
 from common.assignment import LAB_FILE, ROOT
-from tests.tooling.batch.pretended_engine import A1, NAMES, Pretender, carry_out, changed
+from tests.tooling.batch.pretended_engine import (
+    A1,
+    NAMES,
+    Pretender,
+    carry_out,
+    changed,
+    printed_summary,
+)
 from tests.tooling.scratch_copies import python
 
 
 @pytest.mark.parametrize(
-    ("anew", "told"), [(False, "goes on where it was"), (True, "keep their earlier results")]
+    ("regrade", "told"), [(False, "goes on where it was"), (True, "keep their earlier results")]
 )
-def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(anew, told, order):
+def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(regrade, told, order):
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    if anew:
+    if regrade:
         carry_out(order, Pretender())
-    screen = io.StringIO()
-    stopped = carry_out(changed(order, anew=anew), Pretender(after=interrupt))
-    tell(Console(file=screen, width=80), *stopped)
-    assert told in screen.getvalue()
+    stopped = carry_out(changed(order, regrade=regrade), Pretender(after=interrupt))
+    screen = printed_summary(*stopped)
+    assert told in screen
     again = Pretender()
-    carry_out(changed(order, anew=anew), again)
-    assert again.asked == [*(NAMES if anew else NAMES[1:])]
+    carry_out(changed(order, regrade=regrade), again)
+    assert again.asked == [*(NAMES if regrade else NAMES[1:])]
 
 
 @pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
@@ -67,7 +70,7 @@ def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkey
     with pytest.raises(Started):
         commands.carry_out(order, engine, None, None)
     assert given == {engine: (order.export, order.out, order.out / "batch.json")}
-    options = judge_settings.options_of(A1, 1.0, (Path("class"),))
+    options = judge_settings.judge_options(A1, 1.0, (Path("class"),))
     assert (options.assignment, options.forks, options.gpu) == ("a1", True, True)
     assert options.private == (str(Path.cwd() / "class"),)
 
@@ -88,10 +91,9 @@ def test_zeros_for_what_could_not_be_read_are_told(count, with_lab, order):
         (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
         if with_lab:
             (order.export / name / LAB_FILE).write_text("{}")
-    screen = io.StringIO()
     batch, done = carry_out(order, Pretender())
-    tell(Console(file=screen, width=80), batch, done)
-    before, _, _ = screen.getvalue().partition("3 graded, 0 kept")
+    screen = printed_summary(batch, done)
+    before, _, _ = screen.partition("3 graded, 0 kept")
     missing = "convolution.py is missing. Found: lenet.py."
     doubt = f"No submission in {order.export} holds a convolution.py: is it an export of a1?"
     names = () if with_lab else NAMES[:count]
@@ -99,8 +101,8 @@ def test_zeros_for_what_could_not_be_read_are_told(count, with_lab, order):
         *([doubt] if count == len(NAMES) else []),
         *(f"{name} is graded as nothing handed in: {missing}" for name in names),
     ]
-    assert done.doubt == (doubt if count == len(NAMES) else "")
-    assert (doubt in batch.index.notes) == bool(done.doubt)
+    assert done.warning == (doubt if count == len(NAMES) else "")
+    assert (doubt in batch.index.notes) == bool(done.warning)
     whys = [row["why"] for row in csv.DictReader((order.out / "grades.csv").open())]
     assert whys == [missing] * count + [""] * (len(NAMES) - count)
 
@@ -128,6 +130,5 @@ def test_what_is_printed_names_nobody_where_names_are_hidden(anonymous, order):
     (order.export / "notes of ada.txt").write_text("")
     fault = GradingReply(fault="ada.zip broke the judge")
     given = changed(order, anonymous=anonymous)
-    screen = io.StringIO()
-    tell(Console(file=screen, width=200), *carry_out(given, Pretender({"ada": [fault]})))
-    assert ("ada" in screen.getvalue()) == (not anonymous)
+    screen = printed_summary(*carry_out(given, Pretender({"ada": [fault]})))
+    assert ("ada" in screen) == (not anonymous)

@@ -1,20 +1,23 @@
 """What a batch's folder holds after a kill, on a full disk, or with another zip."""
 
-import csv
 import errno
-import io
 import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from autograder.batch import batch_records
 from autograder.batch.batch_records import RESULTS, STATES, read_batch, write_state
 from autograder.batch.output import grade_tables
-from autograder.commands.batch_commands import tell
 from common.errors import CourseError
-from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, graded
+from tests.tooling.batch.pretended_engine import (
+    Pretender,
+    carry_out,
+    changed,
+    graded,
+    grades_by_name,
+    printed_summary,
+)
 
 
 def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
@@ -66,7 +69,7 @@ def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monke
         return write(file, content)
 
     monkeypatch.setattr(batch_records, "write_beside", written)
-    batch, done = carry_out(changed(order, anew=True), Pretender({"ada": [graded(2.0)]}))
+    batch, done = carry_out(changed(order, regrade=True), Pretender({"ada": [graded(2.0)]}))
     assert "No space left" in done.stopped
     assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3
 
@@ -78,14 +81,13 @@ def test_results_of_another_zip_are_told_apart_from_those_of_this_one(order, tmp
     some = changed(order, only=("ada",))
     batch, done = carry_out(some, Pretender())
     assert [entry.outdated for entry in batch.entries] == [False, True, True]
-    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    rows = grades_by_name(order)
     assert rows["ada"]["why"] == "" and "another zip" in rows["alan"]["why"]
-    screen = io.StringIO()
-    tell(Console(file=screen, width=200), batch, done)
-    assert "2 results are of another zip, or of other settings" in screen.getvalue()
-    assert "regrade" not in screen.getvalue()
+    screen = printed_summary(batch, done)
+    assert "2 results are of another zip, or of other settings" in screen
+    assert "regrade" not in screen
     batch, done = carry_out(order, Pretender())
-    assert (done.tally.graded, done.tally.kept) == (2, 1)
+    assert (done.progress.graded, done.progress.kept) == (2, 1)
     assert not any(entry.outdated or entry.older for entry in batch.entries)
 
 

@@ -63,7 +63,7 @@ def test_an_interrupt_leaves_tables_and_a_batch_that_goes_on(order):
 def test_only_the_named_are_graded_and_again_if_asked(order):
     carry_out(order, Pretender())
     again = Pretender({"grace": [graded(0.0)]})
-    batch, _ = carry_out(changed(order, only=("grace",), anew=True), again)
+    batch, _ = carry_out(changed(order, only=("grace",), regrade=True), again)
     assert again.asked == ["grace"] and batch.entries[2].score == 0.0
     with pytest.raises(CourseError, match="no submission nobody"):
         carry_out(changed(order, only=("nobody",)), again)
@@ -130,7 +130,7 @@ def test_what_an_export_lacks_hides_no_doubt_about_the_rest(order):
     given = export_of(order, {"11": "ada", "12": "alan"})
     (given.export / "11" / "convolution.py").rename(given.export / "11" / "lenet.py")
     shutil.rmtree(given.export / "12")
-    assert "is it an export of a1?" in carry_out(given, Pretender())[1].doubt
+    assert "is it an export of a1?" in carry_out(given, Pretender())[1].warning
 
 
 def test_only_takes_ids_folders_and_names_of_students(order, tmp_path):
@@ -141,7 +141,7 @@ def test_only_takes_ids_folders_and_names_of_students(order, tmp_path):
     given = changed(order, export=folder)
     for name in ("J._Smith", "J. Smith"):
         engine = Pretender()
-        carry_out(changed(given, only=(name,), anew=True), engine)
+        carry_out(changed(given, only=(name,), regrade=True), engine)
         assert engine.asked == ["J._Smith"]
     with pytest.raises(CourseError, match=r"no submission J\.Smith .* The nearest id is J\._Smith"):
         carry_out(changed(given, only=("J.Smith",)), Pretender())
@@ -156,4 +156,4 @@ def test_where_files_cannot_be_locked_a_batch_is_graded_all_the_same(order, monk
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(batch_run.fcntl, "flock", flock)
-    assert carry_out(order, Pretender())[1].tally.graded == 3
+    assert carry_out(order, Pretender())[1].progress.graded == 3

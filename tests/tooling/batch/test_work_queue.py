@@ -1,6 +1,5 @@
 """Which submissions are graded, by how many attempts, and what faults lead to."""
 
-import csv
 import errno
 import io
 import json
@@ -10,13 +9,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from autograder.batch import work_queue
-from autograder.commands.batch_commands import tell
 from autograder.grading.submission import MAX_FILE_BYTES
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
-from tests.tooling.batch.pretended_engine import NAMES, Pretender, carry_out, changed, graded
+from tests.tooling.batch.pretended_engine import (
+    NAMES,
+    Pretender,
+    carry_out,
+    changed,
+    graded,
+    grades_by_name,
+    printed_summary,
+)
 
 
 def test_a_second_run_grades_only_what_has_changed(order):
@@ -71,7 +76,7 @@ def test_a_fault_of_the_machinery_is_tried_again_three_times_and_is_never_a_zero
     assert by_id["ada"].why == "the judge died" and by_id["ada"].attempts == 4
     assert (by_id["alan"].status, by_id["alan"].attempts) == ("graded", 4)
     assert not (order.out / "results" / "ada.json").exists() and batch.result(by_id["ada"]) is None
-    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    rows = grades_by_name(order)
     assert (rows["ada"]["total"], rows["ada"]["status"]) == ("", "failed")
     assert "ada" not in (order.out / "canvas.csv").read_text()
     again = Pretender()
@@ -114,9 +119,7 @@ def test_a_judge_is_told_why_a_file_was_not_taken(order):
 
 
 def test_what_no_submission_could_survive_stops_the_batch_at_once(order):
-    engine = Pretender(
-        {name: [GradingReply(fault="no protection", hopeless=True)] for name in NAMES}
-    )
+    engine = Pretender({name: [GradingReply(fault="no protection", fatal=True)] for name in NAMES})
     batch, done = carry_out(order, engine)
     assert len(engine.asked) == 1 and done.stopped == "no protection"
     assert {entry.status for entry in batch.entries} == {"waiting"}
@@ -141,30 +144,28 @@ def test_a_damaged_export_is_not_tried_again_and_says_what_helps(order):
     given = changed(order, export=whole)
     batch, done = carry_out(given, Pretender())
     assert [entry.status for entry in batch.entries] == ["graded", "failed", "graded"]
-    assert done.tally.retries == 0
-    screen = io.StringIO()
-    tell(Console(file=screen, width=200), batch, done)
-    assert "regrade" not in screen.getvalue()
-    assert f"`python -m autograder batch a1 EXPORT --out {order.out}`" in screen.getvalue()
+    assert done.progress.retries == 0
+    screen = printed_summary(batch, done)
+    assert "regrade" not in screen
+    assert f"`python -m autograder batch a1 EXPORT --out {order.out}`" in screen
     whole.write_bytes(content)
     batch, done = carry_out(given, Pretender())
-    assert (done.tally.graded, done.tally.kept) == (1, 2)
+    assert (done.progress.graded, done.progress.kept) == (1, 2)
 
 
 def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
     carry_out(order, Pretender({"ada": [graded(2.0)]}))
     before = (order.out / "results" / "ada.json").read_bytes()
-    screen = io.StringIO()
     broken = Pretender({"ada": [GradingReply(fault="the judge died")], "alan": [graded(0.0)]})
-    batch, done = carry_out(changed(order, anew=True), broken)
-    tell(Console(file=screen, width=80), batch, done)
+    batch, done = carry_out(changed(order, regrade=True), broken)
+    screen = printed_summary(batch, done)
     ada = batch.entries[0]
-    assert (ada.status, ada.score, done.tally.failed) == ("graded", 2.0, 1)
+    assert (ada.status, ada.score, done.progress.failed) == ("graded", 2.0, 1)
     assert (order.out / "results" / "ada.json").read_bytes() == before
     told = "Grading it again failed: the judge died. This is the older result."
-    assert ada.older == told and f"ada: {told}" in screen.getvalue()
-    assert "regrade" in screen.getvalue() and "tries them again" in screen.getvalue()
-    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert ada.older == told and f"ada: {told}" in screen
+    assert "regrade" in screen and "tries them again" in screen
+    rows = grades_by_name(order)
     assert (rows["ada"]["total"], rows["ada"]["why"]) == ("2", told)
     assert (rows["alan"]["total"], rows["alan"]["why"]) == ("0", "")
     assert "ada,,,,,2\n" in (order.out / "canvas.csv").read_text()
@@ -178,7 +179,7 @@ def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
 def test_what_could_not_be_graded_again_is_tried_by_the_next_run(failed, order):
     carry_out(order, Pretender())
     broken = Pretender({"ada": [GradingReply(fault="the judge died")]})
-    carry_out(changed(order, anew=True), broken)
+    carry_out(changed(order, regrade=True), broken)
     again = Pretender({"ada": [graded(0.0)]})
     batch, _ = carry_out(changed(order, failed=failed), again)
     assert again.asked == ["ada"]

@@ -7,15 +7,17 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from autograder.batch.batch_records import Submitted
-from autograder.batch.work_queue import Attempt, Tally
+from autograder.batch.work_queue import Attempt, BatchProgress
 from autograder.commands.batch_progress import batch_display, picture
 
 
 def test_the_display_tells_how_far_it_is_and_what_is_being_graded():
-    tally = Tally(300, kept=20, graded=100, failed=2, retries=3)
-    tally.began = time.monotonic() - 60
+    progress = BatchProgress(300, kept=20, graded=100, failed=2, retries=3)
+    progress.began = time.monotonic() - 60
     attempt = Attempt(Submitted("215001", "there"), 2, "", False, "", b"")
-    state = SimpleNamespace(tally=tally, running=[(attempt, time.monotonic() - 3)] * 18, stopped="")
+    state = SimpleNamespace(
+        progress=progress, running=[(attempt, time.monotonic() - 3)] * 18, stopped=""
+    )
     console = Console(width=100, file=io.StringIO(), record=True)
     console.print(picture(state))
     bar, line, first, *_, last = console.export_text().splitlines()
@@ -35,6 +37,6 @@ def test_without_a_terminal_there_are_plain_lines(monkeypatch):
     monkeypatch.setattr("autograder.commands.progress_display.LINE_EVERY", 0.0)
     console = Console(width=100, file=io.StringIO())
     with batch_display(console) as show:
-        show(SimpleNamespace(tally=Tally(3, graded=1)))
+        show(SimpleNamespace(progress=BatchProgress(3, graded=1)))
     ready, line, *_ = console.file.getvalue().splitlines()
     assert ready.startswith("getting ready") and line.startswith("1 of 3 done, ")

@@ -109,7 +109,7 @@ def done(monkeypatch):
     zip_file = Path("a1-autograder-practice.zip")  # which nobody need have built
     monkeypatch.setattr(packaging_commands, "find_autograder", lambda *arguments: zip_file)
     monkeypatch.setattr(packaging_commands, "rehearse_zip", lambda archive, submission: rehearsal)
-    monkeypatch.setattr(timing_command, "take", lambda path, assignment: Submission())
+    monkeypatch.setattr(timing_command, "read_submission", lambda path, assignment: Submission())
     monkeypatch.setattr(timing_command, "measure", lambda *arguments: {"device": "cpu"})
     monkeypatch.setattr(timing_command, "print_speed", lambda speed, console: None)
 

@@ -17,7 +17,7 @@ from autograder.grading.grade import grade_in, new_result
 from autograder.grading.judge import Settings
 from autograder.grading.results import write_results
 from autograder.grading.sandbox.sandbox import Sandbox
-from autograder.grading.submission import MAX_FILE_BYTES, Submission, take
+from autograder.grading.submission import MAX_FILE_BYTES, Submission, read_submission
 from autograder.proving.hostile.hostile_corpus import honest_parts
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
@@ -71,7 +71,7 @@ def taken(tmp_path_factory):
         path.write_bytes(data)
         start = time.process_time()
         try:
-            submission = take(path, work(short)[0])
+            submission = read_submission(path, work(short)[0])
         except CourseError as error:
             submission = Submission(notes=[str(error)])
         found.append((number, kind, short, submission, time.process_time() - start))
@@ -110,7 +110,7 @@ def test_taking_a_bomb_costs_little_memory(tmp_path):
         path = tmp_path / f"{method}.zip"
         path.write_bytes(bomb_of(method, ("convolution.py",)))
         tracemalloc.start()
-        assert not take(path, work("a1")[0]).files
+        assert not read_submission(path, work("a1")[0]).files
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < MEGABYTES << 20, method

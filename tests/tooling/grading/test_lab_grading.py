@@ -10,7 +10,7 @@ from autograder.authoring.otter_assign import student_file
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.lab_cells import REPLY_BYTES
 from autograder.grading.sandbox.sandbox import Sandbox
-from autograder.grading.submission import Submission, take
+from autograder.grading.submission import Submission, read_submission
 from common.assignment import LAB_FILE, ROOT, load_all
 from common.data import cache, load_mnist
 from common.labs.lab_in_process import run_directly
@@ -131,7 +131,7 @@ def test_a_submission_without_a_lab_is_told_so():
 def test_each_question_says_why_the_lab_was_not_taken(tmp_path, files, note):
     for name, content in {FILE: REFERENCE.read_bytes(), **files}.items():
         (tmp_path / name).write_bytes(content)
-    taken = take(tmp_path, A1)
+    taken = read_submission(tmp_path, A1)
     assert set(taken.files) == {FILE} and taken.notes == [note]
     result = grade(taken, A1, direct=True)
     failed = [outcome for outcome in result.all_outcomes if outcome.test.reads_lab]

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from autograder.proving import function_coverage
-from autograder.proving.function_coverage import Reach, find_reach
+from autograder.proving.function_coverage import FunctionCoverage, find_function_coverage
 from autograder.proving.proof_jobs import ONE_SALT, ProofPlan
 from common.assignment import load_assignment
 
 A1 = load_assignment("a1")
-KNOWN = Reach({"test_a": ["x.py: f", "x.py: Layer.forward"], "test_b": ["x.py: g"]})
+KNOWN = FunctionCoverage({"test_a": ["x.py: f", "x.py: Layer.forward"], "test_b": ["x.py: g"]})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def dist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def watched(dist):
-    return find_reach(A1, "salt", dist)
+    return find_function_coverage(A1, "salt", dist)
 
 
 def test_the_functions_of_each_test_are_known(watched):
@@ -55,7 +55,7 @@ def test_every_mistake_is_still_graded_where_it_must_cost_points(watched):
     case = ProofPlan(A1, ONE_SALT)
     exercise = {test.name: test.exercise for test in case.tests}
     before = sum(len(job.only) for job in case.mistake_jobs(hidden=False).values())
-    case.reach = watched
+    case.coverage = watched
     jobs = case.mistake_jobs(hidden=False) | case.mistake_jobs(hidden=True)
     assert sum(len(job.only) for job in jobs.values()) < before
     for mistake in case.mistakes:
@@ -66,7 +66,7 @@ def test_every_mistake_is_still_graded_where_it_must_cost_points(watched):
 
 def test_what_has_not_changed_is_not_watched_again(watched, dist, monkeypatch):
     monkeypatch.setattr(function_coverage, "watch_elsewhere", lambda *_: {"test_a": ["x.py: f"]})
-    assert find_reach(A1, "salt", dist).functions == watched.functions
-    assert find_reach(A1, "another", dist).functions == {"test_a": {"x.py: f"}}
-    (dist / "a1-reach.json").write_text(json.dumps({"version": 3}))
-    assert find_reach(A1, "salt", dist).functions == {"test_a": {"x.py: f"}}
+    assert find_function_coverage(A1, "salt", dist).functions == watched.functions
+    assert find_function_coverage(A1, "another", dist).functions == {"test_a": {"x.py: f"}}
+    (dist / "a1-coverage.json").write_text(json.dumps({"version": 3}))
+    assert find_function_coverage(A1, "salt", dist).functions == {"test_a": {"x.py: f"}}

@@ -21,10 +21,10 @@ from autograder.semester import (
     PRACTICE,
     PRACTICE_SALT,
     Semester,
+    backup_file,
     hidden_hints_file,
-    kept_file,
+    how_to_restore,
     new_semester,
-    way_back,
 )
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
@@ -81,16 +81,6 @@ def test_a_secret_is_not_lost_when_drawing_another_is_interrupted(
     assert kept.stat().st_mode & 0o077 == 0
     assert (tmp_path / ".semester").read_bytes() == second.to_bytes()
     assert sorted(tmp_path.iterdir()) == [tmp_path / ".semester", kept]
-
-
-def test_an_earlier_secret_is_kept_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
-    def refused(*arguments):
-        raise PermissionError("Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refused)
-    first = new_semester("spring", tmp_path / ".semester")
-    new_semester("fall", tmp_path / ".semester")
-    assert kept_file(first.fingerprint, tmp_path / ".semester").read_bytes() == first.to_bytes()
 
 
 def test_a_damaged_secret_is_kept_too(tmp_path):
@@ -236,7 +226,7 @@ def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):
     second = command.open_term(console, new=True, name="spring")
     assert second.salt != first.salt
     assert not release.exists() and draft.exists()  # it was the release of another term
-    assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+    assert backup_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
 
 
 @pytest.fixture
@@ -286,7 +276,7 @@ def test_another_name_draws_a_new_term_though_one_is_unfinished(checkout, proofs
     first = semester.read_semester()
     make_semester("--new", "--name", "spring")
     assert semester.read_semester().name == "spring"
-    assert kept_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
+    assert backup_file(first.fingerprint, checkout).read_bytes() == first.to_bytes()
 
 
 def test_a_new_term_that_can_not_be_proved_is_not_resumed(checkout, proofs, releases):
@@ -337,8 +327,8 @@ BACKUP = "copy the backup of that term's .semester here"
 )
 def test_the_way_back_to_a_term_loses_no_other(checkout, wanted, now, is_kept, steps):
     if is_kept:
-        kept_file(wanted, checkout).touch()
-    assert way_back(wanted, now) == steps
+        backup_file(wanted, checkout).touch()
+    assert how_to_restore(wanted, now) == steps
 
 
 def test_no_secret_is_committed():

@@ -82,7 +82,7 @@ def test_a_judge_that_died_on_a_node_is_a_fault_and_the_attempt_is_over(work):
     first = next(iter(tasks))
     engine.receive(first, tasks, work)
     engine.receive(first, tasks, work)
-    assert (len(tasks), work.running, work.tally.retries) == (2, [], 1)
+    assert (len(tasks), work.running, work.progress.retries) == (2, [], 1)
     ((_, number, again),) = work.later
     assert (again.id, number) == ("ada", 2)
 

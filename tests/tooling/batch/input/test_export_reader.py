@@ -57,7 +57,7 @@ def zipped(folder: Path, file: Path) -> Path:
 
 def files(export: Export) -> dict[str, dict[str, bytes]]:
     """The files of each submission, by its id."""
-    return {one.id: export.take(one, A1).files for one in export.submissions}
+    return {one.id: export.read_submission(one, A1).files for one in export.submissions}
 
 
 @pytest.mark.parametrize("shape", ("folder", "folder around it", "zip"))
@@ -130,7 +130,7 @@ def test_a_plain_folder_takes_folders_and_zips_by_their_names(tmp_path):
         "notes.txt is neither a folder nor a zip: left out.",
     ]
     broken = next(one for one in export.submissions if one.id == "broken")
-    assert export.take(broken, A1).notes == ["broken.zip is not a readable zip file."]
+    assert export.read_submission(broken, A1).notes == ["broken.zip is not a readable zip file."]
 
 
 def test_a_zip_of_zips_is_a_plain_folder_too(tmp_path):
@@ -217,7 +217,7 @@ def test_a_name_in_another_system_s_letters_stops_nothing(tmp_path):
         (place / "convolution.py").write_bytes(name)
     export = read_export(tmp_path / "class")
     msgspec.json.encode(export.submissions)
-    taken = [export.take(one, A1).files["convolution.py"] for one in export.submissions]
+    taken = [export.read_submission(one, A1).files["convolution.py"] for one in export.submissions]
     assert taken == [b"J\xe4rg", b"J\xf6rg"]
     assert len({one.id for one in export.submissions}) == 2
 
@@ -236,8 +236,8 @@ def test_a_damaged_member_of_an_export_is_no_student_s_fault(tmp_path):
     export = read_export(file)
     first, second = export.submissions
     with pytest.raises(GraderFault, match=r"submission_11/.* can't be read: the export"):
-        export.take(first, A1)
-    assert export.take(second, A1).files
+        export.read_submission(first, A1)
+    assert export.read_submission(second, A1).files
 
 
 def test_a_damaged_zip_within_an_export_is_a_fault_only_where_the_export_is_damaged(tmp_path):
@@ -248,9 +248,9 @@ def test_a_damaged_zip_within_an_export_is_a_fault_only_where_the_export_is_dama
     (tmp_path / "class.zip").write_bytes(content.replace(b"harmed", b"HARMED"))
     export = read_export(tmp_path / "class.zip")
     ada, alan = export.submissions
-    assert export.take(ada, A1).notes == ["ada.zip is not a readable zip file."]
+    assert export.read_submission(ada, A1).notes == ["ada.zip is not a readable zip file."]
     with pytest.raises(GraderFault, match="can't be read: the export is damaged"):
-        export.take(alan, A1)
+        export.read_submission(alan, A1)
 
 
 def test_a_damaged_member_that_is_the_metadata_costs_the_names_and_nothing_else(tmp_path):
@@ -264,7 +264,7 @@ def test_a_damaged_member_that_is_the_metadata_costs_the_names_and_nothing_else(
 def test_a_damaged_zip_is_unreadable_however_its_name_is_spelled(tmp_path):
     (tmp_path / "ADA.ZIP").write_bytes(b"PK\3\4 and no more")
     export = read_export(tmp_path)
-    taken = export.take(export.submissions[0], A1)
+    taken = export.read_submission(export.submissions[0], A1)
     assert taken.notes == ["ADA.ZIP is not a readable zip file."]
 
 

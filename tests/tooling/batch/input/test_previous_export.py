@@ -1,35 +1,40 @@
 """What becomes of submissions that a later export lacks."""
 
 import csv
-import io
 
 import pytest
-from rich.console import Console
 
 from autograder.batch.batch_records import Submitted
 from autograder.batch.input.previous_export import ids
-from autograder.commands.batch_commands import tell
 from autograder.grading.warm.judge_messages import GradingReply
 from common.errors import CourseError
-from tests.tooling.batch.pretended_engine import Pretender, carry_out, changed, export_of, graded
+from tests.tooling.batch.pretended_engine import (
+    Pretender,
+    carry_out,
+    changed,
+    export_of,
+    graded,
+    grades_by_name,
+    printed_summary,
+)
 
 
 def test_results_stay_of_what_a_later_export_lacks_and_one_line_says_so(order):
     whole = export_of(order, {"11": "ada", "12": "alan", "13": "grace"})
     carry_out(whole, Pretender({"11": [graded(2.0)]}))
     result = (order.out / "results" / "11.json").read_bytes()
-    engine, screen = Pretender(), io.StringIO()
+    engine = Pretender()
     part = export_of(order, {"12": "alan", "14": "linus"})
-    batch, done = carry_out(changed(part, anew=True), engine)
-    tell(Console(file=screen, width=80), batch, done)
-    assert engine.asked == ["12", "14"] and not done.tally.failed
+    batch, done = carry_out(changed(part, regrade=True), engine)
+    screen = printed_summary(batch, done)
+    assert engine.asked == ["12", "14"] and not done.progress.failed
     assert {e.id: (e.score, e.absent) for e in batch.entries} == {
         **{"12": (1.0, False), "14": (1.0, False), "11": (2.0, True), "13": (1.0, True)}
     }
     assert (order.out / "results" / "11.json").read_bytes() == result
-    assert screen.getvalue().count("Not in this export") == 1
-    assert "Not in this export, results stay: 11, 13.\n" in screen.getvalue()
-    rows = {row["name"]: row for row in csv.DictReader((order.out / "grades.csv").open())}
+    assert screen.count("Not in this export") == 1
+    assert "Not in this export, results stay: 11, 13.\n" in screen
+    rows = grades_by_name(order)
     assert rows["ada"]["why"] == "It is not in this export. This is its result of before."
     assert (rows["ada"]["total"], rows["alan"]["why"]) == ("2", "")
     assert "\nada,,,ada,,2\n" in (order.out / "canvas.csv").read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.batch.batch_records import Entry, Student
-from autograder.batch.output.anonymization import HIDDEN_NAME, unnamed
+from autograder.batch.output.anonymization import HIDDEN_NAME, anonymized
 
 ADA = Student("Ada Lovelace", "18151852", "alovelace@example.edu")
 MAX = Student("Max Li", "7", "max@example.edu")
@@ -11,7 +11,7 @@ MAX = Student("Max Li", "7", "max@example.edu")
 
 def hidden(text, *students, identifier="417"):
     entry = Entry(identifier, "submission 1", students, "graded", 1.0, 1.0, 1.0, 1, "")
-    return unnamed(text, entry)
+    return anonymized(text, entry)
 
 
 @pytest.mark.parametrize(

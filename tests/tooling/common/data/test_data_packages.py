@@ -114,4 +114,4 @@ def test_a_whole_class_is_stopped_and_told_the_same(tmp_path):
         graded = judge.grade(GradingRequest(submission(REFERENCE.read_bytes()).files))
     finally:
         judge.close()
-    assert (graded.fault, graded.hopeless, graded.results) == (SENTENCE, True, b"")
+    assert (graded.fault, graded.fatal, graded.results) == (SENTENCE, True, b"")

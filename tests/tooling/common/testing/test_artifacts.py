@@ -7,7 +7,7 @@ import zipfile
 import msgspec
 import pytest
 
-from autograder.grading.submission import MAX_FILE_BYTES, Submission, take
+from autograder.grading.submission import MAX_FILE_BYTES, Submission, read_submission
 from common.assignment import Artifact
 from common.errors import CourseError
 from common.submission_zip import found_artifacts, without, write_submission
@@ -62,13 +62,13 @@ def test_artifacts_are_taken_like_code_each_with_its_own_limit(tmp_path, zipped)
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in content.items():
                 archive.writestr(name, data)
-    taken = take(path, WITH_ARTIFACTS)
+    taken = read_submission(path, WITH_ARTIFACTS)
     assert taken.notes == []
     assert taken.files == {name: content[name] for name in (FILE, WEIGHTS, SETTINGS)}
     # Code is not allowed to be as large as an artifact, nor one artifact as large as another.
     (folder / SETTINGS).write_bytes(bytes(512 * 1024 + 1))
     (folder / FILE).write_bytes(bytes(MAX_FILE_BYTES + 1))
-    taken = take(folder, WITH_ARTIFACTS)
+    taken = read_submission(folder, WITH_ARTIFACTS)
     assert set(taken.files) == {WEIGHTS}
     assert f"{SETTINGS} is larger than 512 KB: not taken." in taken.notes
     assert f"{FILE} is larger than 1024 KB: not taken." in taken.notes
@@ -80,7 +80,7 @@ def test_of_a_huge_artifact_no_more_than_its_limit_is_read(tmp_path):
     os.truncate(tmp_path / WEIGHTS, 300 * 1024**2)  # without using the disk
     tracemalloc.start()
     try:
-        taken = take(tmp_path, WITH_ARTIFACTS)
+        taken = read_submission(tmp_path, WITH_ARTIFACTS)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -136,7 +136,7 @@ def test_a_signal_to_the_whole_group_leaves_nothing(number):
         wait_until(lambda: [*scratch.iterdir()] == [])
 
 
-@pytest.mark.parametrize("moment", ["make_folder", "brief_servers"])
+@pytest.mark.parametrize("moment", ["make_folder", "configure_servers"])
 def test_a_judge_that_is_killed_before_it_grades_leaves_nothing(moment):
     """Right after its folder is made, and while the fork server loads its libraries."""
     script = f"""

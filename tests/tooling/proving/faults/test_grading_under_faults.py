@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from autograder.grading.grade import grade
-from autograder.grading.gradescope import told_if_it_fails
+from autograder.grading.gradescope import reporting_failure
 from autograder.grading.judge import Settings
 from autograder.grading.sandbox import conversation
 from autograder.proving.faults.fault_injector import (
@@ -153,7 +153,7 @@ def test_a_fault_that_cannot_be_written_is_told_with_its_reason(tmp_path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(GraderFault, match=told),
-        told_if_it_fails(assignment(), tmp_path / "file" / "results.json"),
+        reporting_failure(assignment(), tmp_path / "file" / "results.json"),
     ):
         raise MemoryError
 
