@@ -56,14 +56,9 @@ def test_it_ends_with_the_rows_that_missed_their_bars(monkeypatch):
     assert "not measured: a GPU's step. There is no GPU." in lines
 
 
-def test_it_ends_by_saying_that_none_missed_its_bar(monkeypatch):
-    code, lines = run_bench(monkeypatch, [[FAST]])
-    assert (code, lines[-1]) == (0, "No measured row missed its bar.")
-
-
 def test_only_one_part_is_run(monkeypatch):
     code, lines = run_bench(monkeypatch, [[SLOW], [FAST]], "--only", "p2")
-    assert code == 0
+    assert (code, lines[-1]) == (0, "No measured row missed its bar.")
     assert any(LONG in line for line in lines) and not any("a slow one" in line for line in lines)
 
 
@@ -145,12 +140,6 @@ def test_hostile_submissions_that_failed_are_not_graded_again(monkeypatch):
     assert "Failed parts: hostile" in finished.output
 
 
-def test_a_log_has_a_line_for_each_part(monkeypatch):
-    _, lines = run_bench(monkeypatch, [[FAST], [FAST]])
-    for number in (1, 2):
-        assert f"measuring thing {number} (part {number} of 2, p{number})" in lines
-
-
 def test_an_unknown_part_is_one_sentence_that_lists_the_parts():
     words = [sys.executable, "-m", "autograder", "bench", "--only", "nope"]
     finished = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -158,11 +147,6 @@ def test_an_unknown_part_is_one_sentence_that_lists_the_parts():
     assert finished.returncode == 2 and finished.stdout == ""
     assert "no part 'nope'" in line
     assert all(f" {part.name}" in line for part in benchmark_parts.all_parts())
-
-
-def test_part_names_are_unique():
-    names = [part.name for part in benchmark_parts.all_parts()]
-    assert len(set(names)) == len(names)
 
 
 def test_public_tests_are_held_to_the_seconds_that_they_may_take(monkeypatch):
@@ -203,11 +187,6 @@ def test_the_slowest_tests_and_the_lab_are_held_to_their_seconds():
         Row("processor time of a9's slowest training test, test_c", "15 seconds", 14, 15, bar=1),
         Row("processor time of a9's solved lab with its 2 tests", "10 seconds", 10.5, 10, bar=1),
     ]
-
-
-def test_an_assignment_without_training_or_lab_has_no_row_for_it():
-    (row,) = graded_test_benchmarks.limit_rows("a9", [graded("test_a")], {"test_a": 0.2})
-    assert row.holds and "quick" in row.name
 
 
 def test_the_slowest_test_and_the_lab_of_a_fresh_checkout_are_measured(tmp_path):
@@ -264,8 +243,3 @@ def test_the_time_of_a_test_is_that_of_the_processor():
     with pytest.raises(StopIteration):
         measuring.send(True)
     assert times.seconds["test_that_sleeps"] < 0.1
-
-
-@pytest.mark.parametrize("name", ["pytest", "batch", "batch-a5", "ray"])
-def test_the_parts_of_daily_work_are_there(name):
-    assert benchmark_parts.choose(benchmark_parts.all_parts(), name)[0].name == name

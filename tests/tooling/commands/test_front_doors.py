@@ -14,7 +14,7 @@ from autograder.commands.progress_display import progress_bar
 from autograder.grading.sandbox.defences import FILES, Defence, check_floor
 from autograder.packaging.zip_build import find_autograder
 from common.assignment import ROOT, load_all
-from tests.tooling.scratch_copies import copy_repo, give_python, python, run, script
+from tests.tooling.scratch_copies import give_python, python, run, script
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE)
@@ -33,12 +33,7 @@ def front_door(tmp_path):
 
 REFUSED = {
     "unknown assignment to build": (["build", "a9"], "There is no assignment 'a9'. There are: a1"),
-    "unknown assignment for stubs": (["stubs", "a9"], "There is no assignment 'a9'"),
-    "unknown assignment for answers": (["answers", "a9"], "There is no assignment 'a9'"),
-    "unknown assignment for figures": (["figures", "a9"], "There is no assignment 'a9'"),
-    "unknown assignment to release": (["release", "a9"], "There is no assignment 'a9'"),
     "unknown assignment to grade": (["grade", "a9", "."], "There is no assignment 'a9'"),
-    "unknown assignment to rehearse": (["rehearse", "a9", "."], "There is no assignment 'a9'"),
     "unknown path to grade": (["grade", "a1", "nowhere"], "There is nothing at nowhere"),
     "another file to grade": (
         ["grade", "a1", str(ROOT / "README.md")],
@@ -50,7 +45,6 @@ REFUSED = {
         "a1 has nothing to time: there is no baseline",
     ),
     "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
-    "missing path to rehearse": (["rehearse", "a1"], "Missing argument 'SUBMISSION'. `"),
     "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
     "unknown command": (["polish"], "No such command 'polish'. `"),
     "out without a folder": (
@@ -76,10 +70,6 @@ REFUSED = {
     "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
     "out that is a folder": (
         ["rehearse", "a1", ".", "--out", "."],
-        ". can't be written: it is a folder.",
-    ),
-    "out of grading that is a folder": (
-        ["grade", "a1", ".", "--out", "."],
         ". can't be written: it is a folder.",
     ),
 }
@@ -164,14 +154,6 @@ def test_no_command_at_all_shows_the_help_and_fails(autograder):
     assert "release" in err
 
 
-def test_stubs_writes_what_is_stale_and_then_nothing(tmp_path):
-    root = copy_repo(tmp_path / "repo")
-    (root / "assignments" / "a1_convolution" / "convolution.py").unlink()
-    for expected in ("written: assignments/a1_convolution/convolution.py\n", ""):
-        result = python("-m", "autograder", "stubs", cwd=root)
-        assert (result.returncode, result.stdout) == (0, expected)
-
-
 @pytest.mark.parametrize(
     ("named", "recorded", "said"),
     [
@@ -196,18 +178,6 @@ def test_answers_are_recorded_only_where_public_tests_read_them(
     assert lines == said
     stored = {file.parent.name.partition("_")[0] for file in ROOT.glob("tests/*/answers.npz")}
     assert set(recorded) <= stored == {"a1", "a2", "a3"}
-
-
-def test_a_broken_marker_is_one_sentence_with_file_and_line(tmp_path):
-    root = copy_repo(tmp_path / "repo")
-    file = root / "solutions" / "a1_convolution" / "convolution.py"
-    text = file.read_text("utf-8")
-    file.write_text(text.replace("    # END SOLUTION\n", "", 1), "utf-8")
-    line = text[: text.index("# BEGIN SOLUTION", text.index("# END SOLUTION"))].count("\n")
-    result = python("-m", "autograder", "stubs", "a1", cwd=root)
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert re.fullmatch(rf".*/convolution\.py, line {line}: .*\n", result.stderr)
 
 
 def test_make_help_lists_every_target_with_a_line_of_help():

@@ -135,26 +135,6 @@ def test_a_result_is_never_written_through_a_link(tmp_path):
     assert not beside.is_symlink()
 
 
-def test_the_schema_refuses_what_gradescope_would_not_take(tmp_path):
-    file = tmp_path / "results.json"
-    write_results(Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt"), file)
-    good = read_checked(file)
-    for spoil in (
-        lambda content: content.update(visibility="everyone"),
-        lambda content: content.update(points=3),
-        lambda content: content["tests"][0].update(status="error"),
-        lambda content: content["tests"][0].update(score=float("nan")),
-        lambda content: content["tests"][0].update(number=1.1),
-        lambda content: content["tests"][0].update(score=10_000),
-        lambda content: content["tests"][0].pop("max_score"),
-    ):
-        content = json.loads(json.dumps(good))
-        spoil(content)
-        file.write_text(json.dumps(content))
-        with pytest.raises((AssertionError, jsonschema.ValidationError)):
-            read_checked(file)
-
-
 def test_a_real_result_is_complete_from_its_first_moment_to_its_last(tmp_path):
     """Every state of the file on the way is a whole result."""
     out, seen = tmp_path / "results.json", []

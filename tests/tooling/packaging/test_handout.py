@@ -236,12 +236,6 @@ def test_a_second_handout_leaves_earlier_work_alone_and_brings_the_rest_up_to_da
     assert (finished / "a2-submission.zip").is_file()
 
 
-def test_no_member_of_two_handouts_is_the_same_file_of_work():
-    work = {name for name in handout(A1) if name.startswith("assignments/")}
-    assert work
-    assert not work & set(second_handout())
-
-
 def test_the_students_python_is_the_venvs_if_there_is_one(course):
     marker = "the venv's own"
     python_file = course / ".venv" / "bin" / "python"

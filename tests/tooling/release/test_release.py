@@ -141,17 +141,6 @@ def test_training_is_left_out_unless_asked(rehearsals, tmp_path, monkeypatch):
     assert (row.checked.not_run, row.checked.reference) == ({}, 100)
 
 
-def test_what_has_not_changed_is_not_graded_again(rehearsals, tmp_path):
-    first = release_a1(tmp_path)
-    assert not first.unchanged
-    assert (first.tests, first.points) == (len(ROSTER), 100)
-    assert (first.checked.reference, first.checked.stub) == (100, 0)
-    second = release_a1(tmp_path)
-    assert second.unchanged
-    assert second.checked == first.checked
-    assert rehearsals.calls == ["solutions", "assignments"]
-
-
 def test_while_no_file_changes_nothing_is_looked_at(rehearsals, tmp_path, monkeypatch):
     first = release_a1(tmp_path)
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -73,12 +72,6 @@ def test_a_zip_that_cannot_be_unpacked_leaves_no_folder(tmp_path, place):
     with pytest.raises(Exception, match="zip"):
         LocalEngine(load_assignment("a1"), tmp_path / "grader.zip", 1)
     assert not [*place.iterdir()]
-
-
-def test_the_folder_is_for_its_user_alone():
-    made = Scratch()
-    assert stat.S_IMODE(made.folder.stat().st_mode) == 0o700
-    made.remove()
 
 
 def test_what_is_not_a_driver_s_folder_stays(tmp_path, place):

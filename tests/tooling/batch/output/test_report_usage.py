@@ -10,9 +10,6 @@ from tests.tooling.drawn_batches import HOSTILE_NAME, HOSTILE_TEXT
 from tests.tooling.needs_browser import needs_browser
 
 pytestmark = needs_browser
-MANY = 2000
-CROWDING_SECONDS = 0.2
-SECONDS = 2.0  # in which the report of a large class opens
 
 
 def test_columns_sort_both_ways_and_what_has_no_score_comes_last(watched):

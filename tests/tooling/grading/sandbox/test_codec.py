@@ -289,13 +289,6 @@ def test_a_message_of_empty_lists_does_not_grow_64_fold(data, monkeypatch):
     assert refused_within(data) < 8 * MEGABYTE
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=200))
-def test_random_bytes_are_a_value_or_a_codec_error(data):
-    with suppress(CodecError):
-        decode(data, SIDE)
-
-
 @settings(max_examples=150, deadline=None)
 @given(VALUES, st.data())
 def test_a_message_that_is_cut_or_changed_is_a_value_or_a_codec_error(value, data):
