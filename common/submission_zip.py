@@ -13,9 +13,8 @@ from common.assignment import (
     assignment_files,
     load_assignment,
 )
-from common.errors import CourseError
+from common.errors import CourseError, Failure
 from common.labs.notebook import read_notebook
-from common.testing.feedback.failure import Failure
 
 
 def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:

@@ -17,12 +17,11 @@ from autograder.grading.judge_inputs import Reading, read_hints, test_files
 from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
-from common.errors import GraderFault
+from common.check_log import LOG
+from common.errors import Evidence, Explanation, GraderFault
 from common.student_code.loader import missing
-from common.student_code.student_face import StudentFace
 from common.testing.artifacts import not_there
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Explanation, explain, is_the_submissions
+from common.testing.feedback.failure import explain, is_the_submissions
 from common.testing.feedback.hints import add_hint, evidence_of
 from common.testing.fixtures import (
     ARTIFACTS,
@@ -34,6 +33,7 @@ from common.testing.fixtures import (
     run_graded_tests,
 )
 from common.testing.graded_tests import TIMING, TRAINING, GradedTest
+from common.testing.student_face import StudentFace
 
 NO_GPU = (
     "no GPU. A TA runs it with `python -m autograder grade {short} SUBMISSION --gpu` on a machine "

@@ -19,10 +19,10 @@ from autograder.timing.baseline_gpt import (
     Trainer,
     continue_greedily,
 )
-from common.errors import GraderFault
+from common.errors import Failure, GraderFault
 from common.student_code.values import Handle, is_tensor
 from common.testing import cuda
-from common.testing.feedback.failure import Failure, explain, is_the_submissions
+from common.testing.feedback.failure import explain, is_the_submissions
 from common.testing.remote.operations import (
     Sealed,
     call_each_held,

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from common.errors import builtin_name
 from common.labs.magics import cell_code
 from common.labs.questions import ANSWER, Unanswered, is_unanswered
 from common.labs.time_limit import TookTooLong
 from common.student_code.values import MAX_DEPTH, as_numpy, is_container, is_plain, is_tensor
-from common.testing.feedback.failure import builtin_name
 
 DATA, UNANSWERED, OBJECT, LARGE = "data", "unanswered", "object", "large"
 MAX_ANSWERS = 100

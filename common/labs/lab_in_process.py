@@ -4,12 +4,12 @@ from typing import Any
 
 from common.assignment import Assignment, LabSettings
 from common.determinism import seed_all
+from common.errors import Failure
 from common.labs.cells import Cells
 from common.labs.lab_run import Lab, LabClock, run_lab
 from common.labs.time_limit import TookTooLong, at_most
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import load_standins, mount
-from common.testing.feedback.failure import Failure
 
 
 def run_directly(content: bytes, assignment: Assignment) -> Lab:

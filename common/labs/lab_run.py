@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from common.assignment import LAB_FILE, Assignment, LabSettings
+from common.errors import ChildFailure, Failure
 from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
 from common.labs.notebook import read_notebook
 from common.labs.questions import ANSWER
 from common.student_code.values import is_numeric, is_plain, is_tensor
-from common.testing.feedback.failure import ChildFailure, Failure
 
 MANY_TROUBLES = 5
 TEXT_LIMIT = 500

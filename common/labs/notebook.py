@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from common.assignment import LAB_FILE, Assignment
+from common.errors import Failure
 from common.labs.questions import ANSWER
-from common.testing.feedback.failure import Failure
 
 MAX_CELLS = 500
 TEXT_LIMIT = 8000

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from common.errors import kind_in_words
 from common.labs.time_limit import TookTooLong, at_most
-from common.testing.feedback.failure import kind_in_words
 
 STANDINS = "common.labs.standins"
 PATIENCE = 30  # seconds

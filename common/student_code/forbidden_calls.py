@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from common.assignment import Forbidden
+from common.errors import ForbiddenCall
 from common.student_code.function_removal import operators_of, refusing, remove
-from common.testing.feedback.failure import ForbiddenCall
 
 # What a function is written on, where that has a name of its own which does the same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")

@@ -13,7 +13,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from common.testing.feedback.failure import ForbiddenCall
+from common.errors import ForbiddenCall
 
 ATTENTION = ("scaled_dot_product", "flash_attention", "efficient_attention")
 HEADS = ("multi_head_attention", "transformer_encoder_layer")
@@ -35,7 +35,7 @@ KEYS = (
 WITHIN = ("_implementation", "_init_fn")
 BODY = """
 def refuse(*args, **kwargs):
-    from common.testing.feedback.failure import ForbiddenCall
+    from common.errors import ForbiddenCall
     raise ForbiddenCall({text!r})
 """
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from common.assignment import ROOT, STANDINS
-from common.errors import CourseError
+from common.errors import CourseError, Failure, ForbiddenCall, builtin_name
 from common.student_code.forbidden_calls import Guard
-from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name
 
 # Assignments that later ones build on.
 PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))

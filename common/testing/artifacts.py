@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from common.assignment import LAB_FILE, ROOT, Artifact, Assignment
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 
 
 def own_artifacts(assignment: Assignment) -> Path:

@@ -5,28 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from common.student_code.values import as_numpy, is_tensor
-from common.testing.feedback.evidence import LOG, Compared, Evidence
-from common.testing.feedback.failure import Failure
+from common.check_log import LOG, Compared, check
+from common.errors import Evidence, Failure
+from common.student_code.values import as_numpy, is_tensor, kind_of
 from common.testing.feedback.relations import relation
 
 # The largest error allowed, as a part of the largest expected entry.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
-
-
-def check(
-    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
-) -> None:
-    """Fail with that sentence unless the condition holds.
-
-    The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
-    details are shown for public tests only. `value` is the student's array, where there is one.
-    """
-    __tracebackhide__ = True  # a debugger should stop in the test, not in here
-    LOG.checks += 1
-    if not condition:
-        evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
-        raise Failure(sentence, details, help, evidence=evidence)
 
 
 def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
@@ -240,26 +225,3 @@ def place(index: Sequence[Any], axes: Sequence[str] | None) -> str:
     if axes is None:
         return str([int(at) for at in index])
     return ", ".join(f"{name} {int(at)}" for name, at in zip(axes, index, strict=True))
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, in words."""
-    kinds = {
-        type(None): "None",
-        bool: "a bool",
-        int: "an int",
-        float: "a float",
-        str: "a string",
-        tuple: "a tuple",
-        list: "a list",
-        dict: "a dict",
-        np.ndarray: "a NumPy array",
-    }
-    if is_tensor(value):
-        return "a PyTorch tensor"
-    for kind, words in kinds.items():
-        if isinstance(value, kind):
-            return words
-    if isinstance(value, np.generic):
-        return f"a NumPy number ({value.dtype})"
-    return "some other object"

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
+from common.check_log import LOG
+from common.errors import Failure
 from common.labs.lab_run import Lab
-from common.student_code.direct_face import DirectFace
-from common.student_code.student_face import StudentFace
 from common.student_code.values import Handle
 from common.testing import cuda
 from common.testing.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
-from common.testing.feedback.evidence import LOG
-from common.testing.feedback.failure import Failure, explain
+from common.testing.direct_face import DirectFace
+from common.testing.feedback.failure import explain
 from common.testing.feedback.hints import add_hint, hints_beside
 from common.testing.graded_tests import (
     GPU,
@@ -34,6 +34,7 @@ from common.testing.graded_tests import (
 from common.testing.leaderboard import Leaderboard
 from common.testing.points_summary import Tally, write_points
 from common.testing.stored_answers import RecordingOracle, StoredOracle
+from common.testing.student_face import StudentFace
 from common.testing.waiting_line import end_waiting, waiting_for
 
 ANSWERS_FILE = "answers.npz"

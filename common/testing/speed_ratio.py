@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Failure
+from common.check_log import LOG
+from common.errors import Evidence, Failure
 
 NEAR = 1.5  # times the bar: a busy machine may be all that keeps such code from it
 PACES = 3  # how often a part of a baseline is timed

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 
 
 def question(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

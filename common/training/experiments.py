@@ -7,9 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 from common.assignment import ROOT, STANDINS
-from common.errors import CourseError
+from common.errors import CourseError, Failure
 from common.student_code.loader import load, mount
-from common.testing.feedback.failure import Failure
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 

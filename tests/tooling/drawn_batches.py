@@ -16,7 +16,7 @@ from autograder.classroom.synthetic_students import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
-from common.testing.feedback.failure import Explanation
+from common.errors import Explanation
 from common.testing.graded_tests import read_roster
 from common.testing.leaderboard import Leaderboard
 

@@ -16,6 +16,7 @@ from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
 from autograder.grading.sandbox.wire.message_reader import HANDLE
+from common.errors import Failure, ForbiddenCall, builtin_name
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
@@ -26,7 +27,7 @@ from common.student_code.loader import (
     read_top,
     unreadable,
 )
-from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name, format_frames
+from common.testing.feedback.failure import format_frames
 from common.testing.remote.operations import OPERATIONS
 
 MESSAGE_LIMIT = 4000

@@ -23,16 +23,11 @@ from autograder.grading.sandbox.wire.frames import (
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
 from common.assignment import Forbidden, Limits
+from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, top_label
 from common.student_code.values import Handle, StudentObjects, is_kept, keep
-from common.testing.feedback.failure import (
-    ChildFailure,
-    Failure,
-    ForbiddenCall,
-    StudentCall,
-    mark_as_students,
-)
+from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000

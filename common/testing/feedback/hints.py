@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 
 from common.assignment import Record
-from common.testing.feedback.evidence import Evidence
-from common.testing.feedback.failure import Explanation, Failure
+from common.errors import Evidence, Explanation, Failure
 
 PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from common.check_log import check
+from common.errors import ChildFailure
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -23,8 +25,6 @@ from common.student_code.values import (
     map_items,
 )
 from common.testing import cuda
-from common.testing.compare import check
-from common.testing.feedback.failure import ChildFailure
 from common.testing.remote.input_changes import changed_by
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
 from common.testing.remote.torch_modules import MODULE_OPERATIONS

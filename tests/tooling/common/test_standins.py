@@ -7,10 +7,11 @@ import pytest
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT, STANDINS, load_all, load_assignment
-from common.student_code.direct_face import DirectFace
+from common.errors import Failure, ForbiddenCall
 from common.student_code.loader import PREREQUISITES
 from common.testing.compare import assert_close
-from common.testing.feedback.failure import Failure, ForbiddenCall, explain
+from common.testing.direct_face import DirectFace
+from common.testing.feedback.failure import explain
 from common.testing.fixtures import FACE, decorated, run_graded_tests
 from common.testing.graded_tests import TIMING
 from tests.tooling.grading_fixtures import code_in

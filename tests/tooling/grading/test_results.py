@@ -13,7 +13,7 @@ from autograder.grading.results import Outcome, Result, clean, to_gradescope, wr
 from autograder.proving.process_table import children_of, descendants_of, process_table
 from common.assignment import ROOT
 from common.atomic_write import write_beside
-from common.testing.feedback.failure import Explanation
+from common.errors import Explanation
 from common.testing.graded_tests import GradedTest, read_roster
 from tests.tooling.grading_fixtures import (
     SEMESTER,

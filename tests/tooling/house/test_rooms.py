@@ -12,6 +12,9 @@ from common.assignment import ROOT, load_all
 # A job imports only from jobs before it.
 ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
 ORDER += ("benchmarks", "commands")
+# A room of common/ imports only from rooms before it; a module of no room counts as one.
+COMMON_ORDER = ("errors", "check_log", "assignment", "atomic_write", "determinism")
+COMMON_ORDER += ("data", "student_code", "labs", "training", "testing", "submission_zip")
 MOST_MODULES = 15
 MOST_TEST_LINES = 400
 
@@ -60,6 +63,19 @@ def test_a_job_imports_only_from_jobs_before_it(job):
     later = tuple(f"autograder.{name}." for name in ORDER[ORDER.index(job) + 1 :])
     for path in modules(f"autograder/{job}"):
         assert not [name for name in imported(path) if f"{name}.".startswith(later)], path
+
+
+@pytest.mark.parametrize("room", COMMON_ORDER)
+def test_a_room_of_common_imports_only_from_rooms_before_it(room):
+    later = tuple(f"common.{name}." for name in COMMON_ORDER[COMMON_ORDER.index(room) + 1 :])
+    for path in modules("common"):
+        if path.parts[1].removesuffix(".py") == room:
+            assert not [name for name in imported(path) if f"{name}.".startswith(later)], path
+
+
+def test_every_room_of_common_has_its_place_in_the_order():
+    rooms = {path.parts[1].removesuffix(".py") for path in modules("common")}
+    assert rooms == {"__init__", *COMMON_ORDER}
 
 
 def test_modules_of_no_package_import_only_common():

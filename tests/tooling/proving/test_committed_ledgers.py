@@ -14,7 +14,7 @@ from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_samp
 from autograder.proving.ledgers.proof_ledger import current_ledger
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import load_all, load_assignment
-from common.testing.feedback.evidence import Evidence
+from common.errors import Evidence
 from common.testing.feedback.hints import HintFile, Hints, hint_bytes
 from tests.tooling.sampling import TAKEN, commit, is_complete
 from tests.tooling.scratch_copies import copy_repo, python

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from autograder.grading.sandbox.sandbox import Sandbox
+from common.errors import ChildFailure
 from common.labs.cells import answers_in
 from common.labs.lab_in_process import run_directly
 from common.labs.lab_run import Lab, checked
-from common.testing.feedback.failure import ChildFailure
 from tests.tooling.grading_fixtures import FACES
 from tests.tooling.made_up_notebooks import A1, QUICK, notebook, run_isolated, why_unanswered
 

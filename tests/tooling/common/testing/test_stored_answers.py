@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 from common.testing.stored_answers import RecordingOracle, StoredOracle, question, write_answers
 
 SIZES = st.one_of(st.integers(0, 30), st.tuples(st.integers(0, 30), st.integers(0, 30)))

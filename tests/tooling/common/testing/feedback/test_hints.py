@@ -5,9 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from autograder.proving.hints.hint_files import outdated, without_ambiguous
+from common.check_log import LOG
+from common.errors import Evidence, Explanation, Failure
 from common.testing.compare import assert_close, check
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Explanation, Failure, StudentCall, mark_as_students
+from common.testing.feedback.failure import StudentCall, mark_as_students
 from common.testing.feedback.hints import (
     HintFile,
     Hints,

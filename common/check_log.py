@@ -1,7 +1,9 @@
-"""Records what the running test's checks saw: errors for margins, values for hints."""
+"""Logs what the running test's checks saw, and holds `check`, the basic assertion."""
 
 from dataclasses import dataclass, field
 from typing import Any
+
+from common.errors import Evidence, Failure
 
 
 @dataclass(frozen=True)
@@ -10,15 +12,6 @@ class Compared:
 
     error: float
     tolerance: float
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a failed check saw, by which a known mistake can be recognised."""
-
-    check: int  # which check of the test, counted from 1
-    value: Any  # the student's array; None where the check saw none
-    text: str  # what the check said
 
 
 @dataclass
@@ -38,3 +31,18 @@ class Log:
 
 
 LOG = Log()  # tests run one after the other; the plugin clears it before each
+
+
+def check(
+    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
+) -> None:
+    """Fail with that sentence unless the condition holds.
+
+    The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
+    details are shown for public tests only. `value` is the student's array, where there is one.
+    """
+    __tracebackhide__ = True  # a debugger should stop in the test, not in here
+    LOG.checks += 1
+    if not condition:
+        evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
+        raise Failure(sentence, details, help, evidence=evidence)

@@ -15,6 +15,7 @@ import numpy as np
 
 from common.assignment import Assignment
 from common.determinism import seed_all
+from common.errors import Failure, ForbiddenCall
 from common.labs.lab_in_process import run_directly
 from common.labs.lab_run import Lab
 from common.student_code.forbidden_calls import Guard
@@ -27,7 +28,6 @@ from common.student_code.loader import (
     top_label,
     unreadable,
 )
-from common.student_code.student_face import StudentFace
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -42,15 +42,10 @@ from common.student_code.values import (
     keep,
     map_items,
 )
-from common.testing.feedback.failure import (
-    Failure,
-    ForbiddenCall,
-    StudentCall,
-    format_frames,
-    mark_as_students,
-)
+from common.testing.feedback.failure import StudentCall, format_frames, mark_as_students
 from common.testing.remote.operations import OPERATIONS
 from common.testing.remote.scratch_files import FOLDER
+from common.testing.student_face import StudentFace
 
 
 class DirectFace(StudentFace, StudentObjects):
