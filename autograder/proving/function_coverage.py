@@ -31,7 +31,7 @@ from common.assignment import ROOT, Assignment, load_assignment
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
 from common.testing.fixtures import decorated, run_graded_tests
-from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_graded_tests
 
 
 class Reach:
@@ -91,7 +91,7 @@ class Watcher:
 def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Run the tests on the reference, in this process."""
     folder = ROOT / "tests" / assignment.name
-    labs = {test.name for test in read_roster(folder) if test.reads_lab}
+    labs = {test.name for test in read_graded_tests(folder) if test.reads_lab}
     solution = ROOT / "solutions" / assignment.name
     coverage = Coverage(data_file=None, config_file=False, include=[f"{solution}/*"])
     coverage.set_option("run:core", "ctrace")  # the default of later Pythons knows no contexts

@@ -26,7 +26,7 @@ from common.testing.graded_tests import (
     TIMING,
     TRAINING,
     GradedTest,
-    read_roster,
+    read_graded_tests,
 )
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
@@ -58,7 +58,7 @@ class ProofPlan:
         self.assignment = assignment
         self.scope = scope
         self.reach = Reach({})  # nothing is known yet, so every test may notice everything
-        self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
+        self.tests: list[GradedTest] = read_graded_tests(ROOT / "tests" / assignment.name)
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []

@@ -75,7 +75,7 @@ class GradedTest:
         return pace_of(self.tags, ("lab",) if self.reads_lab else ())
 
 
-def read_roster(folder: Path) -> list[GradedTest]:
+def read_graded_tests(folder: Path) -> list[GradedTest]:
     """Every graded test in an assignment's folder of tests: the public ones first."""
     tests = [
         test

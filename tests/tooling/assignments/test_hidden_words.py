@@ -6,7 +6,7 @@ import pytest
 
 from autograder.authoring.reference_artifacts import reference_artifacts
 from common.assignment import ROOT, load_all
-from common.testing.graded_tests import GPU, HIDDEN_FILE, TIMING, TRAINING, read_roster
+from common.testing.graded_tests import GPU, HIDDEN_FILE, TIMING, TRAINING, read_graded_tests
 from tests.tooling.scratch_copies import python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
@@ -103,9 +103,9 @@ def words(assignment, tmp_path):
 
 @EACH
 def test_every_hidden_test_fails_on_some_wrong_result(assignment, words):
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     left_out = {TIMING, TRAINING, GPU}
-    hidden = {test.name for test in roster if test.hidden and not left_out & {*test.tags}}
+    hidden = {test.name for test in graded_tests if test.hidden and not left_out & {*test.tags}}
     assert hidden
     failed = set()
     for run in words.values():

@@ -38,7 +38,7 @@ from common.errors import CourseError
 from common.labs.own_code import own_or_standin
 from common.labs.questions import ANSWER, Unanswered, answered
 from common.student_code.loader import mount, unmount
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.sampling import first_and_another
 from tests.tooling.scratch_copies import copy_repo
 
@@ -100,10 +100,10 @@ def test_the_students_notebook_says_what_its_zip_lacks(assignment):
 
 @EACH
 def test_a_question_has_the_same_points_in_the_master_and_in_the_tests(assignment):
-    roster = [t for t in read_roster(ROOT / "tests" / assignment.name) if t.reads_lab]
+    graded_tests = [t for t in read_graded_tests(ROOT / "tests" / assignment.name) if t.reads_lab]
     asked = {exercise.number: exercise.questions for exercise in assignment.exercises}
     points: dict[str, float] = {}
-    for test in roster:
+    for test in graded_tests:
         question = re.match(r"test_(q\d+)_", test.name)[1]
         assert question in asked[test.exercise], test.name
         points[question] = points.get(question, 0) + test.points

@@ -14,12 +14,14 @@ from autograder.grading.submission import Submission, take
 from common.assignment import LAB_FILE, ROOT, load_all
 from common.data import cache, load_mnist
 from common.labs.lab_in_process import run_directly
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading_fixtures import FILE, REFERENCE, grade, with_lab
 from tests.tooling.made_up_notebooks import A1, QUICK, notebook, run_isolated, why_unanswered
 
 WITH_LAB = [one for one in load_all() if one.lab]
-LAB_POINTS = sum(test.points for test in read_roster(ROOT / "tests" / A1.name) if test.reads_lab)
+LAB_POINTS = sum(
+    test.points for test in read_graded_tests(ROOT / "tests" / A1.name) if test.reads_lab
+)
 SMALL, LARGE = notebook("q1_a = 1"), notebook("q1_a = 1") + b" " * 11_000_000
 NOT_TAKEN = {
     "renamed": (

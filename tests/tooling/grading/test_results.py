@@ -14,7 +14,7 @@ from autograder.proving.process_table import children_of, descendants_of, proces
 from common.assignment import ROOT
 from common.atomic_write import write_beside
 from common.errors import Explanation
-from common.testing.graded_tests import GradedTest, read_roster
+from common.testing.graded_tests import GradedTest, read_graded_tests
 from tests.tooling.grading_fixtures import (
     SEMESTER,
     assignment,
@@ -128,7 +128,7 @@ def test_a_result_is_never_written_through_a_link(tmp_path):
     beside = write_beside(tmp_path / "results.json", b"")
     beside.unlink()
     beside.symlink_to(tmp_path / "precious")
-    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    result = Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt")
     write_results(result, tmp_path / "results.json")
     assert (tmp_path / "precious").read_text() == "kept"
     assert json.loads((tmp_path / "results.json").read_bytes())["tests"]
@@ -137,7 +137,9 @@ def test_a_result_is_never_written_through_a_link(tmp_path):
 
 def test_the_schema_refuses_what_gradescope_would_not_take(tmp_path):
     file = tmp_path / "results.json"
-    write_results(Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt"), file)
+    write_results(
+        Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt"), file
+    )
     good = read_checked(file)
     for spoil in (
         lambda content: content.update(visibility="everyone"),
@@ -208,7 +210,7 @@ def test_a_judge_that_is_killed_leaves_a_whole_result_and_no_process(tmp_path):
 
 def test_the_file_is_replaced_and_never_rewritten_in_place(tmp_path):
     out = tmp_path / "results.json"
-    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    result = Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt")
     write_results(result, out)
     with out.open() as old:
         before = os.fstat(old.fileno()).st_ino
@@ -326,7 +328,7 @@ def test_a_public_test_does_show_it(leaked, deed):
 
 
 def test_the_time_that_students_see_is_that_of_public_tests():
-    tests = read_roster(ROOT / "tests" / "a1_convolution")
+    tests = read_graded_tests(ROOT / "tests" / "a1_convolution")
     outcomes = {
         test.name: Outcome(test, False, seconds=100.0 if test.hidden else 0.5) for test in tests
     }
