@@ -20,14 +20,14 @@ class Log:
 
     checks: int = 0
     compared: list[Compared] = field(default_factory=list)
-    patient: bool = False  # whether a test goes on after a wrong value, to compare the others too
-    wrong: list[Exception] = field(default_factory=list)  # what a patient test has to say at last
+    continue_after_failure: bool = False  # after a wrong value, so that the others are compared
+    failures: list[Exception] = field(default_factory=list)  # of a test that continues after them
 
     def clear(self) -> None:
         """Start again, for the next test."""
         self.checks = 0
         self.compared.clear()
-        self.wrong.clear()
+        self.failures.clear()
 
 
 LOG = Log()  # tests run one after the other; the plugin clears it before each

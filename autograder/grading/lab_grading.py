@@ -44,7 +44,7 @@ class CellRunner:
                 return self.child.ask("cell", number, source)
             except ChildFailure as failure:
                 if self.child.timed_out:
-                    raise self.clock.too_long(seconds) from None
+                    raise self.clock.time_limit_failure(seconds) from None
                 raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
             except GraderFault:
                 raise

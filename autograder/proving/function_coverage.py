@@ -30,7 +30,7 @@ from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment, load_assignment
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
-from common.testing.fixtures import decorated, run_graded_tests
+from common.testing.fixtures import decorator_value, run_graded_tests
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_graded_tests
 
 
@@ -71,7 +71,7 @@ class Watcher:
         items[:] = [
             item
             for item in items
-            if TRAINING not in decorated(item, "__tags__", ()) and item.name not in self.labs
+            if TRAINING not in decorator_value(item, "__tags__", ()) and item.name not in self.labs
         ]
 
     @pytest.hookimpl(wrapper=True)

@@ -25,7 +25,7 @@ from autograder.grading.sandbox.wire.message_reader import KEPT
 from common.assignment import Forbidden, Limits
 from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
-from common.student_code.loader import possible_failures, top_label
+from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, StudentObjects, is_kept, keep
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
@@ -74,7 +74,7 @@ class Conversation(StudentObjects):
         top = target._reference is None
         if top and name in self.functions:
             return self.functions[name]
-        label = top_label(self.modules, name) if top else name
+        label = student_attribute_label(self.modules, name) if top else name
         file = label if label.endswith(".py") else target._label
         self.asked = (file, name)
         value = self.ask("get", None if top else target, name, file)

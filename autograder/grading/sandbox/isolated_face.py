@@ -58,7 +58,7 @@ class IsolatedFace(StudentFace):
         if content not in self.labs:
             with cells_in_a_child(self.sandbox) as run_cell:
                 lab = run_lab(content, self.sandbox.assignment, run_cell)
-            lab.troubles = [self.repeatable(trouble) for trouble in lab.troubles]
+            lab.cell_errors = [self.repeatable(trouble) for trouble in lab.cell_errors]
             self.labs[content] = lab
         return self.labs[content]
 

@@ -99,7 +99,7 @@ def is_students(error: BaseException) -> bool:
     return hasattr(error, "student_call") and not isinstance(error, NotImplementedError)
 
 
-def is_the_submissions(error: BaseException) -> bool:
+def is_caused_by_submission(error: BaseException) -> bool:
     """Whether an error is the submission's doing, and not the grader's."""
     return isinstance(error, Failure | ChildFailure | ForbiddenCall) or hasattr(
         error, "student_call"

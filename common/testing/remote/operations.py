@@ -144,13 +144,13 @@ def _hold_each(values: list[Any]) -> list[Held]:
 
 
 def _hold_on(value: Any, device: str) -> Held:
-    return Held(moved(value, device))
+    return Held(on_device(value, device))
 
 
-def moved(value: Any, device: str) -> Any:
+def on_device(value: Any, device: str) -> Any:
     """A value, with the tensors in it on a device."""
     if is_container(value):
-        return map_items(value, lambda item: moved(item, device))
+        return map_items(value, lambda item: on_device(item, device))
     return value.to(device) if is_tensor(value) else value
 
 

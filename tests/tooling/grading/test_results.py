@@ -12,7 +12,7 @@ from autograder.grading import results
 from autograder.grading.results import Outcome, Result, clean, to_gradescope, write_results
 from autograder.proving.process_table import children_of, descendants_of, process_table
 from common.assignment import ROOT
-from common.atomic_write import write_beside
+from common.atomic_write import write_temporary
 from common.errors import Explanation
 from common.testing.graded_tests import GradedTest, read_graded_tests
 from tests.tooling.grading_fixtures import (
@@ -125,7 +125,7 @@ def check_content(content):
 def test_a_result_is_never_written_through_a_link(tmp_path):
     """Student code that could write beside the result could else choose what is overwritten."""
     (tmp_path / "precious").write_text("kept")
-    beside = write_beside(tmp_path / "results.json", b"")
+    beside = write_temporary(tmp_path / "results.json", b"")
     beside.unlink()
     beside.symlink_to(tmp_path / "precious")
     result = Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt")
@@ -257,9 +257,9 @@ LEAKS = {
     "prints": "print(x); return [x[0], 0]",
     "prints_errors": "print(x, file=sys.stderr); sys.exit(str(x))",
     "exits": "raise type('E' + digits(x), (SystemExit,), {})(digits(x))",
-    "uses_our_failure": "raise failure.Failure(digits(x), digits(x), digits(x))",
-    "uses_our_refusal": "raise failure.ForbiddenCall(digits(x))",
-    "uses_our_child_failure": "raise failure.ChildFailure(digits(x))",
+    "uses_our_failure": "raise errors.Failure(digits(x), digits(x), digits(x))",
+    "uses_our_refusal": "raise errors.ForbiddenCall(digits(x))",
+    "uses_our_child_failure": "raise errors.ChildFailure(digits(x))",
     "is_not_written": "raise NotImplementedError(digits(x))",
     "asserts": "assert False, digits(x)",
     "returns_too_many": "return tuple(x) * 2",
@@ -277,7 +277,7 @@ LEAKS = {
 LEAKING = """
 import importlib, os, socket, struct, sys
 from msgspec import msgpack
-from common.testing.feedback import failure
+from common import errors
 
 def digits(x):
     return "".join(map(str, x))
