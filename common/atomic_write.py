@@ -13,33 +13,36 @@ def write_atomically(
 
     durable: it must also outlast a power failure, at the price of several milliseconds.
     """
-    beside = write_beside(file, content, mode=mode, durable=durable)
+    temporary = write_temporary(file, content, mode=mode, durable=durable)
     try:
-        os.replace(beside, file)
+        os.replace(temporary, file)
     except BaseException:
-        remove(beside)
+        remove(temporary)
         raise
 
 
-def write_beside(file: Path, content: bytes, *, mode: int = 0o666, durable: bool = False) -> Path:
-    """Write what is to take a file's place; where it lies until then."""
-    beside = file.with_name(f"{file.name}.{get_native_id()}.part")
-    beside.unlink(missing_ok=True)  # of a process that was killed, or a link that someone put there
+def write_temporary(
+    file: Path, content: bytes, *, mode: int = 0o666, durable: bool = False
+) -> Path:
+    """Write what is to replace a file into a temporary file beside it, and return its path."""
+    temporary = file.with_name(f"{file.name}.{get_native_id()}.part")
+    # One may be there: of a process that was killed, or a link that someone put there.
+    temporary.unlink(missing_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         # "x" makes a new file, and follows no link.
-        with open(beside, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as stream:
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as stream:
             stream.write(content)
             if durable:
                 stream.flush()
                 os.fsync(stream.fileno())
     except BaseException:
-        remove(beside)
+        remove(temporary)
         raise
-    return beside
+    return temporary
 
 
-def remove(beside: Path) -> None:
-    """Remove what takes no file's place after all."""
+def remove(temporary: Path) -> None:
+    """Remove a temporary file that replaces nothing after all."""
     with suppress(OSError):
-        beside.unlink()
+        temporary.unlink()

@@ -13,9 +13,8 @@ from common.assignment import (
     assignment_files,
     load_assignment,
 )
-from common.errors import CourseError
+from common.errors import CourseError, Failure
 from common.labs.notebook import read_notebook
-from common.testing.feedback.failure import Failure
 
 
 def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
@@ -31,14 +30,14 @@ def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
             raise CourseError(
                 f"{name} is not valid Python, so it can't be graded: {error}"
             ) from None
-    taken, _ = found_artifacts(assignment, folder)
+    taken, _ = find_artifacts(assignment, folder)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (*assignment.files, *taken):
             archive.write(folder / name, name)
     return target
 
 
-def found_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], list[str]]:
+def find_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], list[str]]:
     """The artifacts that are there, and those that aren't; one that is too large is said at once.
 
     They are optional: without them, only the tests that read them fail.
@@ -54,27 +53,27 @@ def found_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], li
     return [entry.file for entry in there], missing
 
 
-def without(assignment: Assignment, missing: list[str]) -> str:
+def missing_artifacts_note(assignment: Assignment, missing: list[str]) -> str:
     """What to say of artifacts that aren't there."""
     commands = {f"`{assignment.artifact(name).command}`" for name in missing} - {"``"}
-    made = f"{' and '.join(sorted(commands))} makes" if commands else "The handout says how to make"
+    how = f"{' and '.join(sorted(commands))} makes" if commands else "The handout says how to make"
     them = "it" if len(missing) == 1 else "them"
     return (
         f"Without {' and '.join(missing)}: to submit {them} is optional, but some points need "
-        f"{them}. {made} {them}."
+        f"{them}. {how} {them}."
     )
 
 
-def about_lab(assignment: Assignment, folder: Path) -> str:
+def lab_note(assignment: Assignment, folder: Path) -> str:
     """What to say of a lab that can't be graded, or not in full; nothing, if all is well."""
     try:
         notebook = read_notebook((folder / LAB_FILE).read_bytes(), assignment)
     except Failure as failure:
         return " ".join(filter(None, [failure.explanation.sentence, failure.explanation.help]))
-    open_ones = notebook.open_questions()
-    if not open_ones:
+    unanswered = notebook.open_questions()
+    if not unanswered:
         return ""
-    return f"{LAB_FILE} has no answer yet to {', '.join(open_ones)}. Only what is saved counts."
+    return f"{LAB_FILE} has no answer yet to {', '.join(unanswered)}. Only what is saved counts."
 
 
 def main() -> None:
@@ -90,13 +89,13 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     folder = ROOT / "assignments" / assignment.name
-    taken, missing = found_artifacts(assignment, folder)
+    taken, missing = find_artifacts(assignment, folder)
     content = ", ".join([*assignment.files, *taken])
     print(f"Written: {file.name} ({content}). Upload it to Gradescope.")
     if missing:
-        print(without(assignment, missing))
-    if LAB_FILE in taken and (said := about_lab(assignment, folder)):
-        print(said)
+        print(missing_artifacts_note(assignment, missing))
+    if LAB_FILE in taken and (note := lab_note(assignment, folder)):
+        print(note)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
-from common.testing.fixtures import ANSWERS_FILE, RECORDING, decorated, run_graded_tests
+from common.testing.fixtures import ANSWERS_FILE, RECORDING, decorator_value, run_graded_tests
 from common.testing.graded_tests import PUBLIC_FILE, TRAINING
 from common.testing.stored_answers import RecordingOracle, write_answers
 
@@ -28,7 +28,7 @@ class Recorder:
         items[:] = [
             item
             for item in items
-            if TRAINING not in decorated(item, "__tags__", ())
+            if TRAINING not in decorator_value(item, "__tags__", ())
             and "lab" not in getattr(item, "fixturenames", ())
         ]
 

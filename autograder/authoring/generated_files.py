@@ -14,7 +14,7 @@ from common.testing.graded_tests import (
     HIDDEN_POINTS_FILE,
     format_points,
     points_by_exercise,
-    read_roster,
+    read_graded_tests,
 )
 
 TABLE_BEGIN, TABLE_END = "<!-- exercises: begin -->", "<!-- exercises: end -->"
@@ -30,7 +30,7 @@ def generated_files(assignment: Assignment, root: Path = ROOT) -> dict[Path, str
     files[folder / "README.md"] = with_table(
         folder / "README.md", exercise_table(assignment, tests)
     )
-    hidden = points_by_exercise(read_roster(tests), hidden=True)
+    hidden = points_by_exercise(read_graded_tests(tests), hidden=True)
     files[tests / HIDDEN_POINTS_FILE] = json.dumps(hidden, indent=1) + "\n"
     return files
 
@@ -104,8 +104,8 @@ def check_functions(assignment: Assignment, solutions: list[Path]) -> None:
 
 def exercise_table(assignment: Assignment, tests: Path) -> str:
     """The handout's table: exercise, functions, points, minutes, prerequisites."""
-    roster = read_roster(tests)
-    public, hidden = (points_by_exercise(roster, hidden=flag) for flag in (False, True))
+    graded_tests = read_graded_tests(tests)
+    public, hidden = (points_by_exercise(graded_tests, hidden=flag) for flag in (False, True))
     known = {exercise.number for exercise in assignment.exercises}
     for number in {*public, *hidden} - known:
         raise CourseError(f"{tests}: a test names exercise {number}, which assignment.toml lacks.")

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from common.assignment import Record
-from common.atomic_write import write_atomically, write_beside
+from common.atomic_write import write_atomically, write_temporary
 from common.errors import CourseError
 
 Status = Literal["waiting", "graded", "unreadable", "failed"]
@@ -249,8 +249,8 @@ def write_state(folder: Path, identifier: str, state: State, result: bytes | Non
     """
     file = folder / STATES / f"{identifier}.json"
     result_path = result_file(folder, identifier)
-    new_state = write_beside(file, pretty(state))
-    new_result = None if result is None else write_beside(result_path, result)
+    new_state = write_temporary(file, pretty(state))
+    new_result = None if result is None else write_temporary(result_path, result)
     file.unlink(missing_ok=True)
     if new_result is None:
         result_path.unlink(missing_ok=True)

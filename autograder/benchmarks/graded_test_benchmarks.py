@@ -14,7 +14,7 @@ from autograder.authoring.reference_artifacts import reference_artifacts
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from autograder.benchmarks.public_test_benchmarks import last_line, on_one_core, seconds_row
 from common.assignment import ROOT, Assignment, load_all
-from common.testing.graded_tests import GradedTest, Pace, read_roster
+from common.testing.graded_tests import GradedTest, Pace, read_graded_tests
 
 MEASURE = "autograder.benchmarks.processor_time"
 # What one test may take, and all tests of a lab together.
@@ -33,13 +33,15 @@ def assignment_rows(assignment: Assignment) -> Iterator[Row | NotMeasured]:
             yield NotMeasured(name, f"The measurement failed: {last_line(finished)}")
             return
         seconds = msgspec.json.decode(file.read_bytes(), type=dict[str, float])
-    roster = read_roster(ROOT / "tests" / assignment.name)
-    yield from limit_rows(assignment.short, roster, seconds)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
+    yield from limit_rows(assignment.short, graded_tests, seconds)
 
 
-def limit_rows(short: str, roster: list[GradedTest], seconds: Mapping[str, float]) -> Iterator[Row]:
+def limit_rows(
+    short: str, graded_tests: list[GradedTest], seconds: Mapping[str, float]
+) -> Iterator[Row]:
     """The rows of tests that took so many seconds; a test that was not run has none."""
-    ran = [test for test in roster if test.name in seconds]
+    ran = [test for test in graded_tests if test.name in seconds]
     for pace, what, allowed in SLOWEST:
         taken = {test.name: seconds[test.name] for test in ran if test.pace is pace}
         if taken:

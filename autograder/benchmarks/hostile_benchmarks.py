@@ -79,7 +79,7 @@ def harms_here(chosen: list[Entry]) -> dict[str, Harm]:
 def harm(entry: Entry, outcome: Outcome) -> Harm:
     """What an entry got."""
     graded = outcome.graded
-    points = {test.name: test.points for test in outcome.tree.roster}
+    points = {test.name: test.points for test in outcome.tree.graded_tests}
     text = graded.results.decode()
     return Harm(
         points=sum(points[name] for name in graded.passed - entry.earned_tests),

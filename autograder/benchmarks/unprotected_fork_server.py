@@ -25,7 +25,7 @@ class UnprotectedForkServer(ForkServer):
     def __init__(self, control: socket.socket, plan: ServerPlan) -> None:
         self.control = control
         self.guard = Guard(plan.forbidden)
-        self.guard.family(plan.forbidden)
+        self.guard.loaded_forbidden(plan.forbidden)
 
     def start(self, plan: Plan, channel: int, output: int) -> int:
         pid = os.fork()

@@ -7,7 +7,7 @@ that it names, but not how many: all that can be said is that at least one test 
 from dataclasses import dataclass, field, replace
 
 from common.assignment import ROOT, Assignment
-from common.testing.graded_tests import TRAINING, GradedTest, read_roster
+from common.testing.graded_tests import TRAINING, GradedTest, read_graded_tests
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ScoreCalculator:
     @classmethod
     def of(cls, assignment: Assignment, gpu: bool = False) -> "ScoreCalculator":
         """The calculator of an assignment."""
-        return cls(assignment, gpu, read_roster(ROOT / "tests" / assignment.name))
+        return cls(assignment, gpu, read_graded_tests(ROOT / "tests" / assignment.name))
 
     def nothing(self) -> Truth:
         """No points at all."""

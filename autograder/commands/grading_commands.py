@@ -20,7 +20,7 @@ from autograder.grading.terminal import print_result
 from autograder.semester import read_semester
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 
 def writable(context: click.Context, parameter: click.Parameter, out: Path | None) -> Path | None:
@@ -80,7 +80,7 @@ def grade(
         with_gpu(chosen)  # an error here and now, where there is none
     submission = read_submission(path, chosen)
     console = Console()
-    count = len(read_roster(ROOT / "tests" / chosen.name))
+    count = len(read_graded_tests(ROOT / "tests" / chosen.name))
     done: list[Outcome] = []
     with progress_bar(console, f"grading {chosen.short}") as show:
 

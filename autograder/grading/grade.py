@@ -21,9 +21,9 @@ from autograder.semester import FILES, PRACTICE_NOTE
 from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
 from common.errors import CourseError, GraderFault
-from common.student_code.direct_face import DirectFace
-from common.student_code.student_face import StudentFace
 from common.testing import cuda
+from common.testing.direct_face import DirectFace
+from common.testing.student_face import StudentFace
 
 UNPROTECTED = "WITHOUT PROTECTION: student code ran in the grader's own process (--direct)"
 

@@ -13,7 +13,7 @@ from autograder.grading.submission import Submission, read_submission
 from autograder.semester import PRACTICE_NOTE, read_semester
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 
 def grade_tree(
@@ -90,7 +90,7 @@ def reason_of(error: Exception) -> str:
 
 def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
     """A complete result that says that the grader, not the submission, failed."""
-    result = Result(assignment, read_roster(ROOT / "tests" / assignment.name), salt="")
+    result = Result(assignment, read_graded_tests(ROOT / "tests" / assignment.name), salt="")
     with suppress(CourseError, OSError):  # the fault may be that the term can't be read
         semester = read_semester()
         result.salt = semester.fingerprint

@@ -17,23 +17,23 @@ from autograder.grading.judge_inputs import Reading, read_hints, test_files
 from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
-from common.errors import GraderFault
-from common.student_code.loader import missing
-from common.student_code.student_face import StudentFace
-from common.testing.artifacts import not_there
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Explanation, explain, is_the_submissions
+from common.check_log import LOG
+from common.errors import Evidence, Explanation, GraderFault
+from common.student_code.loader import missing_file
+from common.testing.artifacts import missing_artifact
+from common.testing.feedback.failure import explain, is_caused_by_submission
 from common.testing.feedback.hints import add_hint, evidence_of
 from common.testing.fixtures import (
     ARTIFACTS,
     ASSIGNMENTS,
     FACE,
+    GRADER_EXPLAINS,
     LEADERBOARD,
     SALT,
-    WORDED,
     run_graded_tests,
 )
 from common.testing.graded_tests import TIMING, TRAINING, GradedTest
+from common.testing.student_face import StudentFace
 
 NO_GPU = (
     "no GPU. A TA runs it with `python -m autograder grade {short} SUBMISSION --gpu` on a machine "
@@ -114,8 +114,8 @@ class Judge:
         config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
-        config.stash[WORDED] = True
-        LOG.patient = self.settings.patient
+        config.stash[GRADER_EXPLAINS] = True
+        LOG.continue_after_failure = self.settings.patient
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run the chosen tests, in the chosen order."""
@@ -153,9 +153,9 @@ class Judge:
 
         What fails around a test is our own fault, and so is a lack of memory or of files here.
         """
-        if (when != "call" or isinstance(error, MemoryError | OSError)) and not is_the_submissions(
-            error
-        ):
+        if (
+            when != "call" or isinstance(error, MemoryError | OSError)
+        ) and not is_caused_by_submission(error):
             self.faults.add(item.name)
             self.face.fault = f"{type(error).__name__}: {error}"
             print(self.face.fault, file=sys.stderr)
@@ -169,10 +169,11 @@ class Judge:
         parts = vars(explain(error)).items()
         explanation = Explanation(**{name: self.face.repeatable(part) for name, part in parts})
         absent = {
-            artifact.file: not_there(artifact) for artifact in self.result.assignment.artifacts
+            artifact.file: missing_artifact(artifact)
+            for artifact in self.result.assignment.artifacts
         }
         for file, reason in self.submission.reasons.items():
-            if explanation.sentence == absent.get(file, missing(file)).explanation.sentence:
+            if explanation.sentence == absent.get(file, missing_file(file)).explanation.sentence:
                 help = explanation.help if reason.startswith(explanation.sentence) else ""
                 return replace(explanation, sentence=reason, help=help)
         return explanation

@@ -6,7 +6,7 @@ from pathlib import Path
 from autograder.semester import Semester, hidden_hints_file
 from common.assignment import ROOT, Assignment
 from common.testing.feedback.hints import PUBLIC_HINTS, Hints
-from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_roster
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_graded_tests
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def tests_folder(assignment: Assignment) -> Path:
 
 def read_tests(assignment: Assignment) -> list[GradedTest]:
     """An assignment's tests, with their points."""
-    return read_roster(tests_folder(assignment))
+    return read_graded_tests(tests_folder(assignment))
 
 
 def read_hints(assignment: Assignment, semester: Semester) -> Hints:

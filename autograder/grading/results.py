@@ -7,9 +7,8 @@ from typing import Any
 
 from common.assignment import Assignment
 from common.atomic_write import write_atomically
-from common.errors import GraderFault
-from common.testing.feedback.evidence import Compared, Evidence
-from common.testing.feedback.failure import PRINTED, Explanation
+from common.check_log import Compared
+from common.errors import PRINTED, Evidence, Explanation, GraderFault
 from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
 

@@ -30,8 +30,8 @@ from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment, load_assignment
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
-from common.testing.fixtures import decorated, run_graded_tests
-from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_roster
+from common.testing.fixtures import decorator_value, run_graded_tests
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING, read_graded_tests
 
 
 class FunctionCoverage:
@@ -71,7 +71,7 @@ class Watcher:
         items[:] = [
             item
             for item in items
-            if TRAINING not in decorated(item, "__tags__", ()) and item.name not in self.labs
+            if TRAINING not in decorator_value(item, "__tags__", ()) and item.name not in self.labs
         ]
 
     @pytest.hookimpl(wrapper=True)
@@ -91,7 +91,7 @@ class Watcher:
 def watch(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Run the tests on the reference, in this process."""
     folder = ROOT / "tests" / assignment.name
-    labs = {test.name for test in read_roster(folder) if test.reads_lab}
+    labs = {test.name for test in read_graded_tests(folder) if test.reads_lab}
     solution = ROOT / "solutions" / assignment.name
     coverage = Coverage(data_file=None, config_file=False, include=[f"{solution}/*"])
     coverage.set_option("run:core", "ctrace")  # the default of later Pythons knows no contexts

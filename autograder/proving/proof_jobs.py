@@ -24,7 +24,7 @@ from common.testing.graded_tests import (
     TIMING,
     TRAINING,
     GradedTest,
-    read_roster,
+    read_graded_tests,
 )
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
@@ -57,7 +57,7 @@ class ProofPlan:
         self.scope = scope
         # Nothing is known yet, so every test may notice everything.
         self.coverage = FunctionCoverage({})
-        self.tests: list[GradedTest] = read_roster(ROOT / "tests" / assignment.name)
+        self.tests: list[GradedTest] = read_graded_tests(ROOT / "tests" / assignment.name)
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []

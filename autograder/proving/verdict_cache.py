@@ -18,7 +18,7 @@ from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
 from common.assignment import ROOT, Assignment, Record
 from common.atomic_write import write_atomically
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 LENGTH = struct.Struct(">I")
 
@@ -37,10 +37,10 @@ class VerdictCache:
         self.file = file
         self.code = grading_code_hash(assignment)
         self.tests = test_hashes(assignment)
-        roster = read_roster(ROOT / "tests" / assignment.name)
-        self.read_artifacts = {test.name for test in roster if test.reads_artifacts}
+        graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
+        self.read_artifacts = {test.name for test in graded_tests if test.reads_artifacts}
         self.answers = stored_answers_hash(assignment)
-        self.public = {test.name for test in roster if not test.hidden}
+        self.public = {test.name for test in graded_tests if not test.hidden}
         self.verdicts: dict[str, Verdict] = {}
         self.used: set[str] = set()
         entries, whole = read_entries(file)

@@ -23,7 +23,7 @@ from autograder.semester import FILES as SECRETS
 from autograder.zip_archive import write_if_changed
 from common.assignment import LAB_FILE, ROOT, Assignment, Record
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 # All that a checkout's zips and their check are made of.
 SOURCES = ("assignments", "autograder", "common", "solutions", "tests")
@@ -92,16 +92,16 @@ def release_one(assignment: Assignment, show: Show, training: bool, dist: Path) 
     """Build the zips of one assignment, and grade reference and stub unless nothing changed."""
     show(assignment.short, "building the zips")
     built = build(assignment, dist)
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     state = check_state(assignment, built, training)
     kept = read_memory(assignment, dist)
     unchanged = kept is not None and kept.checked.fingerprint == state
     if kept is not None and unchanged:
         checked = kept.checked
     else:
-        checked = ZipCheck(assignment, built, roster, training).run(state, show)
-    points = sum(test.points for test in roster)
-    row = Row(assignment, len(roster), points, built, checked, unchanged, notices(assignment))
+        checked = ZipCheck(assignment, built, graded_tests, training).run(state, show)
+    points = sum(test.points for test in graded_tests)
+    row = Row(assignment, len(graded_tests), points, built, checked, unchanged, notices(assignment))
     now = stamp(built, training)
     released = Released(now, checked, built.kind.value, row.tests, row.points, row.notices)
     write_if_changed(memory_file(assignment, dist), msgspec.json.encode(released))

@@ -55,14 +55,14 @@ class ZipCheck:
 
     assignment: Assignment
     built: Built
-    roster: list[GradedTest]
+    graded_tests: list[GradedTest]
     training: bool
 
     def run(self, state: str, show: Show) -> Checked:
         """Grade both sides; an error says what is wrong."""
         start = time.monotonic()
         left_out = self.left_out()
-        points = sum(test.points for test in self.roster)
+        points = sum(test.points for test in self.graded_tests)
         wanted = points - sum(left_out.values())
         reference = self.grade("solutions", wanted, show).score
         stub = self.grade("assignments", 0.0, show).score
@@ -72,7 +72,7 @@ class ZipCheck:
     def left_out(self) -> dict[str, float]:
         """The points that are not graded here, by the reason."""
         found: dict[str, float] = {}
-        for test in self.roster:
+        for test in self.graded_tests:
             if reason := self.reason(test):
                 found[reason] = found.get(reason, 0.0) + test.points
         return found
@@ -92,14 +92,14 @@ class ZipCheck:
         archive = self.built.autograder.name
         if not rehearsal.results["extra_data"]["finished"]:
             raise CourseError(f"{archive}: {rehearsal.results['output']}")
-        if rehearsal.tests != len(self.roster):
-            count = f"{rehearsal.tests} tests on {side}, not {len(self.roster)}"
+        if rehearsal.tests != len(self.graded_tests):
+            count = f"{rehearsal.tests} tests on {side}, not {len(self.graded_tests)}"
             raise CourseError(f"{archive} ran {count}.")
-        unrun = {test.name for test in self.roster if self.reason(test)}
+        unrun = {test.name for test in self.graded_tests if self.reason(test)}
         if rehearsal.not_run != unrun:
             odd = ", ".join(sorted(rehearsal.not_run ^ unrun))
             raise CourseError(f"{archive} left out other tests than it should: {odd}.")
-        points = sum(test.points for test in self.roster)
+        points = sum(test.points for test in self.graded_tests)
         if rehearsal.score != wanted or rehearsal.maximum != points:
             wrong = [
                 f"{test['name']}: {test['output']}"

@@ -19,10 +19,10 @@ from autograder.timing.baseline_gpt import (
     Trainer,
     continue_greedily,
 )
-from common.errors import GraderFault
+from common.errors import Failure, GraderFault
 from common.student_code.values import Handle, is_tensor
 from common.testing import cuda
-from common.testing.feedback.failure import Failure, explain, is_the_submissions
+from common.testing.feedback.failure import explain, is_caused_by_submission
 from common.testing.remote.operations import (
     Sealed,
     call_each_held,
@@ -73,7 +73,7 @@ class AlternatingRuns:
         try:
             return task()
         except Exception as error:
-            if not is_the_submissions(error):
+            if not is_caused_by_submission(error):
                 raise
             return Measurement(what, explain(error).sentence)
 
@@ -199,7 +199,7 @@ class AlternatingRuns:
             call_each_held(training.train_step, [call], **settings)
             taken = peak_memory_held(training.train_step, call, self.device, **settings)
         except Exception as error:
-            if not is_the_submissions(error):
+            if not is_caused_by_submission(error):
                 raise
             return None, of_baseline
         return taken if type(taken) is int else None, of_baseline

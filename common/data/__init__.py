@@ -14,10 +14,10 @@ __all__ = [
     "Pairs",
     "Text",
     "Vocabulary",
-    "hold",
     "load_mnist",
     "load_numbers",
     "load_shakespeare",
+    "preload",
 ]
 
 LOADERS: dict[str, Callable[[], object]] = {
@@ -27,8 +27,8 @@ LOADERS: dict[str, Callable[[], object]] = {
 }
 
 
-def hold(names: Iterable[str]) -> None:
+def preload(names: Iterable[str]) -> None:
     """Load data now and hold it in memory, so that forks of this process needn't make it."""
-    cache.hold()
+    cache.hold_in_memory()
     for name in names:
         LOADERS[name]()

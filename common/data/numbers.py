@@ -32,7 +32,7 @@ class Vocabulary:
     def __init__(self, words: Iterable[str]) -> None:
         """The words are sorted, and each is taken once."""
         self.tokens = (*SPECIAL, *sorted(set(words)))
-        self._ids = {token: place for place, token in enumerate(self.tokens)}
+        self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     def __len__(self) -> int:
         """How many tokens there are, the three special ones included."""
@@ -140,8 +140,8 @@ def pad(
     rows = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     lengths = np.array([len(row) for row in rows], dtype=np.int64)  # (n,)
     ids = np.full((len(rows), int(lengths.max(initial=0))), PADDING, dtype=np.int64)  # (n, t)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
     return ids, lengths
 
 
@@ -150,7 +150,9 @@ def number_words() -> bytes:
     num2words = NUM2WORDS.load().num2words
     lines = [
         f"{number}\t{num2words(number, lang='en')}\t{num2words(number, lang='fr')}\n"
-        for number in mixed([number for group in GROUPS for number in choose(*group)])
+        for number in in_random_order(
+            [number for group in GROUPS for number in draw_numbers(*group)]
+        )
     ]
     content = "".join(lines).encode()
     if digest(content) != WORDS_SHA256:
@@ -158,23 +160,23 @@ def number_words() -> bytes:
     return content
 
 
-def choose(first: int, last: int, count: int) -> list[int]:
+def draw_numbers(first: int, last: int, count: int) -> list[int]:
     """So many different numbers from first to last, the same each time."""
     if count == last - first + 1:
         return list(range(first, last + 1))
     chosen: dict[int, None] = {}  # a set that keeps its order
     draw = 0
     while len(chosen) < count:
-        chosen[first + scatter(f"{first} {draw}") % (last - first + 1)] = None
+        chosen[first + hash_number(f"{first} {draw}") % (last - first + 1)] = None
         draw += 1
     return list(chosen)
 
 
-def mixed(numbers: Iterable[int]) -> list[int]:
+def in_random_order(numbers: Iterable[int]) -> list[int]:
     """The numbers in an order that looks random, the same each time."""
-    return sorted(numbers, key=lambda number: scatter(f"{number}"))
+    return sorted(numbers, key=lambda number: hash_number(f"{number}"))
 
 
-def scatter(text: str) -> int:
+def hash_number(text: str) -> int:
     """A number that looks random. Unlike a generator's, no new version of a library changes it."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from common.check_log import check
 from common.labs.lab_run import Lab
-from common.student_code.values import as_numpy, is_tensor
-from common.testing.compare import check, kind_of
+from common.student_code.values import as_numpy, is_tensor, kind_of
 
 REAL = int | float | np.integer | np.floating
 LARGEST_EXACT = 2**53  # up to which a float holds every whole number

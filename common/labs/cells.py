@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from common.errors import builtin_name
 from common.labs.magics import cell_code
 from common.labs.questions import ANSWER, Unanswered, is_unanswered
 from common.labs.time_limit import TookTooLong
 from common.student_code.values import MAX_DEPTH, as_numpy, is_container, is_plain, is_tensor
-from common.testing.feedback.failure import builtin_name
 
 DATA, UNANSWERED, OBJECT, LARGE = "data", "unanswered", "object", "large"
 MAX_ANSWERS = 100
@@ -26,31 +26,31 @@ MAX_BYTES = 1 << 20  # of all answers together
 MAX_ANSWER_DEPTH = MAX_DEPTH // 2  # when it is sent, an answer lies within other containers
 MAX_INTEGER_BITS = 1000  # no float holds many more
 MESSAGE_LIMIT = 500
-QUIET_MODULES = ("otter", "ipywidgets", "IPython", "IPython.display")
+NO_OP_MODULES = ("otter", "ipywidgets", "IPython", "IPython.display")
 
 
-class Quiet:
+class NoOp:
     """Takes every call and every attribute, and does nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __call__(self, *args: Any, **kwargs: Any) -> "Quiet":
+    def __call__(self, *args: Any, **kwargs: Any) -> "NoOp":
         return self
 
-    def __getattr__(self, name: str) -> "Quiet":
+    def __getattr__(self, name: str) -> "NoOp":
         if name.startswith("__"):
             raise AttributeError(name)
         return self
 
-    def __enter__(self) -> "Quiet":
+    def __enter__(self) -> "NoOp":
         return self
 
     def __exit__(self, *exception: object) -> None:
         pass
 
 
-class QuietModule(ModuleType):
+class NoOpModule(ModuleType):
     """A module in which every name is there, and does nothing."""
 
     def __init__(self, name: str) -> None:
@@ -64,10 +64,10 @@ class QuietModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Quiet
+        return NoOp
 
 
-def nobody_to_ask(*prompt: object) -> NoReturn:
+def refuse_input(*prompt: object) -> NoReturn:
     """In place of input()."""
     raise EOFError("input() has nobody to ask when the lab is graded: put the value into the cell")
 
@@ -77,23 +77,23 @@ class Cells:
 
     def __init__(self, interruptible: bool = False) -> None:
         """interruptible: whether who presses Ctrl-C, or waits no longer, ends more than a cell."""
-        self.outside = (KeyboardInterrupt, TookTooLong) if interruptible else ()
+        self.propagated = (KeyboardInterrupt, TookTooLong) if interruptible else ()
         os.environ.setdefault("MPLBACKEND", "Agg")
         self.names: dict[str, Any] = {
             "__name__": "__main__",
-            "input": nobody_to_ask,
-            "display": Quiet(),
-            "get_ipython": Quiet(),
+            "input": refuse_input,
+            "display": NoOp(),
+            "get_ipython": NoOp(),
         }
-        self.hidden: dict[str, ModuleType | None] = {}
+        self.replaced_modules: dict[str, ModuleType | None] = {}
 
     def __enter__(self) -> "Cells":
-        self.hidden = {name: sys.modules.get(name) for name in QUIET_MODULES}
-        sys.modules.update({name: QuietModule(name) for name in QUIET_MODULES})
+        self.replaced_modules = {name: sys.modules.get(name) for name in NO_OP_MODULES}
+        sys.modules.update({name: NoOpModule(name) for name in NO_OP_MODULES})
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for name, module in self.hidden.items():
+        for name, module in self.replaced_modules.items():
             if module is None:
                 sys.modules.pop(name, None)
             else:
@@ -107,12 +107,12 @@ class Cells:
         except Unanswered as error:
             kind, message = "Unanswered", str(error)
         except BaseException as error:
-            if isinstance(error, self.outside):
+            if isinstance(error, self.propagated):
                 raise
             kind, message = builtin_name(error), message_of(error)
         with suppress(Exception):  # a cell may have put anything in its place
             sys.modules["matplotlib.pyplot"].close("all")
-        return [kind, message, answers_in(self.names)]
+        return [kind, message, find_answers(self.names)]
 
 
 def message_of(error: BaseException) -> str:
@@ -123,10 +123,10 @@ def message_of(error: BaseException) -> str:
         return ""
 
 
-def answers_in(names: dict[str, Any]) -> dict[str, list[Any]]:
+def find_answers(names: dict[str, Any]) -> dict[str, list[Any]]:
     """Every answer that there is: what it is, and its value if that is data."""
     found: dict[str, list[Any]] = {}
-    room = MAX_BYTES
+    bytes_left = MAX_BYTES
     for name, value in list(names.items()):
         if not (type(name) is str and ANSWER.fullmatch(name) and len(found) < MAX_ANSWERS):
             continue
@@ -135,10 +135,10 @@ def answers_in(names: dict[str, Any]) -> dict[str, list[Any]]:
             found[name] = [UNANSWERED, None]
         elif size is None:
             found[name] = [OBJECT, None]
-        elif size > room:
+        elif size > bytes_left:
             found[name] = [LARGE, None]
         else:
-            room -= size
+            bytes_left -= size
             found[name] = [DATA, value]
     return found
 
@@ -174,4 +174,5 @@ def size_of_plain(value: Any) -> int:
 
 
 # The name that messages give to a student's own exception.
-KINDS = {name for name, kind in vars(builtins).items() if isinstance(kind, type)} | {"Unanswered"}
+ERROR_NAMES = {"Unanswered"}
+ERROR_NAMES |= {name for name, kind in vars(builtins).items() if isinstance(kind, type)}

@@ -4,15 +4,15 @@ from typing import Any
 
 from common.assignment import Assignment, LabSettings
 from common.determinism import seed_all
+from common.errors import Failure
 from common.labs.cells import Cells
 from common.labs.lab_run import Lab, LabClock, run_lab
-from common.labs.time_limit import TookTooLong, at_most
+from common.labs.time_limit import TookTooLong, time_limit
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import load_standins, mount
-from common.testing.feedback.failure import Failure
 
 
-def run_directly(content: bytes, assignment: Assignment) -> Lab:
+def run_lab_in_process(content: bytes, assignment: Assignment) -> Lab:
     """Run a lab here, on the stand-ins that it is graded on."""
     if assignment.lab is None:
         raise Failure(f"{assignment.short} has no lab.")
@@ -34,7 +34,7 @@ class LimitedCells:
         """Run one cell, and say that it took too long where it does."""
         with self.clock.cell() as seconds:
             try:
-                with at_most(seconds):
+                with time_limit(seconds):
                     return self.cells.run(number, source)
             except TookTooLong:
-                raise self.clock.too_long(seconds) from None
+                raise self.clock.time_limit_failure(seconds) from None

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from common.assignment import LAB_FILE, Assignment, LabSettings
-from common.labs.cells import DATA, KINDS, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
+from common.errors import ChildFailure, Failure
+from common.labs.cells import DATA, ERROR_NAMES, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
 from common.labs.notebook import read_notebook
 from common.labs.questions import ANSWER
 from common.student_code.values import is_numeric, is_plain, is_tensor
-from common.testing.feedback.failure import ChildFailure, Failure
 
-MANY_TROUBLES = 5
+MAX_NOTES = 5
 TEXT_LIMIT = 500
-SHOWN = 40  # letters of a cell's first line
+SHOWN_LETTERS = 40  # letters of a cell's first line
 
 RunCell = Callable[[int, str], Any]  # as Cells.run: the kind of error, its message, the answers
 
@@ -27,7 +27,7 @@ class Lab:
     """What a lab answers, and what went wrong while it ran."""
 
     answers: dict[str, list[Any]] = field(default_factory=dict)
-    troubles: list[str] = field(default_factory=list)
+    cell_errors: list[str] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     cells: int = 0  # so many were run
     failure: Failure | None = None  # why it can't be run at all
@@ -36,7 +36,7 @@ class Lab:
         """The answer of that name; a Failure says why there is none."""
         if self.failure:
             raise self.failure
-        why = f"\n{self.troubles[0]}" if self.troubles else ""
+        why = f"\n{self.cell_errors[0]}" if self.cell_errors else ""
         kind, value = self.answers.get(name, ("", None))
         if kind == DATA:
             return value
@@ -58,12 +58,13 @@ class Lab:
         """What there is to say of the whole."""
         if self.failure:
             return [self.failure.explanation.sentence]
-        open_ones = [name for name, (kind, _) in self.answers.items() if kind == UNANSWERED]
-        notes = self.troubles[:MANY_TROUBLES]
-        if len(self.troubles) > MANY_TROUBLES:
-            notes = [*notes, f"{len(self.troubles) - MANY_TROUBLES} more cells failed."]
-        if open_ones:
-            notes = [f"{LAB_FILE}: the first question without an answer is {open_ones[0]}.", *notes]
+        unanswered = [name for name, (kind, _) in self.answers.items() if kind == UNANSWERED]
+        notes = self.cell_errors[:MAX_NOTES]
+        if len(self.cell_errors) > MAX_NOTES:
+            notes = [*notes, f"{len(self.cell_errors) - MAX_NOTES} more cells failed."]
+        if unanswered:
+            first = f"{LAB_FILE}: the first question without an answer is {unanswered[0]}."
+            notes = [first, *notes]
         return notes
 
 
@@ -84,7 +85,7 @@ class LabClock:
         finally:
             self.used += time.monotonic() - start
 
-    def too_long(self, seconds: float) -> ChildFailure:
+    def time_limit_failure(self, seconds: float) -> ChildFailure:
         """What is told of a cell that took longer than it may."""
         if seconds < self.limits.cell_seconds:
             whole = f"{self.limits.total_seconds:g} seconds"
@@ -106,10 +107,10 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
     lab.texts = notebook.texts
     for number, source in notebook.code:
         try:
-            kind, message, answers = checked(run_cell(number, source))
+            kind, message, answers = checked_reply(run_cell(number, source))
         except ChildFailure as failure:
             # The first to be told: all later answers are missing because of it.
-            lab.troubles.insert(
+            lab.cell_errors.insert(
                 0,
                 f"{LAB_FILE} stopped at {cell_name(number, source)}. {failure} "
                 "What was answered before counts.",
@@ -119,40 +120,41 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
         lab.answers = answers
         if kind and kind != "Unanswered":
             place = f"{LAB_FILE}, {cell_name(number, source)}"
-            lab.troubles.append(f"{place}: {kind}: {message}".rstrip(": "))
+            lab.cell_errors.append(f"{place}: {kind}: {message}".rstrip(": "))
     return lab
 
 
 def cell_name(number: int, source: str) -> str:
     """A cell as its student finds it: Jupyter shows no numbers of this kind."""
     first = source.strip().splitlines()[0]
-    return f"cell {number} (`{first[:SHOWN]}{'...' if len(first) > SHOWN else ''}`)"
+    return f"cell {number} (`{first[:SHOWN_LETTERS]}{'...' if len(first) > SHOWN_LETTERS else ''}`)"
 
 
-def checked(told: Any) -> tuple[str, str, dict[str, list[Any]]]:
+def checked_reply(reply: Any) -> tuple[str, str, dict[str, list[Any]]]:
     """What running a cell told, if it has the form that it must have."""
-    fail = ChildFailure("Its process answered with something that is not an answer.")
-    if not isinstance(told, list) or len(told) != 3:
-        raise fail
-    kind, message, answers = told
-    if not isinstance(kind, str) or kind not in {"", *KINDS} or not isinstance(message, str):
-        raise fail
+    malformed = ChildFailure("Its process answered with something that is not an answer.")
+    if not isinstance(reply, list) or len(reply) != 3:
+        raise malformed
+    kind, message, answers = reply
+    if not isinstance(kind, str) or kind not in {"", *ERROR_NAMES} or not isinstance(message, str):
+        raise malformed
     if not isinstance(answers, dict) or len(answers) > MAX_ANSWERS:
-        raise fail
+        raise malformed
     for name, entry in answers.items():
         right = isinstance(name, str) and ANSWER.fullmatch(name)
         if not right or not isinstance(entry, list) or len(entry) != 2:
-            raise fail
-    return kind, message[:TEXT_LIMIT], {name: received(*entry) for name, entry in answers.items()}
+            raise malformed
+    answers = {name: checked_answer(*entry) for name, entry in answers.items()}
+    return kind, message[:TEXT_LIMIT], answers
 
 
-def received(kind: Any, value: Any) -> list[Any]:
+def checked_answer(kind: Any, value: Any) -> list[Any]:
     """One answer. What claims to be data, and isn't, is an object."""
     if not isinstance(kind, str) or kind not in (DATA, UNANSWERED, LARGE):
         return [OBJECT, None]
     if kind != DATA:
         return [kind, None]
-    return [DATA, copied(value)] if is_data(value) else [OBJECT, None]
+    return [DATA, copy_data(value)] if is_data(value) else [OBJECT, None]
 
 
 def is_data(value: Any) -> bool:
@@ -164,12 +166,12 @@ def is_data(value: Any) -> bool:
     return is_plain(value)
 
 
-def copied(value: Any) -> Any:
+def copy_data(value: Any) -> Any:
     """A copy that later cells can't change, in plain containers."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: copy_data(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return (tuple if isinstance(value, tuple) else list)(map(copied, value))
+        return (tuple if isinstance(value, tuple) else list)(map(copy_data, value))
     if is_tensor(value):
         return value.detach().clone()
     return np.array(value)[()] if is_numeric(value) else value

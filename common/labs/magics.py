@@ -39,24 +39,24 @@ def without_indent(lines: list[str]) -> list[str]:
 
 def without_cell_magic(lines: list[str]) -> list[str]:
     """A cell without a %%magic at its start, and without what is no Python for Jupyter, either."""
-    place = next((place for place, line in enumerate(lines) if line.strip()), 0)
-    magic = CELL_MAGIC.match(lines[place])
+    index = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    magic = CELL_MAGIC.match(lines[index])
     if magic is None:
         return lines
-    return ["" for _ in lines[: place + 1]] + (
-        lines[place + 1 :] if magic[1] in TRANSPARENT else []
+    return ["" for _ in lines[: index + 1]] + (
+        lines[index + 1 :] if magic[1] in TRANSPARENT else []
     )
 
 
-def make_python(lines: list[str], place: int) -> bool:
+def make_python(lines: list[str], index: int) -> bool:
     """Make Python of a line that only Jupyter understands; whether it is one."""
-    magic = MAGIC.fullmatch(lines[place]) if 0 <= place < len(lines) else None
+    magic = MAGIC.fullmatch(lines[index]) if 0 <= index < len(lines) else None
     if magic is None:
         return False
-    goes_on = lines[place].endswith("\\")
-    lines[place] = (magic["start"] or magic["indent"] or "") + (magic["timed"] or "None")
-    while goes_on and place + 1 < len(lines):
-        place += 1
-        goes_on = lines[place].endswith("\\")
-        lines[place] = ""
+    continued = lines[index].endswith("\\")
+    lines[index] = (magic["start"] or magic["indent"] or "") + (magic["timed"] or "None")
+    while continued and index + 1 < len(lines):
+        index += 1
+        continued = lines[index].endswith("\\")
+        lines[index] = ""
     return True

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from common.assignment import LAB_FILE, Assignment
+from common.errors import Failure
 from common.labs.questions import ANSWER
-from common.testing.feedback.failure import Failure
 
 MAX_CELLS = 500
 TEXT_LIMIT = 8000
@@ -74,7 +74,7 @@ def read_notebook(content: bytes, assignment: Assignment) -> Notebook:
         raise Failure(f"{LAB_FILE} has more than {MAX_CELLS} cells.")
     code = [cell.text if cell.cell_type == "code" else "" for cell in raw.cells]
     check_assignment(code, assignment)
-    numbered = tuple((place, text) for place, text in enumerate(code, 1) if text.strip())
+    numbered = tuple((number, text) for number, text in enumerate(code, 1) if text.strip())
     return Notebook(numbered, written_texts(raw.cells))
 
 

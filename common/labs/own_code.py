@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from common.labs.time_limit import TookTooLong, at_most
-from common.testing.feedback.failure import kind_in_words
+from common.errors import kind_in_words
+from common.labs.time_limit import TookTooLong, time_limit
 
 STANDINS = "common.labs.standins"
-PATIENCE = 30  # seconds
+TRIAL_SECONDS = 30
 
 
 def own_or_standin(module: str, name: str, trial: Callable[[Any], Any]) -> Any:
@@ -27,12 +27,12 @@ def own_or_standin(module: str, name: str, trial: Callable[[Any], Any]) -> Any:
             print(f"{name}: the stand-in.")
             return standin
         own = getattr(code, name)
-        with at_most(PATIENCE):
+        with time_limit(TRIAL_SECONDS):
             result = np.asarray(trial(own))
         right = np.asarray(trial(standin))
         reason = "" if agree(result, right) else "yours gives another result on a small example"
     except TookTooLong:
-        reason = f"yours took longer than {PATIENCE} seconds on a small example"
+        reason = f"yours took longer than {TRIAL_SECONDS} seconds on a small example"
     except NotImplementedError:
         reason = "yours is not written yet"
     except Exception as error:  # whatever student code may raise

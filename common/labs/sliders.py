@@ -33,9 +33,11 @@ def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
     text, pictures = ipywidgets.HTML(), ipywidgets.VBox()
 
     def update(change: object = None) -> None:
-        said, drawn = caught(draw, **{name: slider.value for name, slider in sliders.items()})
-        text.value = f"{WRAPPED}{escape(said)}</pre>" if said else ""
-        pictures.children = tuple(ipywidgets.Image(value=png, format="png") for png in drawn)
+        printed, drawings = output_of(
+            draw, **{name: slider.value for name, slider in sliders.items()}
+        )
+        text.value = f"{WRAPPED}{escape(printed)}</pre>" if printed else ""
+        pictures.children = tuple(ipywidgets.Image(value=png, format="png") for png in drawings)
 
     for slider in sliders.values():
         slider.observe(update, "value")
@@ -43,17 +45,17 @@ def slide(draw: Callable[..., Any], **ranges: tuple[int, int]) -> None:
     display(ipywidgets.VBox([*sliders.values(), text, pictures]))
 
 
-def caught(draw: Callable[..., Any], **values: int) -> tuple[str, list[bytes]]:
+def output_of(draw: Callable[..., Any], **values: int) -> tuple[str, list[bytes]]:
     """What a call prints, and the figures that it draws, each as a picture."""
     from matplotlib import pyplot
 
-    before, said = set(pyplot.get_fignums()), io.StringIO()
-    with redirect_stdout(said), mock.patch.object(pyplot, "show"):
+    before, printed = set(pyplot.get_fignums()), io.StringIO()
+    with redirect_stdout(printed), mock.patch.object(pyplot, "show"):
         draw(**values)
-    drawn = []
+    drawings = []
     for number in sorted(set(pyplot.get_fignums()) - before):
         picture = io.BytesIO()
         pyplot.figure(number).savefig(picture, format="png", bbox_inches="tight")
         pyplot.close(number)
-        drawn.append(picture.getvalue())
-    return said.getvalue(), drawn
+        drawings.append(picture.getvalue())
+    return printed.getvalue(), drawings

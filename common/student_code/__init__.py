@@ -1,1 +1,1 @@
-"""Finds, loads, restricts and calls a submission's code."""
+"""Loads a submission's code, restricts it, and copies values to and from it."""

@@ -8,12 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from common.assignment import Forbidden
-from common.student_code.function_removal import operators_of, refusing, remove
-from common.testing.feedback.failure import ForbiddenCall
+from common.errors import ForbiddenCall
+from common.student_code.function_removal import operators_of, refusing_code, remove
 
 # What a function is written on, where that has a name of its own which does the same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
-BENEATH = {
+UNDERLYING = {
     "numpy.correlate": CORRELATIONS,
     "numpy.convolve": CORRELATIONS,
     "torch.nn.attention.flex_attention.flex_attention": (
@@ -34,29 +34,29 @@ class Guard:
     def __init__(self, known: Iterable[Forbidden]) -> None:
         self.entries: tuple[Forbidden, ...] = ()
         self.held = 0
-        self.unseen: dict[str, ModuleType] = {}
-        self.families: dict[frozenset[str], tuple[set[str], set[str]]] = {}
+        self.hidden_modules: dict[str, ModuleType] = {}
+        self.modules_by_forbidden: dict[frozenset[str], tuple[set[str], set[str]]] = {}
         entries = list(known)
         calls = [entry.call for entry in entries]
-        calls += [inner for call in calls for inner in BENEATH.get(call, ())]
+        calls += [inner for call in calls for inner in UNDERLYING.get(call, ())]
         resolved = {call: resolve(call) for call in calls}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
         }
-        self.places = places_of(self.functions)
+        self.references = find_references(self.functions)
         self.operators = {call: operators_of(call) for call in calls}
         for entry in entries:
-            refusing(refusal_text(entry))
+            refusing_code(refusal_text(entry))
 
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""
         self.entries = tuple(entries)
         # All of them, whatever is forbidden now: a name that a module takes today may be
         # forbidden tomorrow.
-        while self.places:
-            call, places = self.places.popitem()
+        while self.references:
+            call, references = self.references.popitem()
             refusal = self.refusal(call)  # one for all places, so that a later guard finds them
-            for module, name in places:
+            for module, name in references:
                 setattr(module, name, refusal)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
@@ -71,7 +71,7 @@ class Guard:
     def entry_for(self, call: str) -> Forbidden | None:
         """What forbids that call now, if anything does."""
         for entry in self.entries:
-            names = (entry.call, *BENEATH.get(entry.call, ()))
+            names = (entry.call, *UNDERLYING.get(entry.call, ()))
             if call in names or call.startswith(entry.call + "."):
                 return entry
         return None
@@ -86,7 +86,7 @@ class Guard:
         """What stands in the place of a forbidden function or class."""
         original = self.functions[call]
         if isinstance(original, type):
-            return stand_before(original, lambda: self.refuse(call))
+            return refusing_class(original, lambda: self.refuse(call))
 
         def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
             self.refuse(call)
@@ -108,13 +108,15 @@ class Guard:
 
     def hide(self) -> None:
         """Let no one find a forbidden module that is loaded already: it must be asked for again."""
-        self.unseen = {name: sys.modules.pop(name) for name in self.family(self.entries)}
+        self.hidden_modules = {
+            name: sys.modules.pop(name) for name in self.loaded_forbidden(self.entries)
+        }
 
     def show(self) -> None:
         """Put back what was hidden."""
-        sys.modules.update(self.unseen)
+        sys.modules.update(self.hidden_modules)
 
-    def family(self, entries: Iterable[Forbidden]) -> list[str]:
+    def loaded_forbidden(self, entries: Iterable[Forbidden]) -> list[str]:
         """Forbidden modules that are loaded, and all that lies in them.
 
         Each name is looked at once, since there are many.
@@ -122,7 +124,7 @@ class Guard:
         loaded = frozenset({entry.call for entry in entries} & sys.modules.keys())
         if not loaded:
             return []
-        inside, outside = self.families.setdefault(loaded, (set(), set()))
+        inside, outside = self.modules_by_forbidden.setdefault(loaded, (set(), set()))
         for name in sys.modules.keys() - inside - outside:
             (outside if loaded.isdisjoint(parents(name)) else inside).add(name)
         return [name for name in inside if name in sys.modules]
@@ -150,7 +152,7 @@ class Guard:
         return call
 
 
-def stand_before(original: type, refuse: Callable[[], None]) -> type:
+def refusing_class(original: type, refuse: Callable[[], None]) -> type:
     """A class that refuses, or else is as good as the original: called, extended or looked into."""
 
     class Refusal(type):
@@ -201,12 +203,12 @@ def resolve(call: str) -> object:
     return getattr(importlib.import_module(module), name, None)
 
 
-def places_of(functions: dict[str, Any]) -> dict[str, list[tuple[ModuleType, str]]]:
+def find_references(functions: dict[str, Any]) -> dict[str, list[tuple[ModuleType, str]]]:
     """Every loaded module that names one of the functions, and by which name."""
-    places: dict[str, list[tuple[ModuleType, str]]] = {call: [] for call in functions}
+    references: dict[str, list[tuple[ModuleType, str]]] = {call: [] for call in functions}
     calls = {id(function): call for call, function in functions.items()}
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if id(value) in calls:
-                places[calls[id(value)]].append((module, name))
-    return places
+                references[calls[id(value)]].append((module, name))
+    return references

@@ -13,7 +13,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from common.testing.feedback.failure import ForbiddenCall
+from common.errors import ForbiddenCall
 
 ATTENTION = ("scaled_dot_product", "flash_attention", "efficient_attention")
 HEADS = ("multi_head_attention", "transformer_encoder_layer")
@@ -32,10 +32,10 @@ KEYS = (
     *("Batched", "FuncTorchBatched", "FuncTorchDynamicLayerFrontMode", "Functionalize"),
 )
 # Where objects that stand for a function keep it: NumPy's dispatchers, PyTorch's custom operators.
-WITHIN = ("_implementation", "_init_fn")
-BODY = """
+WRAPPED_FUNCTION_ATTRIBUTES = ("_implementation", "_init_fn")
+REFUSING_SOURCE = """
 def refuse(*args, **kwargs):
-    from common.testing.feedback.failure import ForbiddenCall
+    from common.errors import ForbiddenCall
     raise ForbiddenCall({text!r})
 """
 
@@ -58,8 +58,10 @@ def remove(original: Any, operators: list[str], text: str) -> None:
     """Let a function, a class or an operator do nothing but refuse, with that text."""
     if operators:
         replace_kernels(operators, text)
-    kept = (getattr(original, name) for name in WITHIN if hasattr(original, name))
-    implementation = next(kept, original)
+    wrapped = (
+        getattr(original, name) for name in WRAPPED_FUNCTION_ATTRIBUTES if hasattr(original, name)
+    )
+    implementation = next(wrapped, original)
     if isinstance(original, type):
         for method in vars(original).values():
             if isinstance(method, FunctionType):
@@ -70,13 +72,13 @@ def remove(original: Any, operators: list[str], text: str) -> None:
 
 def replace_body(function: FunctionType, text: str) -> None:
     """Let a function refuse, by whatever name or reference it is called."""
-    function.__code__ = refusing(text).replace(co_freevars=function.__code__.co_freevars)
+    function.__code__ = refusing_code(text).replace(co_freevars=function.__code__.co_freevars)
 
 
 @cache
-def refusing(text: str) -> CodeType:
+def refusing_code(text: str) -> CodeType:
     """The body of a function that refuses with that text."""
-    module = compile(BODY.format(text=text), "<forbidden>", "exec")
+    module = compile(REFUSING_SOURCE.format(text=text), "<forbidden>", "exec")
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from common.assignment import ROOT, STANDINS
-from common.errors import CourseError
+from common.errors import CourseError, Failure, ForbiddenCall, builtin_name
 from common.student_code.forbidden_calls import Guard
-from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name
 
 # Assignments that later ones build on.
 PREREQUISITES = tuple(sorted(folder.name for folder in STANDINS.glob("a*")))
@@ -67,7 +66,7 @@ def load_standins(modules: Iterable[str], guard: Guard) -> None:
     for standin in modules:
         *_, name, module = standin.split(".")
         try:
-            front = front_of(importlib.import_module(standin), guard)
+            exempted = exempt_copy(importlib.import_module(standin), guard)
         except ModuleNotFoundError as error:
             raise CourseError(
                 f"The stand-in for {name} needs {error.name}: `pip install -r requirements.txt`."
@@ -76,18 +75,18 @@ def load_standins(modules: Iterable[str], guard: Guard) -> None:
         package.__path__ = []
         package = sys.modules.setdefault(package.__name__, package)
         setattr(sys.modules["assignments"], name, package)
-        sys.modules[f"{package.__name__}.{module}"] = front
-        setattr(package, module, front)
+        sys.modules[f"{package.__name__}.{module}"] = exempted
+        setattr(package, module, exempted)
 
 
-def front_of(module: ModuleType, guard: Guard) -> ModuleType:
+def exempt_copy(module: ModuleType, guard: Guard) -> ModuleType:
     """A module with the functions and classes that another one defines."""
-    front = ModuleType(module.__name__, module.__doc__)
+    exempted = ModuleType(module.__name__, module.__doc__)
     for name, value in vars(module).items():
         if getattr(value, "__module__", "") == module.__name__:
             function = isinstance(value, FunctionType)
-            setattr(front, name, guard.exempt(value) if function else value)
-    return front
+            setattr(exempted, name, guard.exempt(value) if function else value)
+    return exempted
 
 
 def load(package: str, module: str) -> ModuleType:
@@ -96,23 +95,23 @@ def load(package: str, module: str) -> ModuleType:
     folder = sys.modules[f"assignments.{package}"].__path__[0]
     file = f"{module}.py"
     if not os.path.isfile(os.path.join(folder, file)):
-        raise missing(file)
+        raise missing_file(file)
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
-        raise invalid(file, error) from None
+        raise invalid_python(file, error) from None
     except ForbiddenCall:
         raise
     except ModuleNotFoundError as error:
         needed = str(error.name).split(".")
         if needed[0] != "assignments" or needed[-1] not in PREREQUISITES:
-            raise unimportable(file, builtin_name(error), str(error)) from error
-        raise without_prerequisite(file, needed[-1]) from None
+            raise import_failed(file, builtin_name(error), str(error)) from error
+        raise missing_prerequisite(file, needed[-1]) from None
     except Exception as error:
         if b"\0" in Path(folder, file).read_bytes():  # of which Python before 3.11.4 says otherwise
-            raise invalid(file) from None
+            raise invalid_python(file) from None
         details = f"{type(error).__name__}: {error}"
-        raise unimportable(file, builtin_name(error), details) from error
+        raise import_failed(file, builtin_name(error), details) from error
 
 
 def read(owner: object, name: str, file: str) -> object:
@@ -120,11 +119,13 @@ def read(owner: object, name: str, file: str) -> object:
     try:
         return getattr(owner, name)
     except AttributeError:
-        near = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
-        raise absent(file, name, f"The nearest name there is {near[0]}." if near else "") from None
+        nearest = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
+        raise missing_name(
+            file, name, f"The nearest name there is {nearest[0]}." if nearest else ""
+        ) from None
 
 
-def read_top(package: str, modules: Sequence[str], name: str) -> object:
+def read_student_attribute(package: str, modules: Sequence[str], name: str) -> object:
     """What a test gets by `student.name`: of one file what is in it, of several the file itself."""
     if len(modules) == 1:
         return read(load(package, modules[0]), name, f"{modules[0]}.py")
@@ -133,7 +134,7 @@ def read_top(package: str, modules: Sequence[str], name: str) -> object:
     return load(package, name)
 
 
-def top_label(modules: Sequence[str], name: str) -> str:
+def student_attribute_label(modules: Sequence[str], name: str) -> str:
     """What messages call that: a function by its name, a module by its file's."""
     return name if len(modules) == 1 else f"{name}.py"
 
@@ -142,36 +143,36 @@ def top_label(modules: Sequence[str], name: str) -> str:
 # of a child, and no others: a child that has seen a hidden input could say anything.
 
 
-def missing(file: str) -> Failure:
+def missing_file(file: str) -> Failure:
     return Failure(f"{file} is missing.", help="Submit it under exactly this name.")
 
 
-def invalid(file: str, error: SyntaxError | None = None) -> Failure:
+def invalid_python(file: str, error: SyntaxError | None = None) -> Failure:
     line = f"Line {error.lineno}: " if error and error.lineno else ""
     text = f"\n{error.text.rstrip()}" if error and error.text else ""
     return Failure(f"{file} is not valid Python.", f"{line}{error.msg}{text}" if error else "")
 
 
-def unimportable(file: str, kind: str, details: str = "") -> Failure:
+def import_failed(file: str, kind: str, details: str = "") -> Failure:
     return Failure(f"{file} can't be imported: it raises {kind}.", details)
 
 
-def without_prerequisite(file: str, package: str) -> Failure:
+def missing_prerequisite(file: str, package: str) -> Failure:
     return Failure(
         f"{file} needs your assignments/{package}, which isn't here.",
         help="Put that folder beside this one, or use --prerequisites=standin.",
     )
 
 
-def absent(file: str, name: str, details: str = "") -> Failure:
+def missing_name(file: str, name: str, details: str = "") -> Failure:
     return Failure(f"{file} has no {name}.", details, "Keep the names that the handout gives.")
 
 
-def ended(kind: str) -> Failure:
+def program_ended(kind: str) -> Failure:
     return Failure(f"The code ended the program ({kind}) instead of returning.")
 
 
-def unreadable(details: str = "") -> Failure:
+def unreadable_result(details: str = "") -> Failure:
     return Failure("The result can't be read.", details)
 
 
@@ -183,8 +184,8 @@ def possible_failures(file: str, name: str) -> list[Failure]:
         if isinstance(value, type) and issubclass(value, BaseException)
     ]
     return [
-        *(missing(file), invalid(file), absent(file, name), unreadable()),
-        *(without_prerequisite(file, package) for package in PREREQUISITES),
-        *(unimportable(file, kind) for kind in kinds),
-        *(ended(kind) for kind in kinds),
+        *(missing_file(file), invalid_python(file), missing_name(file, name), unreadable_result()),
+        *(missing_prerequisite(file, package) for package in PREREQUISITES),
+        *(import_failed(file, kind) for kind in kinds),
+        *(program_ended(kind) for kind in kinds),
     ]

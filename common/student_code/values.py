@@ -169,3 +169,26 @@ def map_items(container: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(container, dict):
         return {key: change(item) for key, item in container.items()}
     return type(container)(change(item) for item in container)
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    kinds = {
+        type(None): "None",
+        bool: "a bool",
+        int: "an int",
+        float: "a float",
+        str: "a string",
+        tuple: "a tuple",
+        list: "a list",
+        dict: "a dict",
+        np.ndarray: "a NumPy array",
+    }
+    if is_tensor(value):
+        return "a PyTorch tensor"
+    for kind, words in kinds.items():
+        if isinstance(value, kind):
+            return words
+    if isinstance(value, np.generic):
+        return f"a NumPy number ({value.dtype})"
+    return "some other object"

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from common.assignment import LAB_FILE, ROOT, Artifact, Assignment
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 
 
-def own_artifacts(assignment: Assignment) -> Path:
+def own_artifact_folder(assignment: Assignment) -> Path:
     """Where a student's own lie: beside the code."""
     return ROOT / "assignments" / assignment.name
 
@@ -28,7 +28,7 @@ def read_artifact(file: Path, limit: int) -> bytes | None:
     return content if len(content) <= limit else None
 
 
-def not_there(artifact: Artifact, reference: bool = False) -> Failure:
+def missing_artifact(artifact: Artifact, reference: bool = False) -> Failure:
     """What a test says that needs an artifact which isn't there."""
     if reference:
         command = "make" if artifact.file == LAB_FILE else "make artifacts"

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from common.student_code.values import Handle
-from common.testing.compare import check, kind_of
-from common.testing.feedback.failure import Failure, explain, is_students, kind_in_words
+from common.check_log import check
+from common.errors import Failure, kind_in_words
+from common.student_code.values import Handle, kind_of
+from common.testing.feedback.failure import explain, is_students
 from common.testing.remote.operations import changed_inputs
 
 STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison

@@ -5,28 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from common.student_code.values import as_numpy, is_tensor
-from common.testing.feedback.evidence import LOG, Compared, Evidence
-from common.testing.feedback.failure import Failure
+from common.check_log import LOG, Compared, check
+from common.errors import Evidence, Failure
+from common.student_code.values import as_numpy, is_tensor, kind_of
 from common.testing.feedback.relations import relation
 
 # The largest error allowed, as a part of the largest expected entry.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
-
-
-def check(
-    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
-) -> None:
-    """Fail with that sentence unless the condition holds.
-
-    The sentence is shown for hidden tests too, so it must not hold inputs or expected values;
-    details are shown for public tests only. `value` is the student's array, where there is one.
-    """
-    __tracebackhide__ = True  # a debugger should stop in the test, not in here
-    LOG.checks += 1
-    if not condition:
-        evidence = Evidence(LOG.checks, value, f"{sentence} {details}")
-        raise Failure(sentence, details, help, evidence=evidence)
 
 
 def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
@@ -50,27 +35,29 @@ def assert_equal(actual: Any, expected: Any, what: str) -> None:
     """For numbers, strings and tuples of them: the same kind of thing, and equal."""
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
-    actual = plain(actual)
+    actual = to_python(actual)
     if isinstance(expected, tuple) and isinstance(actual, list):
         actual = tuple(actual)
     check(
         type(actual) is type(expected),  # so a bool is not an int here
         f"{what} must be {kind_of(expected)}, but it is {kind_of(actual)}.",
     )
-    check(same(actual, expected), f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
+    check(equal(actual, expected), f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """Python's own numbers and containers, for NumPy's and for those of student code."""
     if isinstance(value, np.integer):
         return int(value)
     for kind in (tuple, list):
         if isinstance(value, kind):
-            return kind(plain(item) for item in value)
-    return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+            return kind(to_python(item) for item in value)
+    if isinstance(value, dict):
+        return {key: to_python(item) for key, item in value.items()}
+    return value
 
 
-def same(actual: Any, expected: Any) -> bool:
+def equal(actual: Any, expected: Any) -> bool:
     """Whether two things are equal. An array where a number should be is not."""
     try:
         return bool(actual == expected)
@@ -200,25 +187,26 @@ def check_values(
     wrong = int((difference > tolerance * (scale or 1.0)).sum())
     sentence, where = f"{what} is wrong.", "It is off"
     if expected.ndim:
-        sentence = f"{what} has the right shape, but {share(wrong, expected.size)} are wrong."
+        wrong_share = share_in_words(wrong, expected.size)
+        sentence = f"{what} has the right shape, but {wrong_share} are wrong."
         where = (
             f"{wrong} of {expected.size} values are off. "
-            f"The largest error is at {place(worst, axes)}"
+            f"The largest error is at {index_in_words(worst, axes)}"
         )
-    got, due = told_apart(actual[worst], expected[worst])
+    got, wanted = in_digits_that_differ(actual[worst], expected[worst])
     failure = Failure(
         sentence,
-        f"{where}: got {got}, expected {due} "
+        f"{where}: got {got}, expected {wanted} "
         f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
         relation=relation(actual, expected, axes),
         evidence=Evidence(LOG.checks, actual, ""),
     )
-    if not LOG.patient:
+    if not LOG.continue_after_failure:
         raise failure
-    LOG.wrong.append(failure)
+    LOG.failures.append(failure)
 
 
-def told_apart(first: Any, second: Any) -> tuple[str, str]:
+def in_digits_that_differ(first: Any, second: Any) -> tuple[str, str]:
     """Two numbers in six digits each, or in as many as it takes to tell them apart."""
     for digits in (6, 9, 12, 17):
         pair = f"{first:.{digits}g}", f"{second:.{digits}g}"
@@ -227,7 +215,7 @@ def told_apart(first: Any, second: Any) -> tuple[str, str]:
     return str(first), str(second)  # integers that no float can tell apart
 
 
-def share(part: int, whole: int) -> str:
+def share_in_words(part: int, whole: int) -> str:
     """How many of the values, in words that don't tell how many there are."""
     if part == whole:
         return "all of its values"
@@ -235,31 +223,8 @@ def share(part: int, whole: int) -> str:
     return f"{'most' if percent > 60 else 'about half' if percent > 40 else 'some'} of its values"
 
 
-def place(index: Sequence[Any], axes: Sequence[str] | None) -> str:
+def index_in_words(index: Sequence[Any], axes: Sequence[str] | None) -> str:
     """An index in words: "image 0, channel 2, row 1, column 1"; [0, 2, 1, 1] without names."""
     if axes is None:
         return str([int(at) for at in index])
     return ", ".join(f"{name} {int(at)}" for name, at in zip(axes, index, strict=True))
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, in words."""
-    kinds = {
-        type(None): "None",
-        bool: "a bool",
-        int: "an int",
-        float: "a float",
-        str: "a string",
-        tuple: "a tuple",
-        list: "a list",
-        dict: "a dict",
-        np.ndarray: "a NumPy array",
-    }
-    if is_tensor(value):
-        return "a PyTorch tensor"
-    for kind, words in kinds.items():
-        if isinstance(value, kind):
-            return words
-    if isinstance(value, np.generic):
-        return f"a NumPy number ({value.dtype})"
-    return "some other object"

@@ -81,10 +81,10 @@ def clocks() -> Clocks | None:
     """The state of the first GPU; None where there is no nvidia-smi to ask."""
     command = ["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return parse_clocks(said.stdout)
+    return parse_clocks(finished.stdout)
 
 
 def parse_clocks(text: str) -> Clocks | None:
@@ -96,10 +96,11 @@ def parse_clocks(text: str) -> Clocks | None:
     reasons = (
         None if bits is None else tuple(name for bit, name in THROTTLING.items() if bits & bit)
     )
-    return Clocks(leading(fields[0]), leading(fields[1]), reasons, leading(fields[3]))
+    megahertz, highest, celsius = (leading_number(fields[n]) for n in (0, 1, 3))
+    return Clocks(megahertz, highest, reasons, celsius)
 
 
-def leading(field: str) -> int | None:
+def leading_number(field: str) -> int | None:
     """The number that a field begins with: 1410 for "1410 MHz", None for "[N/A]"."""
     found = re.match(r"\d+", field)
     return int(found[0]) if found else None

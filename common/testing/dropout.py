@@ -7,9 +7,9 @@ divides what it keeps by 1 - p.
 import math
 from typing import Any
 
-from common.student_code.values import is_tensor
+from common.check_log import check
+from common.student_code.values import is_tensor, kind_of
 from common.testing.checks import STANDARD_ERRORS
-from common.testing.compare import check, kind_of
 
 
 def is_close(values: Any, level: Any) -> Any:

@@ -12,14 +12,19 @@ import numpy as np
 import pytest
 
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
+from common.check_log import LOG
+from common.errors import Failure
 from common.labs.lab_run import Lab
-from common.student_code.direct_face import DirectFace
-from common.student_code.student_face import StudentFace
 from common.student_code.values import Handle
 from common.testing import cuda
-from common.testing.artifacts import not_there, own_artifacts, read_artifact, reference_artifact
-from common.testing.feedback.evidence import LOG
-from common.testing.feedback.failure import Failure, explain
+from common.testing.artifacts import (
+    missing_artifact,
+    own_artifact_folder,
+    read_artifact,
+    reference_artifact,
+)
+from common.testing.direct_face import DirectFace
+from common.testing.feedback.failure import explain
 from common.testing.feedback.hints import add_hint, hints_beside
 from common.testing.graded_tests import (
     GPU,
@@ -28,12 +33,13 @@ from common.testing.graded_tests import (
     PUBLIC_FILE,
     Pace,
     format_points,
+    name_as_sentence,
     pace_of,
-    sentence,
 )
 from common.testing.leaderboard import Leaderboard
-from common.testing.points_summary import Tally, write_points
+from common.testing.points_summary import EarnedPoints, write_points
 from common.testing.stored_answers import RecordingOracle, StoredOracle
+from common.testing.student_face import StudentFace
 from common.testing.waiting_line import end_waiting, waiting_for
 
 ANSWERS_FILE = "answers.npz"
@@ -47,8 +53,8 @@ RECORDING: pytest.StashKey[dict[str, RecordingOracle]] = pytest.StashKey()
 ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.StashKey()
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
-POINTS: pytest.StashKey[dict[str, Tally]] = pytest.StashKey()
-WORDED: pytest.StashKey[bool] = pytest.StashKey()  # whether the grader finds words for failures
+POINTS: pytest.StashKey[dict[str, EarnedPoints]] = pytest.StashKey()
+GRADER_EXPLAINS: pytest.StashKey[bool] = pytest.StashKey()  # failures, in words of its own
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,11 +98,11 @@ def pytest_configure(config: pytest.Config) -> None:
     def artifact_on_disk(assignment: Assignment, file: str) -> bytes | None:
         artifact = assignment.artifact(file)
         reference = config.getoption("--impl") == "solutions"
-        own = own_artifacts(assignment) / file
+        own = own_artifact_folder(assignment) / file
         place = reference_artifact(assignment, file) if reference else own
         content = read_artifact(place, artifact.limit)
         if content is None and reference:
-            raise not_there(artifact, reference=True)
+            raise missing_artifact(artifact, reference=True)
         return content
 
     config.stash.setdefault(FACE, direct_face)
@@ -123,7 +129,7 @@ def is_graded(item: pytest.Item) -> bool:
     return item.path.name in (PUBLIC_FILE, HIDDEN_FILE)
 
 
-def decorated(item: pytest.Item, attribute: str, default: Any) -> Any:
+def decorator_value(item: pytest.Item, attribute: str, default: Any) -> Any:
     """What a gradescope-utils decorator set on a test's function."""
     return getattr(getattr(item, "function", None), attribute, default)
 
@@ -142,7 +148,7 @@ def assignment(request: pytest.FixtureRequest) -> Assignment:
 def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[Handle]:
     """The code under test."""
     face = request.config.stash[FACE](assignment)
-    with face.open(decorated(request.node, "__number__", "")) as code:
+    with face.open(decorator_value(request.node, "__number__", "")) as code:
         yield code
 
 
@@ -153,7 +159,7 @@ def artifact(request: pytest.FixtureRequest, assignment: Assignment) -> Callable
     def read(file: str) -> bytes:
         content = request.config.stash[ARTIFACTS](assignment, file)
         if content is None:
-            raise not_there(assignment.artifact(file))
+            raise missing_artifact(assignment.artifact(file))
         return content
 
     return read
@@ -206,21 +212,21 @@ def oracle(request: pytest.FixtureRequest, assignment: Assignment) -> Any:
     return recording.setdefault(folder.name, RecordingOracle(module))
 
 
-STORED: dict[Path, StoredOracle] = {}
+STORED_ORACLES: dict[Path, StoredOracle] = {}
 
 
 def stored_oracle(folder: Path) -> StoredOracle:
     """The stored answers of an assignment, read once."""
-    if folder not in STORED:
-        STORED[folder] = StoredOracle(folder / ANSWERS_FILE)
-    return STORED[folder]
+    if folder not in STORED_ORACLES:
+        STORED_ORACLES[folder] = StoredOracle(folder / ANSWERS_FILE)
+    return STORED_ORACLES[folder]
 
 
 def pace(item: pytest.Item) -> Pace:
     """How long a test may take, by its tags and fixtures."""
     if not is_graded(item):
         return Pace.QUICK
-    return pace_of(decorated(item, "__tags__", ()), getattr(item, "fixturenames", ()))
+    return pace_of(decorator_value(item, "__tags__", ()), getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(tryfirst=True)  # a judge puts its tests into an order of its own
@@ -233,7 +239,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Count checks from the start of each test; leave out what this machine can't run."""
     LOG.clear()
-    if is_graded(item) and GPU in decorated(item, "__tags__", ()) and not cuda.available():
+    if is_graded(item) and GPU in decorator_value(item, "__tags__", ()) and not cuda.available():
         pytest.skip(NO_GPU)
 
 
@@ -242,8 +248,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Say what there is to wait for while a test trains."""
     if pace(item) is not Pace.TRAINING:
         return (yield)
-    exercise = decorated(item, "__number__", "")
-    with waiting_for(item.config, f"training: {sentence(item.name)}", f"exercise {exercise}"):
+    exercise = decorator_value(item, "__number__", "")
+    with waiting_for(
+        item.config, f"training: {name_as_sentence(item.name)}", f"exercise {exercise}"
+    ):
         return (yield)
 
 
@@ -254,18 +262,18 @@ def pytest_enter_pdb(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Let a patient test fail at its end, by the first wrong value that it has met."""
+    """Let a test that continues after wrong values fail at its end, by the first of them."""
     try:
         return (yield)
     finally:
-        if LOG.wrong:
-            raise LOG.wrong[0]
+        if LOG.failures:
+            raise LOG.failures[0]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep pytest from formatting a traceback that `words` replaces: it takes half of a run."""
+    """Skip pytest's traceback, which `failure_text` replaces: it takes half of a run."""
     if is_graded(item) and item.config.getoption("tbstyle", "auto") == "auto":
-        vars(item)["repr_failure"] = lambda excinfo, style=None: words(item, excinfo.value)
+        vars(item)["repr_failure"] = lambda excinfo, style=None: failure_text(item, excinfo.value)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -276,42 +284,42 @@ def pytest_runtest_makereport(
     report = yield
     if not is_graded(item):
         return report
-    tally = item.config.stash[POINTS].setdefault(item.path.parent.name, Tally())
-    points, hidden = decorated(item, "__weight__", 0), item.path.name == HIDDEN_FILE
+    points_so_far = item.config.stash[POINTS].setdefault(item.path.parent.name, EarnedPoints())
+    points, hidden = decorator_value(item, "__weight__", 0), item.path.name == HIDDEN_FILE
     if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
-        tally.leave_out(points, hidden)
+        points_so_far.add_not_run(points, hidden)
         return report
     if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
-        report.longrepr = words(item, call.excinfo.value)
+        report.longrepr = failure_text(item, call.excinfo.value)
     if call.when == "call" or (call.when == "setup" and not report.passed):
         passed = report.passed and call.when == "call"
-        tally.add(decorated(item, "__number__", ""), points, passed, hidden)
+        points_so_far.add(decorator_value(item, "__number__", ""), points, passed, hidden)
     return report
 
 
-def words(item: pytest.Item, error: BaseException) -> str:
+def failure_text(item: pytest.Item, error: BaseException) -> str:
     """The text of a failure in a student's own run; none where a grader finds its own."""
-    if item.config.stash.get(WORDED, False):
+    if item.config.stash.get(GRADER_EXPLAINS, False):
         return ""
-    title = (decorated(item, "__doc__", "") or "").partition("\n")[0]
-    points = format_points(decorated(item, "__weight__", 0))
+    title = (decorator_value(item, "__doc__", "") or "").partition("\n")[0]
+    points = format_points(decorator_value(item, "__weight__", 0))
     unit = "point" if points == "1" else "points"
-    head = f"Exercise {decorated(item, '__number__', '')}, {points} {unit}. {title}"
-    told = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
-    return f"{head}\n\n{told.text(hidden=False)}\n"
+    head = f"Exercise {decorator_value(item, '__number__', '')}, {points} {unit}. {title}"
+    explanation = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
+    return f"{head}\n\n{explanation.text(hidden=False)}\n"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Points by exercise, and how many are decided by hidden tests."""
-    for name, tally in config.stash[POINTS].items():
+    for name, points_so_far in config.stash[POINTS].items():
         assignment = load_assignment(name)
-        write_points(terminalreporter, assignment, tally)
+        write_points(terminalreporter, assignment, points_so_far)
         for lab in config.stash[FACE](assignment).labs.values():
             for note in lab.notes():
                 terminalreporter.write_line(f"  {note}")
         own = config.getoption("prerequisites") == "own" and config.getoption("impl") != "solutions"
-        there = [name for name in assignment.prerequisites if is_there(name)]
-        if own and there and tally.earned != tally.shown:
+        there = [name for name in assignment.prerequisites if has_assignment_folder(name)]
+        if own and there and points_so_far.earned != points_so_far.shown:
             terminalreporter.write_line(
                 f"  They ran on your own {' and '.join(there)}; with "
                 "--prerequisites=standin they run on code that is known to be right."
@@ -323,6 +331,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             terminalreporter.write_line(f"  {line}")
 
 
-def is_there(name: str) -> bool:
+def has_assignment_folder(name: str) -> bool:
     """Whether a student has the folder of an assignment."""
     return (ROOT / "assignments" / name).is_dir()

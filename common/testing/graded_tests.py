@@ -35,7 +35,7 @@ def pace_of(tags: Iterable[str], fixtures: Iterable[str]) -> Pace:
     return Pace.LAB if "lab" in fixtures else Pace.QUICK
 
 
-def sentence(name: str) -> str:
+def name_as_sentence(name: str) -> str:
     """A test's name as a sentence: "conv2d forward matches pytorch"."""
     return name.removeprefix("test_").replace("_", " ")
 
@@ -67,7 +67,7 @@ class GradedTest:
     @property
     def label(self) -> str:
         """The name as a sentence."""
-        return sentence(self.name)
+        return name_as_sentence(self.name)
 
     @property
     def pace(self) -> Pace:
@@ -75,7 +75,7 @@ class GradedTest:
         return pace_of(self.tags, ("lab",) if self.reads_lab else ())
 
 
-def read_roster(folder: Path) -> list[GradedTest]:
+def read_graded_tests(folder: Path) -> list[GradedTest]:
     """Every graded test in an assignment's folder of tests: the public ones first."""
     tests = [
         test
@@ -111,22 +111,22 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
     if not isinstance(function, ast.FunctionDef):
         raise CourseError(f"{file}, line {function.lineno}: a graded test is a plain function.")
     where = f"{file}, line {function.lineno}, {function.name}"
-    given: dict[str, Any] = {}
+    decorators: dict[str, Any] = {}
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
             raise CourseError(f"{where}: a graded test takes gradescope-utils' decorators only.")
         kind = decorator.func.id
         try:
             values = [ast.literal_eval(argument) for argument in decorator.args]
-            given[kind] = values if kind == "tags" else values[0]
+            decorators[kind] = values if kind == "tags" else values[0]
         except (ValueError, IndexError):
             raise CourseError(f"{where}: @{kind} takes its value as a literal.") from None
     for required in ("weight", "number"):
-        if required not in given:
+        if required not in decorators:
             raise CourseError(f"{where}: @{required} is missing.")
-    if not isinstance(given["weight"], int | float) or not 0 < given["weight"] < math.inf:
+    if not isinstance(decorators["weight"], int | float) or not 0 < decorators["weight"] < math.inf:
         raise CourseError(f"{where}: @weight takes a number of points above 0.")
-    if not isinstance(given["number"], str):
+    if not isinstance(decorators["number"], str):
         raise CourseError(f'{where}: @number takes text, such as "1.2".')
     title = (ast.get_docstring(function) or "").partition("\n")[0]
     if not title:
@@ -135,12 +135,12 @@ def read_test(file: Path, function: ast.stmt) -> GradedTest:
     fixtures = {argument.arg for argument in function.args.args}
     return GradedTest(
         name=function.name,
-        exercise=given["number"],
-        points=float(given["weight"]),
+        exercise=decorators["number"],
+        points=float(decorators["weight"]),
         hidden=hidden,
         title=title,
-        visibility=given.get("visibility", "after_published" if hidden else "visible"),
-        tags=tuple(given.get("tags", ())),
+        visibility=decorators.get("visibility", "after_published" if hidden else "visible"),
+        tags=tuple(decorators.get("tags", ())),
         reads_artifacts=not fixtures.isdisjoint(("artifact", "lab")),
         reads_lab="lab" in fixtures,
     )

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Failure
+from common.check_log import LOG
+from common.errors import Evidence, Failure
 
-NEAR = 1.5  # times the bar: a busy machine may be all that keeps such code from it
-PACES = 3  # how often a part of a baseline is timed
+NEAR_FACTOR = 1.5  # times the bar: a busy machine may be all that keeps such code from it
+PART_REPEATS = 3  # how often a part of a baseline is timed
 
 
 @dataclass(frozen=True)
@@ -136,21 +136,21 @@ def check_speed(
     for attempt in itertools.count():
         candidate, baseline = prepare()
         pace = best_seconds(part[0]) * part[1] if part and attempt else 0.0
-        before = timed(baseline) if not part and (attempt or cold) else None
+        baseline_run = timed(baseline) if not part and (attempt or cold) else None
         candidate_seconds, result = timed(candidate)
-        late = time.monotonic() > deadline
-        if attempt == 0 and not late:
+        out_of_patience = time.monotonic() > deadline
+        if attempt == 0 and not out_of_patience:
             continue
         if candidate_seconds <= bar * runs * pace:
             return result, None
-        baseline_seconds, reference = before or timed(baseline)
+        baseline_seconds, reference = baseline_run or timed(baseline)
         ratio = candidate_seconds / baseline_seconds / runs
         if attempt == 0 and ratio <= bar:
             continue
         if ratio <= bar:
             return result, reference
         ratios.append(ratio)
-        if late or (attempt >= tries and min(ratios) >= NEAR * bar):
+        if out_of_patience or (attempt >= tries and min(ratios) >= NEAR_FACTOR * bar):
             break
     raise Failure(
         sentence,
@@ -162,7 +162,7 @@ def check_speed(
 
 def best_seconds(function: Callable[[], Any]) -> float:
     """How many seconds the fastest of some calls took. An interruption makes no call faster."""
-    return min(timed(function)[0] for _ in range(PACES))
+    return min(timed(function)[0] for _ in range(PART_REPEATS))
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 
 
-def question(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def call_key(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """A short key for a call of an oracle."""
     digest = hashlib.sha256(f"{name}\0".encode())
     for value in [*args, *(item for pair in sorted(kwargs.items()) for item in pair)]:
-        feed(digest, value)
+        add_to_digest(digest, value)
         digest.update(b"\0")  # so that 1, 11 and 11, 1 differ
     return f"{name}-{digest.hexdigest()[:16]}"
 
 
-def feed(digest: "hashlib._Hash", value: Any) -> None:
+def add_to_digest(digest: "hashlib._Hash", value: Any) -> None:
     """Let a value count for a key, down to the last entry of the last array."""
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
@@ -34,7 +34,7 @@ def feed(digest: "hashlib._Hash", value: Any) -> None:
         items = [*value.items()] if isinstance(value, dict) else value
         digest.update(f"{'d' if isinstance(value, dict) else 's'}{len(items)}".encode())
         for item in items:
-            feed(digest, item)
+            add_to_digest(digest, item)
             digest.update(b"\0")
     else:
         digest.update(repr(value).encode())
@@ -53,7 +53,7 @@ class StoredOracle:
             raise AttributeError(name)
 
         def answer(*args: Any, **kwargs: Any) -> Any:
-            key = question(name, args, kwargs)
+            key = call_key(name, args, kwargs)
             if key in self.answers:
                 stored = self.answers[key]
                 return stored if stored.ndim else stored.item()
@@ -84,9 +84,9 @@ class RecordingOracle:
             raise AttributeError(name)
         function = getattr(self.oracle, name)
 
-        def ask(*args: Any, **kwargs: Any) -> Any:
+        def call_and_record(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
-            key = question(name, args, kwargs)
+            key = call_key(name, args, kwargs)
             if isinstance(result, tuple):
                 for index, part in enumerate(result):
                     self.answers[f"{key}.{index}"] = np.asarray(part)
@@ -94,7 +94,7 @@ class RecordingOracle:
                 self.answers[key] = np.asarray(result)
             return result
 
-        return ask
+        return call_and_record
 
 
 def write_answers(file: Path, answers: dict[str, np.ndarray]) -> None:

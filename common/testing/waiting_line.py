@@ -67,9 +67,9 @@ class LogLine:
         self.stream = stream
         self.what = what
         self.where = where
-        self.began = time.monotonic()
+        self.start_time = time.monotonic()
         self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.keep_showing, daemon=True)
+        self.thread = threading.Thread(target=self.show_repeatedly, daemon=True)
 
     def start(self) -> None:
         """Begin to show it."""
@@ -80,26 +80,26 @@ class LogLine:
         if not self.stopped.is_set():
             self.stopped.set()
             self.thread.join()
-            self.take_back()
+            self.erase()
             os.close(self.stream)
 
-    def keep_showing(self) -> None:
+    def show_repeatedly(self) -> None:
         """Show it again and again."""
         while not self.stopped.wait(self.seconds):
             self.show()
 
     def show(self) -> None:
         """Write it once."""
-        self.write(f"{self.what}{self.rest()}\n")
+        self.write(f"{self.what}{self.suffix()}\n")
 
-    def take_back(self) -> None:
+    def erase(self) -> None:
         """Leave pytest's own output as it was; a log stays as it is."""
 
-    def rest(self) -> str:
+    def suffix(self) -> str:
         """What stands behind the name: where, since when, and the steps of a training."""
-        seconds = f" ({self.where}) ... {time.monotonic() - self.began:.0f} s"
+        seconds = f" ({self.where}) ... {time.monotonic() - self.start_time:.0f} s"
         display = sys.modules.get("common.training.training_progress")
-        status = display.running_status(self.began) if display else None
+        status = display.running_status(self.start_time) if display else None
         return f"{seconds}, step {status.progress}" if status else seconds
 
     def write(self, text: str) -> None:
@@ -113,10 +113,10 @@ class TerminalLine(LogLine):
 
     seconds = TERMINAL_SECONDS
 
-    def __init__(self, stream: int, what: str, where: str, place: tuple[int, int]) -> None:
-        """place: the width of what pytest has written into its line, and that of the terminal."""
+    def __init__(self, stream: int, what: str, where: str, widths: tuple[int, int]) -> None:
+        """widths: the width of what pytest has written into its line, and that of the terminal."""
         super().__init__(stream, what, where)
-        self.column, self.columns = place
+        self.column, self.columns = widths
 
     def start(self) -> None:
         self.write("\n")
@@ -124,12 +124,13 @@ class TerminalLine(LogLine):
         super().start()
 
     def show(self) -> None:
-        rest = self.rest()
-        room = self.columns - 1 - len(rest)
-        what = self.what if len(self.what) <= room else f"{self.what[: max(room - 3, 0)]}..."
-        self.write(CLEAR + f"{what}{rest}"[: self.columns - 1])
+        suffix = self.suffix()
+        columns_left = self.columns - 1 - len(suffix)
+        short = f"{self.what[: max(columns_left - 3, 0)]}..."
+        what = self.what if len(self.what) <= columns_left else short
+        self.write(CLEAR + f"{what}{suffix}"[: self.columns - 1])
 
-    def take_back(self) -> None:
+    def erase(self) -> None:
         column = (self.column - 1) % self.columns + 1 if self.column else 0  # in its last row
         self.write(CLEAR + UP + (RIGHT.format(column) if column else ""))
 

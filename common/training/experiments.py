@@ -7,9 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 from common.assignment import ROOT, STANDINS
-from common.errors import CourseError
+from common.errors import CourseError, Failure
 from common.student_code.loader import load, mount
-from common.testing.feedback.failure import Failure
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 
@@ -72,8 +71,9 @@ def run(work: Callable[[], None]) -> int:
     except NotImplementedError as error:
         print(f"Not written yet: {error}.", file=sys.stderr)
     except Failure as error:
-        told = error.explanation
-        print(" ".join(filter(None, (told.sentence, told.details, told.help))), file=sys.stderr)
+        explanation = error.explanation
+        parts = (explanation.sentence, explanation.details, explanation.help)
+        print(" ".join(filter(None, parts)), file=sys.stderr)
     except CourseError as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt:

@@ -17,13 +17,13 @@ def cpu_peak_memory(function: Callable[[], object]) -> int:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    ledger = Ledger()
+    live = LiveStorages()
 
     def storages(values: Any) -> list[Any]:
         tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
         return [tensor.untyped_storage() for tensor in tensors if tensor.device.type == "cpu"]
 
-    class Watch(TorchDispatchMode):
+    class WatchOperations(TorchDispatchMode):
         """Sees every operation, those of the backward pass too."""
 
         def __torch_dispatch__(
@@ -37,18 +37,18 @@ def cpu_peak_memory(function: Callable[[], object]) -> int:
             # What torch.tensor(...) has just made passes by as an argument, and is new.
             if func is not torch.ops.aten.lift_fresh.default:
                 for storage in storages((args, kwargs)):
-                    ledger.see_old(storage)
+                    live.add_argument(storage)
             result = func(*args, **kwargs)
             for storage in storages(result):
-                ledger.see_result(storage)
+                live.add_result(storage)
             return result
 
-    with Watch():
+    with WatchOperations():
         function()
-    return ledger.peak
+    return live.peak
 
 
-class Ledger:
+class LiveStorages:
     """Storages that are alive, and what they took together at most."""
 
     def __init__(self) -> None:
@@ -58,13 +58,13 @@ class Ledger:
         self.alive = 0
         self.peak = 0
 
-    def see_old(self, storage: Any) -> None:
+    def add_argument(self, storage: Any) -> None:
         """A storage that an operation is given: if it isn't known, it was there before the call."""
         if storage._cdata not in self.references:
             self.watch(storage)
             self.old.add(storage._cdata)
 
-    def see_result(self, storage: Any) -> None:
+    def add_result(self, storage: Any) -> None:
         """A storage that an operation gives back: new, or known and maybe of another size now."""
         address = storage._cdata
         if address not in self.references:
@@ -77,9 +77,9 @@ class Ledger:
     def watch(self, storage: Any) -> None:
         """Hear of its end."""
         address = storage._cdata
-        self.references[address] = weakref.ref(storage, partial(self.forget, address))
+        self.references[address] = weakref.ref(storage, partial(self.remove, address))
 
-    def forget(self, address: int, _: weakref.ref[Any]) -> None:
+    def remove(self, address: int, _: weakref.ref[Any]) -> None:
         """It is gone, and its address may be another's soon."""
         del self.references[address]
         self.old.discard(address)

@@ -45,18 +45,19 @@ class Status:
     def words(self) -> str:
         """loss 0.4123, 61 steps/s, 0:12 left"""
         left = (self.total - self.done) / self.speed if self.speed else math.inf
-        return ", ".join([*self.figure_words, f"{pace(self.speed)} steps/s", f"{clock(left)} left"])
+        speed = f"{format_speed(self.speed)} steps/s"
+        return ", ".join([*self.figure_words, speed, f"{format_duration(left)} left"])
 
     @property
     def summary(self) -> str:
         """1000/1000 steps in 0:16, loss 0.4123"""
-        took = f"{self.progress} steps in {clock(self.seconds)}"
-        return ", ".join([took, *self.figure_words])
+        duration = f"{self.progress} steps in {format_duration(self.seconds)}"
+        return ", ".join([duration, *self.figure_words])
 
     @property
     def figure_words(self) -> list[str]:
         """Each figure with its name."""
-        return [f"{name} {figure(value)}" for name, value in self.figures.items()]
+        return [f"{name} {format_figure(value)}" for name, value in self.figures.items()]
 
 
 class Screen(Protocol):
@@ -212,7 +213,7 @@ class Bar:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self, status: Status, failed: bool) -> None:
-        words = [*status.figure_words, f"in {clock(status.seconds)}"]
+        words = [*status.figure_words, f"in {format_duration(status.seconds)}"]
         try:
             self.draw(status, ", ".join([*words, "stopped early"] if failed else words))
         finally:
@@ -232,17 +233,17 @@ def choose_screen(stream: TextIO | None) -> Screen:
     return Lines(stream)
 
 
-def figure(value: float) -> str:
+def format_figure(value: float) -> str:
     """Four digits that matter, so that the words around it stand still."""
     return f"{value:#.4g}".removesuffix(".")
 
 
-def pace(speed: float) -> str:
+def format_speed(speed: float) -> str:
     """A speed, with decimals only where it is slow."""
     return f"{speed:.0f}" if speed >= 10 else f"{speed:.2f}"
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """0:07, 12:05 or 1:02:03; a dash for a time that nobody knows."""
     if not math.isfinite(seconds):
         return "-"

@@ -16,8 +16,8 @@ from autograder.classroom.synthetic_students import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
-from common.testing.feedback.failure import Explanation
-from common.testing.graded_tests import read_roster
+from common.errors import Explanation
+from common.testing.graded_tests import read_graded_tests
 from common.testing.leaderboard import Leaderboard
 
 # What hostile work may print, and have itself called: each must reach the reader as it is.
@@ -37,7 +37,7 @@ def write_batch(
     """A batch of so many submissions, the same each time: the last four are the special ones."""
     rng = random.Random(f"{short}/{count}")
     assignment = load_assignment(short)
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     mistakes = load_mistakes(assignment)
     groups = [(student,) for student in invent_students(count + 1, rng)]
     groups[0] += groups.pop()
@@ -58,9 +58,11 @@ def write_batch(
         notes=notes,
     )
     write_index(folder, index)
-    whole = sum(test.points for test in roster)
-    nothing = Result(assignment, roster, "12345678", finished=True)
-    drawn = [draw_result(rng, assignment, roster, mistakes) for _ in range(min(count, DIFFERENT))]
+    whole = sum(test.points for test in graded_tests)
+    nothing = Result(assignment, graded_tests, "12345678", finished=True)
+    drawn = [
+        draw_result(rng, assignment, graded_tests, mistakes) for _ in range(min(count, DIFFERENT))
+    ]
     contents = [as_bytes(result) for result in drawn]
     for place, number in enumerate(ids):
         left, seconds = count - place, rng.uniform(2, 9)
@@ -73,7 +75,7 @@ def write_batch(
             write_state(folder, number, state, as_bytes(nothing))
         elif left == 1:
             state = State("key", "graded", 0.0, whole, seconds)
-            hostile = draw_result(rng, assignment, roster, mistakes, hostile=True)
+            hostile = draw_result(rng, assignment, graded_tests, mistakes, hostile=True)
             write_state(folder, number, state, as_bytes(hostile))
         elif left != 2:  # to that one it never came
             score = drawn[place % len(drawn)].score
@@ -87,13 +89,13 @@ def as_bytes(result: Result) -> bytes:
     return json.dumps(to_gradescope(result), indent=1).encode()
 
 
-def draw_result(rng, assignment, roster, mistakes, hostile=False) -> Result:
+def draw_result(rng, assignment, graded_tests, mistakes, hostile=False) -> Result:
     """A result with a known mistake or two, or with little written at all."""
-    result = Result(assignment, roster, "12345678", finished=True)
+    result = Result(assignment, graded_tests, "12345678", finished=True)
     made = rng.sample(mistakes, rng.choice([0, 1, 1, 2, 3]))
     last = rng.choice([len(assignment.exercises)] * 3 + [*range(len(assignment.exercises))])
     written = {exercise.number for exercise in assignment.exercises[:last]}
-    for test in roster:
+    for test in graded_tests:
         mine = [mistake for mistake in made if test.exercise in mistake.exercises]
         if hostile:
             outcome = Outcome(test, False, Explanation(HOSTILE_TEXT), HOSTILE_TEXT)
@@ -107,7 +109,7 @@ def draw_result(rng, assignment, roster, mistakes, hostile=False) -> Result:
             outcome = Outcome(test, True)
         result.outcomes[test.name] = outcome
     if hostile:  # a hint that student code prints is not one
-        first = roster[0]
+        first = graded_tests[0]
         printed = "\n".join([*(mistake.hint for mistake in mistakes[:FORGED]), HOSTILE_TEXT])
         result.outcomes[first.name] = Outcome(first, False, Explanation("Wrong."), printed)
     if assignment.short == "a7" and written:

@@ -19,7 +19,7 @@ from autograder.grading.sandbox.sandbox import Sandbox
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.assignment import LAB_FILE, ROOT, Assignment, Limits, load_assignment
-from common.student_code.direct_face import DirectFace
+from common.testing.direct_face import DirectFace
 
 SEMESTER = Semester("testing", "a salt for tests")
 FILE = "convolution.py"

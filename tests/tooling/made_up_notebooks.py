@@ -8,8 +8,8 @@ import pytest
 from autograder.grading.sandbox.lab_cells import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import LabSettings, load_assignment
+from common.errors import Failure
 from common.labs.lab_run import Lab, run_lab
-from common.testing.feedback.failure import Failure
 
 A1 = load_assignment("a1")
 QUICK = msgspec.structs.replace(

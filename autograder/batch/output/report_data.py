@@ -12,7 +12,7 @@ from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import anonymized
 from autograder.grading.results import title_and_rest, without_printed
 from common.assignment import Assignment
-from common.testing.feedback.failure import PRINTED
+from common.errors import PRINTED
 
 LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
 

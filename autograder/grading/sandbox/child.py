@@ -16,17 +16,18 @@ from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
 from autograder.grading.sandbox.wire.message_reader import HANDLE
+from common.errors import Failure, ForbiddenCall, builtin_name
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
-    ended,
     load_standins,
     mount,
+    program_ended,
     read,
-    read_top,
-    unreadable,
+    read_student_attribute,
+    unreadable_result,
 )
-from common.testing.feedback.failure import Failure, ForbiddenCall, builtin_name, format_frames
+from common.testing.feedback.failure import format_frames
 from common.testing.remote.operations import OPERATIONS
 
 MESSAGE_LIMIT = 4000
@@ -100,9 +101,9 @@ class Child:
         except ForbiddenCall as error:
             reply = [number, "forbidden", str(error)]
         except CodecError as error:
-            reply = [number, "failure", unreadable().explanation.sentence, str(error), ""]
+            reply = [number, "failure", unreadable_result().explanation.sentence, str(error), ""]
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-            sentence = ended(builtin_name(error)).explanation.sentence
+            sentence = program_ended(builtin_name(error)).explanation.sentence
             reply = [number, "failure", sentence, "", ""]
         except BaseException as error:
             frames = format_frames(error, map(Path, self.plan.packages.values()))
@@ -112,7 +113,7 @@ class Child:
     def do_get(self, owner: Any, name: str, file: str) -> Any:
         """An attribute of an object, or of the submission itself."""
         if owner is None:
-            return read_top(self.plan.package, self.plan.modules, name)
+            return read_student_attribute(self.plan.package, self.plan.modules, name)
         return read(owner, name, file)
 
     def do_call(

@@ -23,16 +23,11 @@ from autograder.grading.sandbox.wire.frames import (
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
 from common.assignment import Forbidden, Limits
+from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
-from common.student_code.loader import possible_failures, top_label
+from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, StudentObjects, is_kept, keep
-from common.testing.feedback.failure import (
-    ChildFailure,
-    Failure,
-    ForbiddenCall,
-    StudentCall,
-    mark_as_students,
-)
+from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
@@ -79,7 +74,7 @@ class Conversation(StudentObjects):
         top = target._reference is None
         if top and name in self.functions:
             return self.functions[name]
-        label = top_label(self.modules, name) if top else name
+        label = student_attribute_label(self.modules, name) if top else name
         file = label if label.endswith(".py") else target._label
         self.asked = (file, name)
         value = self.ask("get", None if top else target, name, file)

@@ -66,7 +66,7 @@ class ForkServer:
         self.control = control
         self.guard = Guard(plan.forbidden)
         # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
-        self.guard.family(plan.forbidden)
+        self.guard.loaded_forbidden(plan.forbidden)
         self.guard.forbid(())
         self.confinement = Confinement(plan)
         self.homes = homes
@@ -241,7 +241,7 @@ def hold_data(names: list[str]) -> None:
     """Load what children will load, once for all of them. Where it can't be had, they say why."""
     if names:
         with suppress(Exception):
-            importlib.import_module("common.data").hold(names)
+            importlib.import_module("common.data").preload(names)
 
 
 def run(control: socket.socket) -> bool:

@@ -8,10 +8,10 @@ import msgspec
 
 from autograder.grading.sandbox.lab_cells import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
+from common.errors import ChildFailure
 from common.labs.lab_run import Lab, run_lab
-from common.student_code.student_face import StudentFace
 from common.student_code.values import Handle
-from common.testing.feedback.failure import ChildFailure
+from common.testing.student_face import StudentFace
 
 TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
 ADDRESS = re.compile(r"\b0x[0-9a-f]{8,16}\b")  # of an object in memory, as in its repr
@@ -58,7 +58,7 @@ class IsolatedFace(StudentFace):
         if content not in self.labs:
             with cells_in_a_child(self.sandbox) as run_cell:
                 lab = run_lab(content, self.sandbox.assignment, run_cell)
-            lab.troubles = [self.repeatable(trouble) for trouble in lab.troubles]
+            lab.cell_errors = [self.repeatable(trouble) for trouble in lab.cell_errors]
             self.labs[content] = lab
         return self.labs[content]
 

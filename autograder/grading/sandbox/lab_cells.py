@@ -9,10 +9,9 @@ import msgspec
 from autograder.grading.sandbox.conversation import Conversation
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import LabSettings, Limits
-from common.errors import GraderFault
+from common.errors import ChildFailure, GraderFault
 from common.labs.cells import MAX_BYTES
 from common.labs.lab_run import LabClock, RunCell
-from common.testing.feedback.failure import ChildFailure
 
 REPLY_BYTES = 16 * MAX_BYTES  # small items take more room in a message than they count for
 
@@ -45,7 +44,7 @@ class CellRunner:
                 return self.child.ask("cell", number, source)
             except ChildFailure as failure:
                 if self.child.timed_out:
-                    raise self.clock.too_long(seconds) from None
+                    raise self.clock.time_limit_failure(seconds) from None
                 raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
             except GraderFault:
                 raise

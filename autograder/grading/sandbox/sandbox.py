@@ -30,8 +30,7 @@ from autograder.grading.sandbox.submission_files import compile_files, copy_comm
 from autograder.grading.sandbox.user_ids import Slot, free_slot
 from common import labs
 from common.assignment import ROOT, Assignment, Forbidden, Limits
-from common.errors import CourseError, GraderFault
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure, CourseError, GraderFault
 
 PROBE_SECONDS = 60.0
 # All that notebooks may import from here: a child may not be able to read our files.

@@ -34,8 +34,8 @@ from autograder.grading.warm.judge_messages import (
 )
 from autograder.semester import Semester, read_semester
 from common.assignment import ROOT, Assignment, load_assignment
+from common.check_log import Compared
 from common.errors import CourseError, GraderFault
-from common.testing.feedback.evidence import Compared
 from common.testing.feedback.hints import fingerprint
 from common.testing.fixtures import run_graded_tests, stored_oracle
 from common.testing.graded_tests import TRAINING

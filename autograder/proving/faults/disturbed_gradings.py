@@ -32,7 +32,7 @@ from autograder.proving.process_table import is_alive
 from autograder.semester import Semester
 from common.assignment import ROOT, Assignment, Limits, load_assignment
 from common.errors import CourseError, GraderFault
-from common.testing.graded_tests import TIMING, read_roster
+from common.testing.graded_tests import TIMING, read_graded_tests
 
 SEMESTER = Semester("chaos", "a salt for faults")
 TESTS = 10
@@ -165,8 +165,8 @@ class DisturbedGradings:
         source = ROOT / "solutions" / self.assignment.name / self.assignment.files[0]
         code = source.read_text("utf-8") + BROKEN
         self.submission = Submission({self.assignment.files[0]: code.encode()})
-        roster = read_roster(ROOT / "tests" / self.assignment.name)
-        quick = [test.name for test in roster if TIMING not in test.tags]
+        graded_tests = read_graded_tests(ROOT / "tests" / self.assignment.name)
+        quick = [test.name for test in graded_tests if TIMING not in test.tags]
         self.only = tuple(random.Random(seed).sample(quick, TESTS))
         self.earned: dict[str, float] = {}
         self.seconds = 1.0

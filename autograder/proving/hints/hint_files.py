@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from autograder.grading.warm.judge_messages import Verdict
 from autograder.proving.wrong_versions.mistakes import Mistake
-from common.testing.feedback.hints import Fingerprint, HintFile, Sighting, same
+from common.testing.feedback.hints import Fingerprint, HintFile, Sighting, same_output
 
 
 def hint_file(
@@ -51,7 +51,7 @@ def without_ambiguous(sightings: list[Sighting]) -> list[Sighting]:
         sighting
         for sighting in sightings
         if not any(
-            other.mistake != sighting.mistake and same(other.seen, sighting.seen)
+            other.mistake != sighting.mistake and same_output(other.seen, sighting.seen)
             for other in places[sighting.test, sighting.check]
         )
     ]
@@ -69,7 +69,7 @@ def outdated(stored: HintFile, fresh: HintFile) -> list[str]:
     none of its sightings is.
     """
     old, new = places(stored), places(fresh)
-    again = [key for key in old.keys() & new.keys() if same(old[key], new[key])]
+    again = [key for key in old.keys() & new.keys() if same_output(old[key], new[key])]
     found = [] if stored.hints == fresh.hints else ["the hints themselves"]
     known = {name for test, _, mistake in again for name in (test, mistake)}
     named = {name for test, _, mistake in old.keys() | new.keys() for name in (test, mistake)}

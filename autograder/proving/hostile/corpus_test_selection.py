@@ -5,7 +5,7 @@ import re
 
 from autograder.proving.hostile.hostile_corpus import read_corpus
 from common.assignment import ROOT, Assignment
-from common.testing.graded_tests import TIMING, read_roster
+from common.testing.graded_tests import TIMING, read_graded_tests
 
 
 def kept_tests(assignment: Assignment) -> set[str]:
@@ -13,11 +13,11 @@ def kept_tests(assignment: Assignment) -> set[str]:
 
     A test that an entry of the corpus names is kept too.
     """
-    roster = read_roster(ROOT / "tests" / assignment.name)
-    kept = {test.name for test in roster if TIMING in test.tags}
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
+    kept = {test.name for test in graded_tests if TIMING in test.tags}
     kept |= {part for entry in read_corpus() for part in entry.earns if part.startswith("test_")}
     for exercise in assignment.exercises:
-        tests = [test for test in roster if test.exercise == exercise.number]
+        tests = [test for test in graded_tests if test.exercise == exercise.number]
         kept.add(next(test.name for test in tests if test.hidden))
         for function in exercise.functions:
             named = [test.name for test in tests if f"test_{words(function)}_" in test.name]

@@ -32,7 +32,7 @@ from autograder.proving.hostile.leftover_traces import (
 from autograder.semester import Semester
 from autograder.zip_archive import zip_bytes
 from common.assignment import Assignment
-from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_roster
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_graded_tests
 
 SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
@@ -90,7 +90,7 @@ class GradescopeTree:
         (scratch / "nothing").mkdir()
         self.root = self.stack.enter_context(laid_out(archive, scratch / "nothing"))
         source = self.root / "source"
-        self.roster = read_roster(source / "tests" / assignment.name)
+        self.graded_tests = read_graded_tests(source / "tests" / assignment.name)
         self.parts = honest_parts(assignment, HONEST[assignment.short])
         compileall.compile_dir(source, quiet=2)  # or the first import of a file would be a change
         self.home = self.root / "home"

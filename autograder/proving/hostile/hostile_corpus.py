@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.assignment import ROOT, Assignment, load_all
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 CORPUS = ROOT / "tests" / "tooling" / "hostile"
 CODE, TREES = "code", "trees"
@@ -73,8 +73,8 @@ class Entry:
     @property
     def earned_tests(self) -> set[str]:
         """The tests that its honest part passes."""
-        roster = read_roster(ROOT / "tests" / self.assignment.name)
-        return {test.name for test in roster if {test.exercise, test.name} & {*self.earns}}
+        graded_tests = read_graded_tests(ROOT / "tests" / self.assignment.name)
+        return {test.name for test in graded_tests if {test.exercise, test.name} & {*self.earns}}
 
     def honest_parts(self) -> dict[str, str]:
         """What it does honestly: the text of each file."""

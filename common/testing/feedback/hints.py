@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 
 from common.assignment import Record
-from common.testing.feedback.evidence import Evidence
-from common.testing.feedback.failure import Explanation, Failure
+from common.errors import Evidence, Explanation, Failure
 
 PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
@@ -25,7 +24,7 @@ CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
 # What is this small is left over from rounding larger numbers, and differs between machines. What
 # is smaller still, such as a rate of 1e-300, is meant.
 NOISE = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
-MEANT = 1e-30
+DELIBERATELY_SMALL = 1e-30
 # In a text, but no whole number. It looks at each digit once, however many a student's text has.
 NUMBER = re.compile(r"(?<!\d)-?\d++(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
 
@@ -67,8 +66,8 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     """A piece of evidence in a bounded number of bytes."""
     value = evidence.value
     if not isinstance(value, np.ndarray):
-        said = NUMBER.sub(rounded, evidence.text)
-        text = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+        text_without_noise = NUMBER.sub(without_noise, evidence.text)
+        text = hashlib.sha256(text_without_noise.encode("utf-8", "replace")).hexdigest()[:16]
         return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
     flat = value.ravel()
     head = flat[:KEPT_VALUES]
@@ -83,14 +82,14 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     )
 
 
-def rounded(number: re.Match[str]) -> str:
+def without_noise(number: re.Match[str]) -> str:
     """A number of a text, as far as all machines agree on it."""
     value = float(number[0])
-    noise = MEANT < abs(value) < NOISE["float32"]
+    noise = DELIBERATELY_SMALL < abs(value) < NOISE["float32"]
     return "0" if noise else f"{value:.3g}"
 
 
-def same(first: Fingerprint, second: Fingerprint) -> bool:
+def same_output(first: Fingerprint, second: Fingerprint) -> bool:
     """Whether two checks saw the same, but for float noise."""
     kind = (first.dtype, first.shape, first.text)
     if kind != (second.dtype, second.shape, second.text):
@@ -98,7 +97,8 @@ def same(first: Fingerprint, second: Fingerprint) -> bool:
     if first.dtype not in CLOSE:  # integers, and checks that saw no array
         return (first.values, first.total) == (second.values, second.total)
     close = CLOSE[first.dtype]
-    noise = NOISE[first.dtype] if max(first.magnitude, second.magnitude) > MEANT else 0.0
+    largest = max(first.magnitude, second.magnitude)
+    noise = NOISE[first.dtype] if largest > DELIBERATELY_SMALL else 0.0
     left, right = (np.frombuffer(side.values, "<f4").astype(float) for side in (first, second))
     finite = np.isfinite(left)
     if not np.array_equal(left[~finite], right[~np.isfinite(right)], equal_nan=True):
@@ -111,9 +111,9 @@ def same(first: Fingerprint, second: Fingerprint) -> bool:
         abs(first.magnitude - second.magnitude),
         abs(first.weighted - second.weighted),
     )
-    most = close * max(first.magnitude, second.magnitude) + noise * math.prod(first.shape)
-    enough = not np.isfinite(sums) or sums <= most
-    return bool(np.all(np.abs(left[finite] - right[finite]) <= bound)) and enough
+    allowed = close * largest + noise * math.prod(first.shape)
+    sums_agree = not np.isfinite(sums) or sums <= allowed
+    return bool(np.all(np.abs(left[finite] - right[finite]) <= bound)) and sums_agree
 
 
 def hint_bytes(content: HintFile) -> bytes:
@@ -151,18 +151,18 @@ class Hints:
     def look_up(self, test: str, check: int, seen: Fingerprint) -> str:
         """The hint for what a check saw."""
         known = self.sightings.get((test, check), [])
-        matching = [entry.mistake for entry in known if same(seen, entry.seen)]
+        matching = [entry.mistake for entry in known if same_output(seen, entry.seen)]
         return self.hints[min(matching, key=self.rank.__getitem__)] if matching else ""
 
 
-LOADED: dict[Path, Hints] = {}
+HINTS_BY_FOLDER: dict[Path, Hints] = {}
 
 
 def hints_beside(folder: Path) -> Hints:
     """The hints that lie beside an assignment's tests, read once."""
-    if folder not in LOADED:
-        LOADED[folder] = Hints(folder / name for name in (PUBLIC_HINTS, HIDDEN_HINTS))
-    return LOADED[folder]
+    if folder not in HINTS_BY_FOLDER:
+        HINTS_BY_FOLDER[folder] = Hints(folder / name for name in (PUBLIC_HINTS, HIDDEN_HINTS))
+    return HINTS_BY_FOLDER[folder]
 
 
 def add_hint(

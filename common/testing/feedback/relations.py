@@ -22,7 +22,7 @@ def relation(actual: np.ndarray, expected: np.ndarray, axes: Sequence[str] | Non
     if not scale or not np.isfinite(scale) or np.ptp(right) <= CLOSE * scale:
         return ""
     names = list(axes) if axes else [f"axis {axis}" for axis in range(right.ndim)]
-    same = closeness(scale)
+    same = comparison_at_scale(scale)
     searches: list[Search] = [transposed]
     if same(wrong, right):
         return ""  # off by very little: any relation would hold
@@ -40,7 +40,7 @@ Same = Callable[[np.ndarray, np.ndarray], bool]
 Search = Callable[[np.ndarray, np.ndarray, list[str], Same], Iterator[str]]
 
 
-def closeness(scale: float) -> Same:
+def comparison_at_scale(scale: float) -> Same:
     """A comparison of arrays to a part of the largest expected entry."""
 
     def same(first: np.ndarray, second: np.ndarray) -> bool:
@@ -119,8 +119,8 @@ def right_only_at(
 
     If some rows are right elsewhere too, the position is not what matters.
     """
-    here = right.take(position, axis)
-    if not np.any(here) or not same(wrong.take(position, axis), here):
+    expected_there = right.take(position, axis)
+    if not np.any(expected_there) or not same(wrong.take(position, axis), expected_there):
         return False
     rows = zip(wrong, right, strict=True) if axis else [(wrong, right)]
     along = max(axis - 1, 0)
@@ -134,7 +134,9 @@ def zeros(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) ->
         yield "It is all zeros."
 
 
-def one_off(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
+def moved_by_one(
+    wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same
+) -> Iterator[str]:
     """Moved by one along an axis."""
     for axis in range(right.ndim):
         size = right.shape[axis]
@@ -147,4 +149,4 @@ def one_off(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) 
             yield f"It is right, but moved by one along the {names[axis]} axis."
 
 
-SAME_SHAPE = (zeros, scaled, shifted, flipped, one_off)
+SAME_SHAPE = (zeros, scaled, shifted, flipped, moved_by_one)

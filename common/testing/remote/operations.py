@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from common.check_log import check
+from common.errors import ChildFailure
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -23,8 +25,6 @@ from common.student_code.values import (
     map_items,
 )
 from common.testing import cuda
-from common.testing.compare import check
-from common.testing.feedback.failure import ChildFailure
 from common.testing.remote.input_changes import changed_by
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
 from common.testing.remote.torch_modules import MODULE_OPERATIONS
@@ -144,13 +144,13 @@ def _hold_each(values: list[Any]) -> list[Held]:
 
 
 def _hold_on(value: Any, device: str) -> Held:
-    return Held(moved(value, device))
+    return Held(on_device(value, device))
 
 
-def moved(value: Any, device: str) -> Any:
+def on_device(value: Any, device: str) -> Any:
     """A value, with the tensors in it on a device."""
     if is_container(value):
-        return map_items(value, lambda item: moved(item, device))
+        return map_items(value, lambda item: on_device(item, device))
     return value.to(device) if is_tensor(value) else value
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from common.errors import Failure
 from common.student_code.values import Handle
-from common.testing.feedback.failure import Failure
 
 
 def scratch_path(student: Handle, name: str) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from common.student_code.values import Handle, is_tensor
-from common.testing.compare import assert_close, check, kind_of
+from common.check_log import check
+from common.student_code.values import Handle, is_tensor, kind_of
+from common.testing.compare import assert_close
 
 
 def vjp(

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save
 
 from common.data import load_shakespeare
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 from tests.a7_minigpt import artifact_cases, oracle
 from tests.a7_minigpt.artifact_cases import (
     CHECKPOINT,

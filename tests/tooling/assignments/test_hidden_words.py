@@ -6,7 +6,7 @@ import pytest
 
 from autograder.authoring.reference_artifacts import reference_artifacts
 from common.assignment import ROOT, load_all
-from common.testing.graded_tests import GPU, HIDDEN_FILE, TIMING, TRAINING, read_roster
+from common.testing.graded_tests import GPU, HIDDEN_FILE, TIMING, TRAINING, read_graded_tests
 from tests.tooling.scratch_copies import python
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from common.assignment import ROOT
 from common.testing.feedback.failure import explain
-from common.testing.fixtures import decorated, run_graded_tests
+from common.testing.fixtures import decorator_value, run_graded_tests
 from common.testing.graded_tests import GPU, TIMING, TRAINING
 
 name, hidden_file = sys.argv[1:3]
@@ -45,7 +45,7 @@ class Spoiler:
     def pytest_collection_modifyitems(self, items):
         # Timing and training repeat slow calls, and say nothing that other tests don't.
         left_out = {TIMING, TRAINING, GPU}
-        items[:] = [i for i in items if left_out.isdisjoint(decorated(i, "__tags__", ()))]
+        items[:] = [i for i in items if left_out.isdisjoint(decorator_value(i, "__tags__", ()))]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -54,10 +54,10 @@ class Spoiler:
             text = explain(call.excinfo.value).text(hidden=True) if call.excinfo else "passed"
             self.words[item.name] = text
 
-from common.student_code import direct_face
+from common.testing import direct_face
 from common.labs.lab_run import Lab
 call, operate = direct_face.DirectFace.call, direct_face.DirectFace.operate
-answer, run_lab = Lab.answer, direct_face.run_directly
+answer, run_lab = Lab.answer, direct_face.run_lab_in_process
 labs, found = {}, {}
 
 def operate_wrong(face, operation, *details, how):
@@ -72,7 +72,7 @@ def run_once(content, assignment):  # its answers are spoiled on their way to th
         labs[content] = run_lab(content, assignment)
     return labs[content]
 
-direct_face.run_directly = run_once
+direct_face.run_lab_in_process = run_once
 for how in ("value", "shape", "none"):
     direct_face.DirectFace.call = lambda *args, how=how: wrong(call(*args), how)
     direct_face.DirectFace.operate = partialmethod(operate_wrong, how=how)
@@ -103,9 +103,9 @@ def words(assignment, tmp_path):
 
 @EACH
 def test_every_hidden_test_fails_on_some_wrong_result(assignment, words):
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     left_out = {TIMING, TRAINING, GPU}
-    hidden = {test.name for test in roster if test.hidden and not left_out & {*test.tags}}
+    hidden = {test.name for test in graded_tests if test.hidden and not left_out & {*test.tags}}
     assert hidden
     failed = set()
     for run in words.values():

@@ -38,7 +38,7 @@ from common.errors import CourseError
 from common.labs.own_code import own_or_standin
 from common.labs.questions import ANSWER, Unanswered, answered
 from common.student_code.loader import mount, unmount
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.sampling import first_and_another
 from tests.tooling.scratch_copies import copy_repo
 
@@ -54,7 +54,7 @@ A1 = load_assignment("a1")
 # Of processor time, for all cells of a solved lab: by a clock, a busy machine would fail it. The
 # last cell exports the lab, and for that Otter runs all the others once more.
 LIMIT = 180
-PATIENCE = 900  # seconds for one cell by the clock
+TRIAL_SECONDS = 900  # seconds for one cell by the clock
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +100,10 @@ def test_the_students_notebook_says_what_its_zip_lacks(assignment):
 
 @EACH
 def test_a_question_has_the_same_points_in_the_master_and_in_the_tests(assignment):
-    roster = [t for t in read_roster(ROOT / "tests" / assignment.name) if t.reads_lab]
+    graded_tests = [t for t in read_graded_tests(ROOT / "tests" / assignment.name) if t.reads_lab]
     asked = {exercise.number: exercise.questions for exercise in assignment.exercises}
     points: dict[str, float] = {}
-    for test in roster:
+    for test in graded_tests:
         question = re.match(r"test_(q\d+)_", test.name)[1]
         assert question in asked[test.exercise], test.name
         points[question] = points.get(question, 0) + test.points
@@ -192,7 +192,7 @@ def executed(file: Path, content: bytes):
     file.write_bytes(content)
     notebook = nbformat.reads(content.decode(), as_version=4)
     resources = {"metadata": {"path": str(file.parent)}}
-    NotebookClient(notebook, timeout=PATIENCE, resources=resources).execute()
+    NotebookClient(notebook, timeout=TRIAL_SECONDS, resources=resources).execute()
     return notebook
 
 
@@ -328,7 +328,7 @@ def test_the_lab_runs_on_own_code_that_is_right_and_says_so(
         (tmp_path / place / "module.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("common.labs.own_code.STANDINS", standins)
-    monkeypatch.setattr("common.labs.own_code.PATIENCE", 1)
+    monkeypatch.setattr("common.labs.own_code.TRIAL_SECONDS", 1)
     mount({"a1_some": tmp_path / "a1_some"})
     try:
         chosen = own_or_standin("a1_some.module", "double", lambda function: function(1.5))

@@ -36,7 +36,7 @@ def test_a_killed_writer_leaves_no_result_that_counts(order, monkeypatch):
 
 
 def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, monkeypatch):
-    write = batch_records.write_beside
+    write = batch_records.write_temporary
 
     def full(file: Path, content: bytes) -> Path:
         if file.name in ("alan.json", "canvas.csv"):
@@ -45,7 +45,7 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
 
     why = f"{order.out} can't be written: No space left on device"
     with monkeypatch.context() as disk:
-        disk.setattr(batch_records, "write_beside", full)
+        disk.setattr(batch_records, "write_temporary", full)
         batch, done = carry_out(order, Pretender())
         assert done.stopped == why
         assert [entry.status for entry in batch.entries] == ["graded", "waiting", "waiting"]
@@ -61,14 +61,14 @@ def test_a_full_disk_stops_the_batch_in_a_sentence_and_it_goes_on_later(order, m
 @pytest.mark.parametrize("full", (STATES, RESULTS))
 def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monkeypatch):
     carry_out(order, Pretender())
-    write = batch_records.write_beside
+    write = batch_records.write_temporary
 
     def written(file: Path, content: bytes) -> Path:
         if file.parent.name == full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, content)
 
-    monkeypatch.setattr(batch_records, "write_beside", written)
+    monkeypatch.setattr(batch_records, "write_temporary", written)
     batch, done = carry_out(changed(order, regrade=True), Pretender({"ada": [graded(2.0)]}))
     assert "No space left" in done.stopped
     assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3

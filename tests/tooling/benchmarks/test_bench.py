@@ -21,7 +21,7 @@ from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from autograder.commands.bench_commands import bench, measured
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
-from common.testing.graded_tests import GradedTest, Pace, read_roster
+from common.testing.graded_tests import GradedTest, Pace, read_graded_tests
 from tests.tooling.scratch_copies import copy_repo, python
 
 LONG = "a9: a function with a name that is longer than what is left for it in eighty columns"
@@ -177,12 +177,12 @@ def graded(name, *tags, lab=False):
 
 def test_the_slowest_tests_and_the_lab_are_held_to_their_seconds():
     seconds = {"test_a": 0.2, "test_b": 1.5, "test_c": 14, "test_d": 3, "test_e": 8, "test_f": 2.5}
-    roster = [
+    graded_tests = [
         *(graded("test_a"), graded("test_b", "timing"), graded("test_not_run", "gpu")),
         *(graded("test_c", "training"), graded("test_d", "training")),
         *(graded("test_e", lab=True), graded("test_f", lab=True)),
     ]
-    assert list(graded_test_benchmarks.limit_rows("a9", roster, seconds)) == [
+    assert list(graded_test_benchmarks.limit_rows("a9", graded_tests, seconds)) == [
         Row("processor time of a9's slowest quick test, test_b", "1 second", 1.5, 1, bar=1),
         Row("processor time of a9's slowest training test, test_c", "15 seconds", 14, 15, bar=1),
         Row("processor time of a9's solved lab with its 2 tests", "10 seconds", 10.5, 10, bar=1),
@@ -194,7 +194,7 @@ def test_the_slowest_test_and_the_lab_of_a_fresh_checkout_are_measured(tmp_path)
     repo = copy_repo(tmp_path / "repo")
     finished = python("-m", "autograder", "bench", "--only", "tests", cwd=repo)
     quick, lab = [line for line in finished.stdout.splitlines() if line.startswith("measured: ")]
-    tests = {test.name: test for test in read_roster(ROOT / "tests" / "a1_convolution")}
+    tests = {test.name: test for test in read_graded_tests(ROOT / "tests" / "a1_convolution")}
     named = re.match(
         "measured: processor time of a1's slowest quick test, (test_[a-z0-9_]+):", quick
     )

@@ -14,7 +14,7 @@ from autograder.classroom.synthetic_class import DAMAGED, HOSTILE, SHARES, make_
 from autograder.classroom.synthetic_export import read_truths, write_class
 from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.graded_class import graded_class
 from tests.tooling.sampling import first_and_another
 from tests.tooling.scratch_copies import python
@@ -91,13 +91,13 @@ def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, t
     assert re.findall(r"^(submission_\d+):$", metadata, re.MULTILINE) == folders
     truths = read_truths(tmp_path / "class")
     assert sorted(truths) == [name.removeprefix("submission_") for name in folders]
-    whole = sum(test.points for test in read_roster(ROOT / "tests" / assignment.name))
+    whole = sum(test.points for test in read_graded_tests(ROOT / "tests" / assignment.name))
     assert all(0 <= truth.lowest <= truth.highest <= whole for truth in truths.values())
 
 
 @EACH
 def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_trained(assignment):
-    tests = read_roster(ROOT / "tests" / assignment.name)
+    tests = read_graded_tests(ROOT / "tests" / assignment.name)
     handed = make_class(assignment, 200, 1, without=tuple([*SHARES][1:]))
     trained = sum(test.points for test in tests if test.reads_artifacts)
     lab = sum(test.points for test in tests if test.reads_lab)

@@ -8,7 +8,7 @@ import pytest
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_assignment
-from common.student_code.direct_face import DirectFace
+from common.testing.direct_face import DirectFace
 from tests.tooling.grading_fixtures import FACES, both_faces, code_in
 
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from autograder.grading.submission import MAX_FILE_BYTES, Submission, read_submi
 from autograder.proving.hostile.hostile_corpus import honest_parts
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading.test_results import check_content
 from tests.tooling.grading.zip_damages import DAMAGES, bomb_of, valid
 from tests.tooling.grading_fixtures import SEMESTER
@@ -38,7 +38,7 @@ def work(short):
     assignment = load_assignment(short)
     number = EARNED[short]
     files = {name: text.encode() for name, text in honest_parts(assignment, [number]).items()}
-    names = [test.name for test in read_roster(ROOT / "tests" / assignment.name)]
+    names = [test.name for test in read_graded_tests(ROOT / "tests" / assignment.name)]
     functions = assignment.exercise(number).functions
     only = [name for name in names if any(function in name for function in functions)]
     return assignment, files, tuple(only[:2])  # quick ones, since there are many gradings

@@ -22,7 +22,7 @@ from autograder.semester import PRACTICE
 from common.assignment import ROOT
 from common.errors import CourseError
 from common.testing import cuda
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
 from tests.tooling.proving.made_up_proofs import A1, HINTS, mistake, proof, replies_of, verdict
@@ -123,15 +123,15 @@ def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_pa
     assert "6 points are decided on a machine with a GPU" in both
 
 
-ROSTER = read_roster(ROOT / "tests" / A1.name)
-FIRST = ROSTER[0]
-GPU_ROSTER = [replace(FIRST, tags=("gpu",)), *ROSTER[1:]]
+GRADED_TESTS = read_graded_tests(ROOT / "tests" / A1.name)
+FIRST = GRADED_TESTS[0]
+GPU_ROSTER = [replace(FIRST, tags=("gpu",)), *GRADED_TESTS[1:]]
 REST = 100 - FIRST.points
 
 
 def rehearsal(side, ran=True, lost=()):
     """What a zip says of the reference or of the stub, in which the first test ran or didn't."""
-    passed = {test.name for test in ROSTER if side == "solutions"} - {*lost}
+    passed = {test.name for test in GRADED_TESTS if side == "solutions"} - {*lost}
     tests = [
         {
             "name": test.label,
@@ -140,7 +140,7 @@ def rehearsal(side, ran=True, lost=()):
             "output": "the reason",
             "extra_data": {"test": test.name, "ran": ran or test != FIRST},
         }
-        for test in ROSTER
+        for test in GRADED_TESTS
     ]
     return Rehearsal({"tests": tests, "extra_data": {"finished": True}, "output": ""}, "")
 
@@ -160,12 +160,12 @@ def test_a_release_needs_every_point_of_the_tests_that_run_here(monkeypatch, tmp
         checked()  # the reference got points for a test that needs a GPU
     found = checked(ran=False)
     assert (found.reference, found.stub, found.not_run) == (REST, 0, {"no GPU": FIRST.points})
-    row = Row(A1, len(ROSTER), 100, built, found, False, ())
+    row = Row(A1, len(GRADED_TESTS), 100, built, found, False, ())
     console = Console(file=io.StringIO(), width=200)
     console.print(table([row]))
     assert f"{FIRST.points:g} no GPU" in console.file.getvalue()
     with pytest.raises(CourseError, match=f"must get {REST:g} of 100 points") as error:
-        checked(ran=False, lost=[ROSTER[-1].name])
+        checked(ran=False, lost=[GRADED_TESTS[-1].name])
     assert str(error.value).count("the reason") == 1
 
 
@@ -179,7 +179,7 @@ def test_the_proof_asks_no_verdict_of_them(tmp_path):
             msgspec.structs.replace(entry, ran=entry.test != first) for entry in reply.verdicts
         ]
     row = judge_right(case, "reference", replies)
-    assert (row.problems, row.lowest, row.tests) == ([], REST, len(ROSTER))
+    assert (row.problems, row.lowest, row.tests) == ([], REST, len(GRADED_TESTS))
     # A test that could have been run must not be left out, nor may one be lost.
     public = replies["reference: public"].verdicts
     public[1] = msgspec.structs.replace(public[1], ran=False, passed=False)
@@ -187,7 +187,7 @@ def test_the_proof_asks_no_verdict_of_them(tmp_path):
     assert f"{case.tests[1].name} was wrongly left out" in problems
     public.pop(0)
     problems = judge_right(case, "reference", replies).problems
-    assert f"{len(ROSTER) - 1} of {len(ROSTER)} tests ran under salt 0" in problems
+    assert f"{len(GRADED_TESTS) - 1} of {len(GRADED_TESTS)} tests ran under salt 0" in problems
     stub = [verdict(test.name, passed=False) for test in case.tests]
     assert judge_stub(case, stub, HINTS).problems == []
     assert first not in case.tests_for(mistake(exercises=["1.1"]), hidden=False)

@@ -12,7 +12,7 @@ from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT
 from common.errors import CourseError, GraderFault
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, submission, with_lab
 from tests.tooling.weakened_sandbox import needs_root
 
@@ -140,7 +140,7 @@ def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sa
         "def conv_parameters(*a, **k):\n    time.sleep(60)\n"
         "def linear_parameters(n_in, n_out, bias=True):\n    return (n_in + bias) * n_out\n"
     )
-    wanted = read_roster(ROOT / "tests" / "a1_convolution")
+    wanted = read_graded_tests(ROOT / "tests" / "a1_convolution")
     names = tuple(test.name for test in wanted if test.exercise in ("1.1", "1.7"))
     slow = assignment(test_seconds=2)
     sandbox.assignment = slow

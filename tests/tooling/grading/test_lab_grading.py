@@ -13,13 +13,15 @@ from autograder.grading.sandbox.sandbox import Sandbox
 from autograder.grading.submission import Submission, read_submission
 from common.assignment import LAB_FILE, ROOT, load_all
 from common.data import cache, load_mnist
-from common.labs.lab_in_process import run_directly
-from common.testing.graded_tests import read_roster
+from common.labs.lab_in_process import run_lab_in_process
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading_fixtures import FILE, REFERENCE, grade, with_lab
 from tests.tooling.made_up_notebooks import A1, QUICK, notebook, run_isolated, why_unanswered
 
 WITH_LAB = [one for one in load_all() if one.lab]
-LAB_POINTS = sum(test.points for test in read_roster(ROOT / "tests" / A1.name) if test.reads_lab)
+LAB_POINTS = sum(
+    test.points for test in read_graded_tests(ROOT / "tests" / A1.name) if test.reads_lab
+)
 SMALL, LARGE = notebook("q1_a = 1"), notebook("q1_a = 1") + b" " * 11_000_000
 NOT_TAKEN = {
     "renamed": (
@@ -54,10 +56,10 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
     assert lab.answer("q1_a") == 1
     if why is None:  # an exception like any other
         assert lab.answer("q3_a") == 3
-        assert "cell 2 (`q2_a = 2`): MemoryError" in lab.troubles[0]
+        assert "cell 2 (`q2_a = 2`): MemoryError" in lab.cell_errors[0]
         return
-    assert f"lab.ipynb stopped at cell 2 (`q2_a = 2`). {why}" in lab.troubles[0]
-    assert lab.troubles[0].endswith("What was answered before counts.")
+    assert f"lab.ipynb stopped at cell 2 (`q2_a = 2`). {why}" in lab.cell_errors[0]
+    assert lab.cell_errors[0].endswith("What was answered before counts.")
     for name in ("q2_a", "q3_a"):
         assert why_unanswered(lab, name).startswith(
             f"lab.ipynb gives no {name}.\nlab.ipynb stopped at"
@@ -68,7 +70,7 @@ def test_answers_that_are_too_large_are_not_even_read(sandbox):
     patched = "from common.labs import cells\ncells.size_of = lambda *value: 0"
     lab = run_isolated(sandbox, notebook("q1_a = 1", f"{patched}\nq2_a = bytes({REPLY_BYTES})"))
     assert lab.answer("q1_a") == 1
-    assert "q2_a" not in lab.answers and "stopped at cell 2" in lab.troubles[-1]
+    assert "q2_a" not in lab.answers and "stopped at cell 2" in lab.cell_errors[-1]
 
 
 def graded(content):
@@ -114,7 +116,7 @@ def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox)
     told = "import os; raise ValueError(f'{os.getcwd()} {object()}')"
     lab = face.lab(notebook("print('of the lab')", told))
     assert face.printed == ""
-    assert lab.troubles == [
+    assert lab.cell_errors == [
         "lab.ipynb, cell 2 (`import os; raise ValueError(f'{os.getcwd...`): ValueError: "
         "/sandbox/homes/home <object object at 0x...>"
     ]
@@ -147,12 +149,12 @@ def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(
     monkeypatch.setattr(
         cache, "from_folder", lambda name, *more: loaded.add(name) or from_folder(name, *more)
     )
-    whole = run_directly(solved_notebook(read_master(assignment)), assignment)
-    assert whole.troubles == [] and whole.notes() == []
+    whole = run_lab_in_process(solved_notebook(read_master(assignment)), assignment)
+    assert whole.cell_errors == [] and whole.notes() == []
     assert sorted(loaded) == sorted(assignment.lab.data)
     assert all(whole.texts.values())
-    empty = run_directly(student_file(assignment).read_bytes(), assignment)
-    assert empty.troubles == []
+    empty = run_lab_in_process(student_file(assignment).read_bytes(), assignment)
+    assert empty.cell_errors == []
     assert list(empty.answers) == list(whole.answers)
     assert {kind for kind, _ in empty.answers.values()} == {"unanswered"}
     first = next(iter(whole.answers))

@@ -12,9 +12,9 @@ from autograder.grading import results
 from autograder.grading.results import Outcome, Result, clean, to_gradescope, write_results
 from autograder.proving.process_table import children_of, descendants_of, process_table
 from common.assignment import ROOT
-from common.atomic_write import write_beside
-from common.testing.feedback.failure import Explanation
-from common.testing.graded_tests import GradedTest, read_roster
+from common.atomic_write import write_temporary
+from common.errors import Explanation
+from common.testing.graded_tests import GradedTest, read_graded_tests
 from tests.tooling.grading_fixtures import (
     SEMESTER,
     assignment,
@@ -125,10 +125,10 @@ def check_content(content):
 def test_a_result_is_never_written_through_a_link(tmp_path):
     """Student code that could write beside the result could else choose what is overwritten."""
     (tmp_path / "precious").write_text("kept")
-    beside = write_beside(tmp_path / "results.json", b"")
+    beside = write_temporary(tmp_path / "results.json", b"")
     beside.unlink()
     beside.symlink_to(tmp_path / "precious")
-    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    result = Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt")
     write_results(result, tmp_path / "results.json")
     assert (tmp_path / "precious").read_text() == "kept"
     assert json.loads((tmp_path / "results.json").read_bytes())["tests"]
@@ -188,7 +188,7 @@ def test_a_judge_that_is_killed_leaves_a_whole_result_and_no_process(tmp_path):
 
 def test_the_file_is_replaced_and_never_rewritten_in_place(tmp_path):
     out = tmp_path / "results.json"
-    result = Result(assignment(), read_roster(ROOT / "tests/a1_convolution"), "salt")
+    result = Result(assignment(), read_graded_tests(ROOT / "tests/a1_convolution"), "salt")
     write_results(result, out)
     with out.open() as old:
         before = os.fstat(old.fileno()).st_ino
@@ -235,9 +235,9 @@ LEAKS = {
     "prints": "print(x); return [x[0], 0]",
     "prints_errors": "print(x, file=sys.stderr); sys.exit(str(x))",
     "exits": "raise type('E' + digits(x), (SystemExit,), {})(digits(x))",
-    "uses_our_failure": "raise failure.Failure(digits(x), digits(x), digits(x))",
-    "uses_our_refusal": "raise failure.ForbiddenCall(digits(x))",
-    "uses_our_child_failure": "raise failure.ChildFailure(digits(x))",
+    "uses_our_failure": "raise errors.Failure(digits(x), digits(x), digits(x))",
+    "uses_our_refusal": "raise errors.ForbiddenCall(digits(x))",
+    "uses_our_child_failure": "raise errors.ChildFailure(digits(x))",
     "is_not_written": "raise NotImplementedError(digits(x))",
     "asserts": "assert False, digits(x)",
     "returns_too_many": "return tuple(x) * 2",
@@ -255,7 +255,7 @@ LEAKS = {
 LEAKING = """
 import importlib, os, socket, struct, sys
 from msgspec import msgpack
-from common.testing.feedback import failure
+from common import errors
 
 def digits(x):
     return "".join(map(str, x))
@@ -306,7 +306,7 @@ def test_a_public_test_does_show_it(leaked, deed):
 
 
 def test_the_time_that_students_see_is_that_of_public_tests():
-    tests = read_roster(ROOT / "tests" / "a1_convolution")
+    tests = read_graded_tests(ROOT / "tests" / "a1_convolution")
     outcomes = {
         test.name: Outcome(test, False, seconds=100.0 if test.hidden else 0.5) for test in tests
     }

@@ -12,6 +12,9 @@ from common.assignment import ROOT, load_all
 # A job imports only from jobs before it.
 ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
 ORDER += ("benchmarks", "commands")
+# A room of common/ imports only from rooms before it; a module of no room counts as one.
+COMMON_ORDER = ("errors", "check_log", "assignment", "atomic_write", "determinism")
+COMMON_ORDER += ("data", "student_code", "labs", "training", "testing", "submission_zip")
 MOST_MODULES = 15
 MOST_TEST_LINES = 400
 
@@ -68,6 +71,19 @@ def test_the_sandbox_imports_nothing_of_what_is_built_on_it(inner):
     for path in modules(f"autograder/grading/sandbox{inner}"):
         names = {name for name in imported(path) if name.startswith("autograder")}
         assert not [name for name in names if not f"{name}.".startswith(own)], path
+
+
+@pytest.mark.parametrize("room", COMMON_ORDER)
+def test_a_room_of_common_imports_only_from_rooms_before_it(room):
+    later = tuple(f"common.{name}." for name in COMMON_ORDER[COMMON_ORDER.index(room) + 1 :])
+    for path in modules("common"):
+        if path.parts[1].removesuffix(".py") == room:
+            assert not [name for name in imported(path) if f"{name}.".startswith(later)], path
+
+
+def test_every_room_of_common_has_its_place_in_the_order():
+    rooms = {path.parts[1].removesuffix(".py") for path in modules("common")}
+    assert rooms == {"__init__", *COMMON_ORDER}
 
 
 def test_modules_of_no_package_import_only_common():

@@ -4,7 +4,7 @@ import pytest
 
 from autograder.packaging import graded_test_hash
 from common.assignment import ROOT, load_all, load_assignment
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 A1 = load_assignment("a1")
 PUBLIC = '''"""Public."""
@@ -121,5 +121,5 @@ def test_two_tests_of_the_same_code_have_hashes_of_their_own(hashes):
 
 @pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
 def test_every_graded_test_has_a_hash(assignment):
-    roster = read_roster(ROOT / "tests" / assignment.name)
-    assert graded_test_hash.test_hashes(assignment).keys() == {test.name for test in roster}
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
+    assert graded_test_hash.test_hashes(assignment).keys() == {test.name for test in graded_tests}

@@ -10,14 +10,14 @@ from autograder.authoring.lab_master import read_master, solved_notebook
 from autograder.packaging.zip_contents import handout
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import LAB_FILE, ROOT, load_all, load_assignment
-from common.testing.graded_tests import TRAINING, points_by_exercise, read_roster
+from common.testing.graded_tests import TRAINING, points_by_exercise, read_graded_tests
 from tests.tooling.scratch_copies import give_python, python, run, unzip
 
 A1 = load_assignment("a1")
-ROSTER = read_roster(ROOT / "tests" / "a1_convolution")
-PUBLIC = [test for test in ROSTER if not test.hidden]
-SHOWN = sum(points_by_exercise(ROSTER, hidden=False).values())
-KEPT = sum(points_by_exercise(ROSTER, hidden=True).values())
+GRADED_TESTS = read_graded_tests(ROOT / "tests" / "a1_convolution")
+PUBLIC = [test for test in GRADED_TESTS if not test.hidden]
+SHOWN = sum(points_by_exercise(GRADED_TESTS, hidden=False).values())
+KEPT = sum(points_by_exercise(GRADED_TESTS, hidden=True).values())
 REFERENCE = ROOT / "solutions" / "a1_convolution" / "convolution.py"
 # Students have none of these for assignment 1, so importing one must not be needed.
 NOT_THERE = ("torch", "safetensors", "click", "rich", "hypothesis", "autograder", "solutions")
@@ -98,7 +98,7 @@ def test_everything_passes_on_the_reference_without_torch_or_the_graders_package
     assert result.returncode == 0, result.stdout
     assert f"{len(PUBLIC)} passed" in result.stdout
     lines = [line.split() for line in result.stdout.splitlines()]
-    for number, points in points_by_exercise(ROSTER, hidden=False).items():
+    for number, points in points_by_exercise(GRADED_TESTS, hidden=False).items():
         assert [number, f"{points:g}", "of", f"{points:g}"] in [line[:4] for line in lines]
     last = f"{SHOWN:g} of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
     assert last in result.stdout
@@ -269,7 +269,9 @@ def test_public_tests_of_code_on_the_reference_do_not_import_torch(assignment, t
         "    print('LOADED', *sorted(loaded & {'numpy', 'torch', 'scipy', 'matplotlib'}))\n"
     )
     file = f"tests/{assignment.name}/test_public.py"
-    tests = [test for test in read_roster(ROOT / "tests" / assignment.name) if not test.hidden]
+    tests = [
+        test for test in read_graded_tests(ROOT / "tests" / assignment.name) if not test.hidden
+    ]
     others = [test for test in tests if test.reads_lab or TRAINING in test.tags]
     left_out = [f"--deselect={file}::{test.name}" for test in others]
     result = python(

@@ -14,7 +14,7 @@ from autograder.packaging.zip_build import build
 from autograder.packaging.zip_contents import TEMPLATES, autograder_zip
 from autograder.zip_archive import unpack, zip_bytes
 from common.assignment import ROOT, load_assignment
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading_fixtures import REFERENCE, with_lab
 from tests.tooling.scratch_copies import run, script
 
@@ -58,7 +58,7 @@ def test_setup_makes_all_that_grading_the_reference_needs(prefix, tmp_path):
     for name, content in with_lab(REFERENCE.read_bytes()).files.items():
         (whole / name).write_bytes(content)
     rehearsal = rehearse(built.autograder, whole, prefix=prefix)
-    assert rehearsal.tests == len(read_roster(ROOT / "tests" / assignment.name)) > 0
+    assert rehearsal.tests == len(read_graded_tests(ROOT / "tests" / assignment.name)) > 0
     assert (rehearsal.score, rehearsal.maximum) == (100, 100), rehearsal.results
 
 

@@ -7,7 +7,7 @@ from autograder.proving.margins import Margin
 from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored, Survivor, Timing
 from autograder.proving.wrong_versions.mistakes import Mistake
 from common.assignment import load_assignment
-from common.testing.feedback.evidence import Evidence
+from common.errors import Evidence
 from common.testing.feedback.hints import HintFile, Hints, Sighting, fingerprint
 
 A1 = load_assignment("a1")

@@ -14,7 +14,7 @@ from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_samp
 from autograder.proving.ledgers.proof_ledger import current_ledger
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import load_all, load_assignment
-from common.testing.feedback.evidence import Evidence
+from common.errors import Evidence
 from common.testing.feedback.hints import HintFile, Hints, hint_bytes
 from tests.tooling.sampling import TAKEN, commit, is_complete
 from tests.tooling.scratch_copies import copy_repo, python
@@ -60,7 +60,7 @@ def rows_in_order():
 @pytest.mark.parametrize("part", ["what it costs", "its hint"])
 def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_path):
     first, *others = rows_in_order()
-    if part == "what it costs":  # what another mistake costs, so that the row fits the roster
+    if part == "what it costs":  # what another mistake costs, so that the row fits the graded tests
         other = next(row for row in others if row.named == first.named and row.lost != first.lost)
         parts = ("lost", "public", "hidden", "hinted")
         changed = replace(first, **{name: getattr(other, name) for name in parts})

@@ -41,8 +41,8 @@ def watched(dist):
 
 
 def test_the_functions_of_each_test_are_known(watched):
-    roster = {test.name for test in ProofPlan(A1, ONE_SALT).tests if not test.reads_lab}
-    assert set(watched.functions) == roster
+    graded_tests = {test.name for test in ProofPlan(A1, ONE_SALT).tests if not test.reads_lab}
+    assert set(watched.functions) == graded_tests
     (names,) = (
         names
         for test, names in watched.functions.items()

@@ -7,12 +7,12 @@ from autograder.grading.warm.judge_messages import GradingRequest, Verdict
 from autograder.proving import verdict_cache as module
 from autograder.proving.verdict_cache import VerdictCache, framed, read_entries
 from common.assignment import ROOT, load_assignment
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 
 A1 = load_assignment("a1")
-ROSTER = read_roster(ROOT / "tests" / A1.name)
-FIRST, SECOND, THIRD = [test.name for test in ROSTER if not test.reads_artifacts][:3]
-READS = next(test.name for test in ROSTER if test.reads_artifacts)
+GRADED_TESTS = read_graded_tests(ROOT / "tests" / A1.name)
+FIRST, SECOND, THIRD = [test.name for test in GRADED_TESTS if not test.reads_artifacts][:3]
+READS = next(test.name for test in GRADED_TESTS if test.reads_artifacts)
 JOB = GradingRequest({"convolution.py": b"def f():\n    return 1\n"}, "salt", (FIRST, SECOND))
 
 
@@ -31,10 +31,10 @@ def file(tmp_path):
 @pytest.fixture
 def opened(file, monkeypatch):
     """Opens the memory, as a new run does."""
-    code = {"hash": "code", "tests": {test.name: f"hash of {test.name}" for test in ROSTER}}
+    code = {"hash": "code", "tests": {test.name: f"hash of {test.name}" for test in GRADED_TESTS}}
     monkeypatch.setattr(module, "grading_code_hash", lambda assignment: code["hash"])
     monkeypatch.setattr(module, "test_hashes", lambda assignment: dict(code["tests"]))
-    monkeypatch.setattr(module, "read_roster", lambda folder: ROSTER)
+    monkeypatch.setattr(module, "read_graded_tests", lambda folder: GRADED_TESTS)
 
     def start(hash="code", **tests):
         code["hash"] = hash
@@ -94,7 +94,7 @@ def test_shared_code_of_another_hash_makes_all_unknown_and_a_test_only_itself(op
 
 
 def test_other_stored_answers_make_public_tests_unknown_and_no_hidden_ones(opened, monkeypatch):
-    hidden = next(test.name for test in ROSTER if test.hidden)
+    hidden = next(test.name for test in GRADED_TESTS if test.hidden)
     job, verdicts = replace(JOB, only=(FIRST, hidden)), [verdict(FIRST), verdict(hidden)]
     opened().store(job, verdicts)
     monkeypatch.setattr(module, "stored_answers_hash", lambda assignment: "others")

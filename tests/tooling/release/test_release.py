@@ -21,12 +21,12 @@ from autograder.semester import PRACTICE_NOTE, Semester
 from autograder.zip_archive import zip_bytes
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.scratch_copies import clean_environment, copy_repo, run
 from tests.tooling.wait_until import wait_until
 
 A1 = load_assignment("a1")
-ROSTER = read_roster(ROOT / "tests" / "a1_convolution")
+GRADED_TESTS = read_graded_tests(ROOT / "tests" / "a1_convolution")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
     root, output = released
     name, tests, points, reference, stub, left_out, handout, autograder, seconds = row_of(output)
     assert name == "a1_convolution"
-    assert int(tests) == len(ROSTER) > 0
+    assert int(tests) == len(GRADED_TESTS) > 0
     assert (points, reference, stub, left_out) == ("100", "100", "0", "-")
     assert re.fullmatch(r"\d+ KB", handout)
     assert re.fullmatch(r"a1-autograder-practice\.zip, \d+ KB", autograder)
@@ -97,7 +97,7 @@ class Rehearsals:
         assert submission.name == "a1_convolution"
         self.calls.append(side)
         self.options.append(options)
-        passed = len(ROSTER) - self.lost if side == "solutions" else self.gained
+        passed = len(GRADED_TESTS) - self.lost if side == "solutions" else self.gained
         tests = [
             {
                 "name": test.label,
@@ -106,7 +106,7 @@ class Rehearsals:
                 "output": "the reason",
                 "extra_data": {"test": test.name, "ran": test.name not in self.left_out},
             }
-            for index, test in enumerate(ROSTER)
+            for index, test in enumerate(GRADED_TESTS)
         ][self.missing :]
         extra = {"finished": self.finished}
         return Rehearsal({"tests": tests, "extra_data": extra, "output": "it stopped"}, "")
@@ -127,13 +127,13 @@ def release_a1(dist, training=False):
 
 
 def test_training_is_left_out_unless_asked(rehearsals, tmp_path, monkeypatch):
-    roster = [replace(ROSTER[0], tags=("training",)), *ROSTER[1:]]
-    monkeypatch.setattr(module, "read_roster", lambda folder: roster)
-    rehearsals.left_out = (ROSTER[0].name,)
+    graded_tests = [replace(GRADED_TESTS[0], tags=("training",)), *GRADED_TESTS[1:]]
+    monkeypatch.setattr(module, "read_graded_tests", lambda folder: graded_tests)
+    rehearsals.left_out = (GRADED_TESTS[0].name,)
     row = release_a1(tmp_path)
     assert rehearsals.options == [("--without-training",)] * 2
-    assert row.checked.not_run == {"training": ROSTER[0].points}
-    assert row.checked.reference == 100 - ROSTER[0].points
+    assert row.checked.not_run == {"training": GRADED_TESTS[0].points}
+    assert row.checked.reference == 100 - GRADED_TESTS[0].points
     rehearsals.left_out = ()
     row = release_a1(tmp_path, training=True)
     assert not row.unchanged
@@ -203,12 +203,16 @@ def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, par
     ("fault", "value", "sentence"),
     [
         ("lost", 1, r"solutions/a1_convolution must get 100 of 100 points, but got \d+ of 100"),
-        ("lost", len(ROSTER), "solutions/a1_convolution must get 100 of 100 .* but got 0 of 100"),
+        (
+            "lost",
+            len(GRADED_TESTS),
+            "solutions/a1_convolution must get 100 of 100 .* but got 0 of 100",
+        ),
         ("gained", 1, r"assignments/a1_convolution must get 0 of 100 points, but got \d of 100"),
-        ("missing", 1, rf"ran {len(ROSTER) - 1} tests on solutions, not {len(ROSTER)}"),
-        ("missing", len(ROSTER), rf"ran 0 tests on solutions, not {len(ROSTER)}"),
+        ("missing", 1, rf"ran {len(GRADED_TESTS) - 1} tests on solutions, not {len(GRADED_TESTS)}"),
+        ("missing", len(GRADED_TESTS), rf"ran 0 tests on solutions, not {len(GRADED_TESTS)}"),
         ("finished", False, "a1-autograder-practice.zip: it stopped"),
-        ("left_out", (ROSTER[0].name,), "left out other tests than it should: test_"),
+        ("left_out", (GRADED_TESTS[0].name,), "left out other tests than it should: test_"),
     ],
 )
 def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
@@ -218,7 +222,7 @@ def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(
     with pytest.raises(CourseError, match=sentence) as error:
         release_a1(tmp_path)
     if fault in ("lost", "gained"):
-        wrong = ROSTER[-1] if fault == "lost" else ROSTER[0]
+        wrong = GRADED_TESTS[-1] if fault == "lost" else GRADED_TESTS[0]
         assert f"{wrong.label}: the reason" in str(error.value)
         assert str(error.value).count("the reason") == value
     # It must not be remembered as done.

@@ -15,7 +15,7 @@ from autograder.batch.output.report_screenshot import HEIGHT, WIDTH
 from autograder.grading.results import without_printed
 from common.assignment import ROOT
 from common.errors import CourseError
-from common.testing.graded_tests import read_roster
+from common.testing.graded_tests import read_graded_tests
 from tests.tooling.batch.output.watched_report import COUNT, WatchedReport, result_of
 from tests.tooling.drawn_batches import HOSTILE_NAME, SPECIAL, write_batch
 from tests.tooling.needs_browser import needs_browser
@@ -95,8 +95,10 @@ def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watch
 
 
 def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
-    roster = read_roster(ROOT / "tests" / "a1_convolution")
-    asked = {test.name: " ".join(filter(None, [test.exercise, test.question])) for test in roster}
+    graded_tests = read_graded_tests(ROOT / "tests" / "a1_convolution")
+    asked = {
+        test.name: " ".join(filter(None, [test.exercise, test.question])) for test in graded_tests
+    }
     batch = read_batch(folder)
     results = [result for entry in batch.entries if (result := batch.result(entry))]
     with_questions = 0

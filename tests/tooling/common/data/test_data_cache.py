@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from common.assignment import LabSettings
-from common.data import LOADERS, cache, hold, load_mnist, load_shakespeare, mnist
+from common.data import LOADERS, cache, load_mnist, load_shakespeare, mnist, preload
 from common.data.cache import cache_folder, cached, digest
 from common.errors import CourseError
 
@@ -74,7 +74,7 @@ def test_where_nobody_is_at_home_nothing_is_kept(monkeypatch):
 def test_what_is_held_needs_no_folder_and_is_made_once(cold, monkeypatch):
     monkeypatch.setattr(cache, "held", None)
     made = load_mnist()
-    hold(["mnist"])
+    preload(["mnist"])
     [file] = cold.iterdir()
     file.unlink()
     monkeypatch.setattr(mnist, "interleaved_pixels", lambda: pytest.fail("made anew"))

@@ -38,7 +38,7 @@ def test_a_label_goes_with_its_image():
 def test_digits_are_split_by_their_place_in_the_file():
     labels = np.repeat(np.arange(10, dtype=np.uint8), 3)
     images = np.arange(30, dtype=np.uint8)[:, None]
-    assert mnist.in_turn(images, labels)[:, 0].tolist() == [
+    assert mnist.interleave(images, labels)[:, 0].tolist() == [
         *range(0, 30, 3),
         *range(1, 30, 3),
         *range(2, 30, 3),

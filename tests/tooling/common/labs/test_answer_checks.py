@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from common.errors import Failure
 from common.labs.answer_checks import array_answer, check_choice, check_number, check_sizes
 from common.labs.lab_run import Lab
-from common.testing.feedback.failure import Failure
 from tests.a5_attention.lab_cases import check_same_numbers
 
 

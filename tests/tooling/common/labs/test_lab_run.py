@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from autograder.grading.sandbox.sandbox import Sandbox
-from common.labs.cells import answers_in
-from common.labs.lab_in_process import run_directly
-from common.labs.lab_run import Lab, checked
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure
+from common.labs.cells import find_answers
+from common.labs.lab_in_process import run_lab_in_process
+from common.labs.lab_run import Lab, checked_reply
 from tests.tooling.grading_fixtures import FACES
 from tests.tooling.made_up_notebooks import A1, QUICK, notebook, run_isolated, why_unanswered
 
@@ -27,7 +27,7 @@ def run(request, sandbox):
 
     def run_it(content: bytes) -> Lab:
         if request.param == "direct":
-            return run_directly(content, A1)
+            return run_lab_in_process(content, A1)
         return run_isolated(sandbox, content)
 
     return run_it
@@ -41,7 +41,7 @@ def test_answers_come_back_as_data(run):
             "q2_array += 1",
         )
     )
-    assert lab.troubles == [] and lab.notes() == [] and lab.cells == 3
+    assert lab.cell_errors == [] and lab.notes() == [] and lab.cells == 3
     assert lab.answer("q1_number") == 1.5
     assert lab.answer("q1_pair") == (1, [2, {"a": "b"}])
     assert type(lab.answer("q1_pair")) is tuple
@@ -79,13 +79,13 @@ UNSENDABLE = {
 @pytest.mark.parametrize(("value", "why"), UNSENDABLE.values(), ids=UNSENDABLE)
 def test_an_answer_that_can_not_be_sent_costs_no_other(run, value, why):
     lab = run(notebook(f"q1_a = {value}", "q2_a = 2"))
-    assert lab.answer("q2_a") == 2 and lab.troubles == []
+    assert lab.answer("q2_a") == 2 and lab.cell_errors == []
     assert why_unanswered(lab, "q1_a").startswith(why)
 
 
 def test_a_tensor_that_numpy_has_no_type_for_is_no_answer():
     tensors = {"q1_a": torch.zeros(2, dtype=torch.bfloat16), "q2_a": torch.ones(2)}
-    assert {name: kind for name, (kind, _) in answers_in(tensors).items()} == {
+    assert {name: kind for name, (kind, _) in find_answers(tensors).items()} == {
         "q1_a": "object",
         "q2_a": "data",
     }
@@ -105,9 +105,9 @@ def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
     )
     assert [lab.answer(name) for name in ("q1_a", "q3_a", "q7_a")] == [1, 3, 7]
     assert why_unanswered(lab, "q2_a").startswith("lab.ipynb gives no q2_a.\nlab.ipynb, cell 2 (`")
-    kinds = [trouble.split(": ")[1] for trouble in lab.troubles]
+    kinds = [trouble.split(": ")[1] for trouble in lab.cell_errors]
     assert kinds == ["ZeroDivisionError", "EOFError", "SystemExit", "SyntaxError", "Exception"]
-    assert "input() has nobody to ask" in lab.troubles[1]
+    assert "input() has nobody to ask" in lab.cell_errors[1]
 
 
 def test_what_belongs_to_jupyter_does_nothing(run):
@@ -120,23 +120,23 @@ def test_what_belongs_to_jupyter_does_nothing(run):
             "import ipywidgets as w\nw.interact(print, x=w.IntSlider(1, 2, 3))\nget_ipython().x()",
         )
     )
-    assert lab.troubles == []
+    assert lab.cell_errors == []
     assert lab.answer("q1_a") == 1
 
 
 def test_a_students_own_run_has_the_same_limits():
-    lab = run_directly(notebook("q1_a = 1", "while True: pass", "q3_a = 3"), QUICK)
+    lab = run_lab_in_process(notebook("q1_a = 1", "while True: pass", "q3_a = 3"), QUICK)
     assert lab.answer("q1_a") == 1 and "q3_a" not in lab.answers
     stopped = "lab.ipynb stopped at cell 2 (`while True: pass`). It took longer than 2 seconds."
     assert lab.notes()[0].startswith(stopped)
-    lab = run_directly(notebook(*["import time; time.sleep(1.5)"] * 9), QUICK)
+    lab = run_lab_in_process(notebook(*["import time; time.sleep(1.5)"] * 9), QUICK)
     assert "All cells together took longer than 6 seconds." in lab.notes()[0]
 
 
 def test_who_interrupts_their_own_run_ends_it_and_not_a_cell_of_it(sandbox):
     interrupted = notebook("raise KeyboardInterrupt", "q2_a = 2")
     with pytest.raises(KeyboardInterrupt):
-        run_directly(interrupted, A1)
+        run_lab_in_process(interrupted, A1)
     assert run_isolated(sandbox, interrupted).answer("q2_a") == 2
 
 
@@ -153,7 +153,7 @@ def test_all_cells_together_have_a_limit_too(sandbox):
     slow = ["import time; time.sleep(1.5)"] * 9
     lab = run_isolated(sandbox, notebook("q1_a = 1", *slow, "q2_a = 2"))
     assert lab.answer("q1_a") == 1
-    assert "All cells together took longer than 6 seconds." in lab.troubles[0]
+    assert "All cells together took longer than 6 seconds." in lab.cell_errors[0]
 
 
 NO_NOTEBOOK = {
@@ -192,20 +192,20 @@ def test_a_name_like_that_of_an_assignment_makes_no_lab_of_another_one(sandbox):
 def test_a_cell_that_breaks_what_closes_figures_costs_nothing_else(sandbox):
     broken = "import matplotlib.pyplot as plt\nplt.close = None"
     lab = run_isolated(sandbox, notebook(broken, "q1_a = 1"))
-    assert lab.answer("q1_a") == 1 and lab.troubles == []
+    assert lab.answer("q1_a") == 1 and lab.cell_errors == []
 
 
 def test_what_a_child_makes_up_is_no_answer():
     fine = ["", "", {"q1_a": ["data", 1]}]
-    assert checked(fine)[2] == {"q1_a": ["data", 1]}
+    assert checked_reply(fine)[2] == {"q1_a": ["data", 1]}
     for odd in (None, [], fine[:2], ["Hidden: 3", "", {}], ["", 1, {}], ["", "", []]):
         with pytest.raises(ChildFailure):
-            checked(odd)
+            checked_reply(odd)
     for answers in ({"q1": ["data", 1]}, {1: ["data", 1]}, {"q1_a": 1}, {"q1_a": ["data"]}):
         with pytest.raises(ChildFailure):
-            checked(["", "", answers])
-    assert checked(["", "", {"q1_a": ["data", object()]}])[2] == {"q1_a": ["object", None]}
-    assert checked(["", "", {"q1_a": [["data"], 1]}])[2] == {"q1_a": ["object", None]}
+            checked_reply(["", "", answers])
+    assert checked_reply(["", "", {"q1_a": ["data", object()]}])[2] == {"q1_a": ["object", None]}
+    assert checked_reply(["", "", {"q1_a": [["data"], 1]}])[2] == {"q1_a": ["object", None]}
 
 
 def test_texts_are_found_without_metadata():
@@ -225,4 +225,4 @@ def test_texts_are_found_without_metadata():
         markdown("nor this"),
     ]
     content = json.dumps({"cells": cells, "nbformat": 4}).encode()
-    assert run_directly(content, A1).texts == {"q6": "Because.\n\nReally.", "q11": ""}
+    assert run_lab_in_process(content, A1).texts == {"q6": "Because.\n\nReally.", "q11": ""}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.labs.lab_in_process import run_directly
+from common.labs.lab_in_process import run_lab_in_process
 from tests.tooling.made_up_notebooks import A1, notebook
 
 JUPYTERS_LINES = {
@@ -24,18 +24,20 @@ JUPYTERS_LINES = {
 
 @pytest.mark.parametrize("source", JUPYTERS_LINES.values(), ids=JUPYTERS_LINES)
 def test_code_beside_what_belongs_to_jupyter_is_run_as_it_is(source):
-    lab = run_directly(notebook(source), A1)
-    assert lab.troubles == []
+    lab = run_lab_in_process(notebook(source), A1)
+    assert lab.cell_errors == []
     assert lab.answer("q1_a") == 7
 
 
 def test_a_cell_of_another_language_does_nothing():
-    lab = run_directly(notebook("%%bash\nq1_a = 7\nls -l | grep", "%%html\n<b>q1_a = 7</b>"), A1)
-    assert lab.troubles == [] and lab.answers == {}
+    lab = run_lab_in_process(
+        notebook("%%bash\nq1_a = 7\nls -l | grep", "%%html\n<b>q1_a = 7</b>"), A1
+    )
+    assert lab.cell_errors == [] and lab.answers == {}
 
 
 def test_what_jupyter_can_not_read_either_is_told_with_its_line():
-    lab = run_directly(notebook("%time q1_a = 7\nq1_b = = 8  # why?"), A1)
-    assert lab.troubles == [
+    lab = run_lab_in_process(notebook("%time q1_a = 7\nq1_b = = 8  # why?"), A1)
+    assert lab.cell_errors == [
         "lab.ipynb, cell 1 (`%time q1_a = 7`): SyntaxError: invalid syntax (<cell 1>, line 2)",
     ]

@@ -12,9 +12,10 @@ from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.kernel import landlock
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import Forbidden, load_assignment
-from common.student_code.direct_face import DirectFace
+from common.errors import Failure, ForbiddenCall
 from common.student_code.forbidden_calls import Guard, refusal_text
-from common.testing.feedback.failure import Failure, ForbiddenCall, explain
+from common.testing.direct_face import DirectFace
+from common.testing.feedback.failure import explain
 from tests.tooling.grading_fixtures import (
     FACES,
     assignment,

@@ -10,7 +10,7 @@ import pytest
 from autograder.grading.submission import MAX_FILE_BYTES, Submission, read_submission
 from common.assignment import Artifact
 from common.errors import CourseError
-from common.submission_zip import found_artifacts, without, write_submission
+from common.submission_zip import find_artifacts, missing_artifacts_note, write_submission
 from tests.tooling.common.test_assignment import GOOD, read
 from tests.tooling.grading_fixtures import FILE, assignment, grade, outcome, write_tests
 
@@ -101,8 +101,8 @@ def test_a_submission_holds_the_artifacts_that_there_are(tmp_path):
     (folder / WEIGHTS).write_bytes(b"weights")
     with zipfile.ZipFile(write_submission(WITH_ARTIFACTS, tmp_path)) as archive:
         assert archive.namelist() == [FILE, WEIGHTS]
-    assert found_artifacts(WITH_ARTIFACTS, folder) == ([WEIGHTS], [SETTINGS])
-    said = without(WITH_ARTIFACTS, [SETTINGS])
+    assert find_artifacts(WITH_ARTIFACTS, folder) == ([WEIGHTS], [SETTINGS])
+    said = missing_artifacts_note(WITH_ARTIFACTS, [SETTINGS])
     assert said.startswith(f"Without {SETTINGS}: to submit it is optional")
     assert said.endswith("`python -m train` makes it.")
     (folder / WEIGHTS).write_bytes(bytes(2 * 1024**2 + 1))

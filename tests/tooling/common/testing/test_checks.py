@@ -2,8 +2,9 @@
 
 import pytest
 
+from common.errors import Failure
 from common.testing.checks import check_refused
-from common.testing.feedback.failure import Failure, explain
+from common.testing.feedback.failure import explain
 
 
 def test_a_refusal_comes_back_with_what_it_says(student):

@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.values import keep
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.feedback.failure import ChildFailure, Failure, ForbiddenCall, explain
+from common.testing.feedback.failure import explain
 from common.testing.remote.input_changes import content
 from common.testing.speed_ratio import compare
 

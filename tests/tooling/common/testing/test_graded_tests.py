@@ -1,4 +1,4 @@
-"""Tests of the roster: the graded tests as they are read without being run."""
+"""Tests of reading the graded tests without running them."""
 
 import ast
 import re
@@ -11,8 +11,8 @@ from common.testing.graded_tests import (
     HIDDEN_FILE,
     PUBLIC_FILE,
     points_by_exercise,
+    read_graded_tests,
     read_hidden_points,
-    read_roster,
 )
 
 EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.name)
@@ -36,7 +36,7 @@ def test_decorators_and_docstring_are_read(tmp_path):
         'def test_b(student):\n    """Fast.\n\n    More."""\n',
     )
     write(tmp_path, GOOD.replace("a_thing", "another"), HIDDEN_FILE)
-    first, second, third = read_roster(tmp_path)
+    first, second, third = read_graded_tests(tmp_path)
     assert (first.name, first.exercise, first.points) == ("test_a_thing_holds", "1.1", 2)
     assert (first.title, first.label) == ("It holds.", "a thing holds")
     assert (first.hidden, first.visibility) == (False, "visible")
@@ -66,25 +66,25 @@ BAD = {
 def test_an_error_says_what_is_wrong_in_which_file(tmp_path, find, put, named):
     assert find in GOOD
     with pytest.raises(CourseError, match=rf"{re.escape(str(tmp_path))}.*{named}"):
-        read_roster(write(tmp_path, GOOD.replace(find, put, 1)))
+        read_graded_tests(write(tmp_path, GOOD.replace(find, put, 1)))
 
 
 def test_two_tests_of_one_name_are_refused(tmp_path):
     write(tmp_path, GOOD)
     with pytest.raises(CourseError, match="test_a_thing_holds is there more than once"):
-        read_roster(write(tmp_path, GOOD, HIDDEN_FILE))
+        read_graded_tests(write(tmp_path, GOOD, HIDDEN_FILE))
 
 
 def test_a_folder_without_tests_is_refused(tmp_path):
     with pytest.raises(CourseError, match="holds no graded test"):
-        read_roster(tmp_path)
+        read_graded_tests(tmp_path)
 
 
 @EACH
 def test_an_assignment_has_100_points_of_which_about_60_are_public(assignment):
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     public, hidden = (
-        sum(points_by_exercise(roster, hidden=flag).values()) for flag in (False, True)
+        sum(points_by_exercise(graded_tests, hidden=flag).values()) for flag in (False, True)
     )
     assert public + hidden == 100
     assert 55 <= public <= 65
@@ -92,10 +92,10 @@ def test_an_assignment_has_100_points_of_which_about_60_are_public(assignment):
 
 @EACH
 def test_every_exercise_has_public_and_hidden_tests_and_every_test_an_exercise(assignment):
-    roster = read_roster(ROOT / "tests" / assignment.name)
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     numbers = {exercise.number for exercise in assignment.exercises}
     for hidden in (False, True):
-        assert set(points_by_exercise(roster, hidden=hidden)) == numbers
+        assert set(points_by_exercise(graded_tests, hidden=hidden)) == numbers
 
 
 @EACH

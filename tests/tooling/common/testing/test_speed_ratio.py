@@ -2,8 +2,8 @@
 
 import pytest
 
+from common.errors import Failure
 from common.testing import speed_ratio
-from common.testing.feedback.failure import Failure
 from common.testing.speed_ratio import Alternation, alternate, check_speed, interval
 
 RULES = {"bar": 2, "tries": 3, "patience": 60, "sentence": "It is slow.", "help": "Loop less."}

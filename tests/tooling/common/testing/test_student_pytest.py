@@ -14,7 +14,7 @@ from autograder.grading.judge import Judge, Settings
 from autograder.grading.results import Result
 from autograder.grading.submission import Submission
 from common.assignment import ROOT, load_assignment
-from common.testing.graded_tests import Pace, read_roster
+from common.testing.graded_tests import Pace, read_graded_tests
 from tests.tooling.grading_fixtures import SEMESTER
 from tests.tooling.scratch_copies import python
 
@@ -176,17 +176,17 @@ def test_quick_tests_run_first_then_the_lab_and_what_trains_last(waits):
     assert listed.stdout.index("is_quick") < listed.stdout.index("learns_something")
 
 
-def test_a_judge_runs_what_trains_last_and_reports_in_the_order_of_the_roster():
+def test_a_judge_runs_what_trains_last_and_reports_in_the_order_of_the_files():
     assignment = load_assignment("a2")
-    roster = read_roster(ROOT / "tests" / assignment.name)
-    result = Result(assignment, list(roster), "")
+    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
+    result = Result(assignment, list(graded_tests), "")
     judge = Judge(result, Submission(), None, Settings(SEMESTER))
     paces = [test.pace for test in judge.tests]
     assert paces == sorted(paces) and set(paces) == set(Pace)
-    assert [test.pace for test in roster] != paces
-    assert [outcome.test for outcome in result.all_outcomes] == roster
-    chosen = tuple(test.name for test in reversed(roster))
-    result = Result(assignment, [*reversed(roster)], "")
+    assert [test.pace for test in graded_tests] != paces
+    assert [outcome.test for outcome in result.all_outcomes] == graded_tests
+    chosen = tuple(test.name for test in reversed(graded_tests))
+    result = Result(assignment, [*reversed(graded_tests)], "")
     judge = Judge(result, Submission(), None, Settings(SEMESTER, only=chosen))
     assert [test.name for test in judge.tests] == list(chosen)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.assignment import ROOT
-from common.errors import CourseError
-from common.testing.feedback.failure import Failure
+from common.errors import CourseError, Failure
 from common.training.experiments import INTERRUPTED, new_parser, read_options, run
 from tests.tooling.scratch_copies import copy_finished, python
 

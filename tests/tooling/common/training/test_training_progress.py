@@ -19,9 +19,9 @@ from common.training.training_progress import (
     Lines,
     TrainingDisplay,
     choose_screen,
-    clock,
-    figure,
-    pace,
+    format_duration,
+    format_figure,
+    format_speed,
 )
 from tests.tooling.scratch_copies import clean_environment, python
 
@@ -163,7 +163,7 @@ def test_figures_are_smoothed():
 def test_a_loss_that_is_not_finite_is_shown_and_then_forgotten():
     shown = TrainingDisplay(10)
     shown.step(loss=float("nan"))
-    assert figure(shown.figures["loss"]) == "nan"
+    assert format_figure(shown.figures["loss"]) == "nan"
     shown.step(loss=2.0)
     assert shown.figures["loss"] == 2.0
 
@@ -198,14 +198,14 @@ def test_a_step_costs_less_than_a_small_matrix_product():
 
 
 def test_numbers_are_short():
-    assert [figure(x) for x in (0.5, 12.34567, 1234.5, 1.2e-7)] == [
+    assert [format_figure(x) for x in (0.5, 12.34567, 1234.5, 1.2e-7)] == [
         "0.5000",
         "12.35",
         "1234",
         "1.200e-07",
     ]
-    assert [pace(x) for x in (0.25, 61.4)] == ["0.25", "61"]
-    assert [clock(x) for x in (-1, 7, 725, 3723, float("inf"))] == [
+    assert [format_speed(x) for x in (0.25, 61.4)] == ["0.25", "61"]
+    assert [format_duration(x) for x in (-1, 7, 725, 3723, float("inf"))] == [
         "0:00",
         "0:07",
         "12:05",

@@ -11,7 +11,7 @@ from autograder.grading.sandbox import probe
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.kernel import cgroups, rlimits
 from autograder.grading.sandbox.kernel.rlimits import PROCESSES
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure
 from tests.tooling.grading_fixtures import admitted
 from tests.tooling.weakened_sandbox import NO_GROUPS, NO_LIMITS, needs_root, said
 

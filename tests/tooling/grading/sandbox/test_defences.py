@@ -17,8 +17,7 @@ from autograder.grading.sandbox.kernel import landlock
 from autograder.grading.sandbox.probe_targets import files_among
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import Limits
-from common.errors import CourseError
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure, CourseError
 from tests.tooling.grading_fixtures import admitted, assignment, code_in
 from tests.tooling.weakened_sandbox import NO_LANDLOCK, needs_root, said, weakened
 

@@ -9,7 +9,7 @@ from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.kernel import home_folder
 from autograder.grading.sandbox.kernel.confine import change_uid
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure
 from tests.tooling.grading_fixtures import FILE, admitted, code_in, write_package
 from tests.tooling.weakened_sandbox import (
     NO_LANDLOCK,

@@ -26,8 +26,8 @@ from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
 from autograder.grading.sandbox.wire.frames import HEADER, ChannelClosed, FrameReader, FrameTooLarge
 from autograder.grading.sandbox.wire.message_reader import DICT, HANDLE, LIST, TUPLE
 from common.assignment import Limits
+from common.errors import ChildFailure
 from common.student_code.values import Handle, KeptDict, KeptList, KeptTuple
-from common.testing.feedback.failure import ChildFailure
 
 SEED = 7
 RANDOM, LOOKALIKE, DAMAGED, ASKED = 30_000, 30_000, 60_000, 4_000

@@ -11,7 +11,7 @@ from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.proving.process_table import children_of, is_alive
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
-from common.testing.feedback.failure import ChildFailure
+from common.errors import ChildFailure
 from tests.tooling.grading_fixtures import admitted
 from tests.tooling.wait_until import wait_until
 from tests.tooling.weakened_sandbox import needs_root

@@ -87,11 +87,11 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     entry = CORPUS[name]
     text = graded.results.decode()
     assert BOAST not in json.dumps(graded.content), f"{entry.tries} It succeeded: {boast(text)}"
-    assert graded.passed == entry.earned_tests & {test.name for test in tree.roster}
+    assert graded.passed == entry.earned_tests & {test.name for test in tree.graded_tests}
 
     content = check_content(graded.content)
     assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
-        (test.name, test.points) for test in tree.roster
+        (test.name, test.points) for test in tree.graded_tests
     ]
     assert content["extra_data"]["finished"]
 
@@ -102,7 +102,7 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     assert after.timeless == tree.honest.timeless
     assert (after.changes, after.strays, after.survivors) == ([], [], [])
     assert after.passed == {
-        test.name for test in tree.roster if test.exercise in HONEST[entry.assignment.short]
+        test.name for test in tree.graded_tests if test.exercise in HONEST[entry.assignment.short]
     }
     assert graded.seconds < 60
 

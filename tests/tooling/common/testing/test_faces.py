@@ -5,8 +5,9 @@ import pytest
 
 from autograder.grading.results import to_gradescope
 from common.assignment import load_assignment
+from common.errors import Failure
 from common.student_code.values import Handle
-from common.testing.feedback.failure import Failure, explain
+from common.testing.feedback.failure import explain
 from tests.tooling.grading_fixtures import REFERENCE, STUB, grade, with_lab
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from common.errors import Failure
 from common.testing.compare import assert_close
-from common.testing.feedback.failure import Failure, explain
+from common.testing.feedback.failure import explain
 from common.testing.remote.operations import changed_inputs
 
 
