@@ -13,9 +13,6 @@ LOGIT_AXES = ("image", "class")
 TINY = {"image_size": 8, "filters": (2, 3), "kernel": 2, "hidden": 5, "classes": 4}
 
 
-# How inputs are drawn
-
-
 def weight_shapes(image_size, hidden, classes, filters=(), kernel=0):
     """The shapes of a LeNet's parameters by name, or of an MLP's, which has no filters."""
     shapes, channels, side = {}, 1, image_size
@@ -92,9 +89,6 @@ def generator(rng):
     return np.random.default_rng(draw_seed(rng))
 
 
-# What every exercise needs
-
-
 def check_named(arrays, expected, what, tolerance=None):
     """A dict has exactly the expected names, and under each the expected array."""
     check_names(arrays, expected, what)
@@ -151,9 +145,6 @@ def make_model(network, rng, sizes, weights):
     return model
 
 
-# Exercise 2.1
-
-
 def compare_linear_gradients(gradients, expected, situation):
     """dx, dw and db are the expected ones."""
     for name, actual, wanted in zip(("dx", "dw", "db"), gradients, expected, strict=True):
@@ -162,45 +153,33 @@ def compare_linear_gradients(gradients, expected, situation):
 
 def check_layers_stay_apart(student, oracle, rng, shape, *, dense):
     """Two forward calls, then three backward calls that use the first cache twice."""
-    order = (0, 1, 0)
-
-    def caches_of(name, calls):
-        results = call_each(getattr(student, name), calls)
-        return [unpack(result, 2, name)[1] for result in results]
-
-    def results_of(backward, calls):
-        return zip(order, call_each(backward, [calls[i] for i in order]), strict=True)
-
-    xs = [rng.normal(size=shape) for _ in range(2)]
-    douts = [rng.normal(size=shape) for _ in range(2)]
-    calls = list(zip(douts, caches_of("relu_forward", [(x,) for x in xs]), strict=True))
-    for i, dx in results_of(student.relu_backward, calls):
-        expected = np.where(xs[i] > 0, douts[i], 0)
-        assert_close(dx, expected, what="dx of relu (several calls in a row)")
-    check_unchanged("relu_forward", student.relu_forward, xs[0])
-    check_unchanged("relu_backward", student.relu_backward, *calls[0])
+    xs, douts = ([rng.normal(size=shape) for _ in range(2)] for _ in range(2))
+    expected = [np.where(x > 0, dout, 0) for x, dout in zip(xs, douts, strict=True)]
+    relu = ("relu", [(x,) for x in xs], douts, expected)
 
     inputs = [draw_dense(rng, *dense) for _ in range(2)]
     douts = [rng.normal(size=(dense[0], dense[2])) for _ in range(2)]
-    calls = list(zip(douts, caches_of("linear_forward", inputs), strict=True))
-    for i, result in results_of(student.linear_backward, calls):
-        gradients = unpack(result, 3, "linear_backward")
-        expected = oracle.linear_gradients(*inputs[i], douts[i])
-        compare_linear_gradients(gradients, expected, "several calls in a row")
-    check_unchanged("linear_forward", student.linear_forward, *inputs[0])
-    check_unchanged("linear_backward", student.linear_backward, *calls[0])
+    pairs = zip(inputs, douts, strict=True)
+    linear = ("linear", inputs, douts, [oracle.linear_gradients(*xwb, dout) for xwb, dout in pairs])
 
-    shapes = (shape, shape[::-1])
-    caches = caches_of("flatten_forward", [(rng.normal(size=shape),) for shape in shapes])
-    dxs = [rng.normal(size=shape) for shape in shapes]
-    calls = [(dx.reshape(len(dx), -1), cache) for dx, cache in zip(dxs, caches, strict=True)]
-    for i, dx in results_of(student.flatten_backward, calls):
-        assert_close(dx, dxs[i], what="dx of flatten (several calls in a row)")
-    check_unchanged("flatten_forward", student.flatten_forward, dxs[0])
-    check_unchanged("flatten_backward", student.flatten_backward, *calls[0])
+    xs, dxs = ([rng.normal(size=axes) for axes in (shape, shape[::-1])] for _ in range(2))
+    flatten = ("flatten", [(x,) for x in xs], [dx.reshape(len(dx), -1) for dx in dxs], dxs)
 
-
-# Exercise 2.2
+    for name, inputs, douts, expected in (relu, linear, flatten):
+        forward = getattr(student, f"{name}_forward")
+        backward = getattr(student, f"{name}_backward")
+        results = call_each(forward, inputs)
+        caches = [unpack(result, 2, f"{name}_forward")[1] for result in results]
+        calls = list(zip(douts, caches, strict=True))
+        results = call_each(backward, [calls[0], calls[1], calls[0]])
+        for result, wanted in zip(results, [*expected, expected[0]], strict=True):
+            if name == "linear":
+                gradients = unpack(result, 3, "linear_backward")
+                compare_linear_gradients(gradients, wanted, "several calls in a row")
+            else:
+                assert_close(result, wanted, what=f"dx of {name} (several calls in a row)")
+        check_unchanged(f"{name}_forward", forward, *inputs[0])
+        check_unchanged(f"{name}_backward", backward, *calls[0])
 
 
 def compare_loss(loss, expected, situation, dtype):

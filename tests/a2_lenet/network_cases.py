@@ -6,6 +6,7 @@ from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each, write_into
 from tests.a2_lenet import cases
+from tests.a2_lenet.cases import LOGIT_AXES
 
 
 def draw_quarter_weights(rng, sizes, dtype):
@@ -83,13 +84,17 @@ def check_normal(draws, fan_in, what):
     check(np.unique(draws).size > 0.9 * draws.size, f"{what} must be independent draws.")
 
 
-def check_he_normal(draws, shape, fan_in, dtype):
-    """Shape, dtype and distribution of what he_normal returned."""
+def check_he_normal(results, shape, fan_in, dtype):
+    """What he_normal returned for a seed, for the same again, and for another."""
+    draws, again, other = results
     what = "what he_normal returns"
     check(isinstance(draws, np.ndarray), f"{what} must be a NumPy array.")
     check(draws.shape == shape, f"{what} has a wrong shape.", f"It is {draws.shape}.", value=draws)
     check(draws.dtype == dtype, f"{what} has a wrong dtype.", f"It is {draws.dtype}.", value=draws)
     check_normal(draws, fan_in, what)
+    same, differs = np.array_equal(draws, again), not np.array_equal(draws, other)
+    check(same, "he_normal must draw the same from the same generator.")
+    check(differs, "he_normal must draw from the generator it is given.")
 
 
 def check_initial_weights(model, sizes):
@@ -130,19 +135,14 @@ def answers_of(oracle, sizes):
 def check_types(network, oracle, rng, *, sizes, n):
     """Logits and gradients have the dtype of the model, whatever that of the images."""
     logits_of, gradients_of = answers_of(oracle, sizes)
-    for dtype, image_type in (
-        ("float32", "float64"),
-        ("float32", "uint8"),
-        ("float64", "float32"),
-    ):
+    types = (("float32", "float64"), ("float32", "uint8"), ("float64", "float32"))
+    for dtype, image_type in types:
         situation = f"a {dtype} model, {image_type} images"
         weights = draw_quarter_weights(rng, sizes, dtype)
         model = cases.make_model(network, rng, sizes, weights)
         x = draw_quarter_images(rng, n, sizes, image_type)
         expected = logits_of(x, *weights.values())
-        assert_close(
-            model.forward(x), expected, what=f"logits ({situation})", axes=cases.LOGIT_AXES
-        )
+        assert_close(model.forward(x), expected, what=f"logits ({situation})", axes=LOGIT_AXES)
         labels = expected.argmin(axis=1)  # unlikely ones: the loss is not near 0
         expected = gradients_of(x, labels, *weights.values())
         result = model.loss_and_gradients(x, labels)

@@ -9,14 +9,12 @@ from common.data import load_mnist
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, check
 from tests.a2_lenet import cases
+from tests.a2_lenet.cases import LOGIT_AXES, TINY
 
 IMAGE_AXES = ("image", "channel", "row", "column")
 EPOCH_ENTRIES = ("loss", "accuracy", "validation_loss", "validation_accuracy", "learning_rate")
 # In float64, and finer than usual: an epsilon at the wrong place moves weights by little.
 FINE = 2e-11
-
-
-# Exercise 2.5
 
 
 def check_pieces(pieces, n, batch_size):
@@ -76,20 +74,18 @@ def history_numbers(history, name, count):
 
 
 def draw_full_batch_run(oracle, rng, *, best=None, n=7, **settings):
-    """Draw a run whose only mini-batch holds all images, and ask PyTorch how the training goes.
-
-    With `best`, draw again until no other epoch predicts the same labels as that one.
-    """
+    """Draw a run whose only mini-batch holds all images, and ask PyTorch how the training goes."""
     rate, decay, epochs = (settings[name] for name in ("learning_rate", "decay", "epochs"))
     rates = tuple(rate * decay**epoch for epoch in range(epochs))
     while True:
-        images, validation_images = (cases.draw_images(rng, count, cases.TINY) for count in (n, 16))
-        labels = rng.integers(cases.TINY["classes"], size=n)
-        weights = cases.draw_weights(rng, cases.TINY)
+        images, validation_images = (cases.draw_images(rng, count, TINY) for count in (n, 16))
+        labels = rng.integers(TINY["classes"], size=n)
+        weights = cases.draw_weights(rng, TINY)
         step_loss, logits, validation_logits, rows = oracle.lenet_training(
             images, labels, validation_images, rates, settings["optimizer"], 0.8, *weights.values()
         )
         predictions = validation_logits.argmax(axis=2)  # (epochs, m)
+        # With `best`, no other epoch may predict the same labels as that one.
         if best is None or (predictions == predictions[best]).all(axis=1).sum() == 1:
             return SimpleNamespace(
                 images=images,
@@ -116,7 +112,7 @@ def split_like(row, arrays):
 
 def labels_never_predicted(run):
     """Validation labels that are wrong after every epoch: all epochs tie, at an accuracy of 0."""
-    classes = set(range(cases.TINY["classes"]))
+    classes = set(range(TINY["classes"]))
     return np.array([min(classes - set(column.tolist())) for column in run.predictions.T])
 
 
@@ -155,9 +151,7 @@ def compare_best_weights(model, run, best, situation):
     """The model holds and uses the weights of the best epoch."""
     cases.check_named(model.parameters, run.weights[best], f"parameters ({situation})", FINE)
     logits = model.forward(run.validation_images)
-    assert_close(
-        logits, run.validation_logits[best], f"logits ({situation})", cases.LOGIT_AXES, FINE
-    )
+    assert_close(logits, run.validation_logits[best], f"logits ({situation})", LOGIT_AXES, FINE)
 
 
 # So small that a step changes no weight: the losses of the steps tell which images were in them.
@@ -167,9 +161,8 @@ STANDSTILL = 1e-300
 def draw_telling_weights(oracle, rng, images, labels):
     """Weights with which every image has a loss of its own, and these losses."""
     while True:
-        weights = cases.draw_weights(rng, cases.TINY)
-        logits = oracle.lenet(images, *weights.values())
-        losses = losses_of(logits, labels)
+        weights = cases.draw_weights(rng, TINY)
+        losses = losses_of(oracle.lenet(images, *weights.values()), labels)
         if np.diff(np.sort(losses)).min() > 1e-5:
             return weights, losses
 
@@ -192,12 +185,12 @@ def compare_step_losses(history, losses, batch_size, epochs):
 def check_orders(student, oracle, rng, n):
     """The order of the images is new in each epoch, and depends on the seed and the epoch alone."""
     # Right code fails when two of a few orders of 12 images are equal: one in 479,001,600 each.
-    images, labels = cases.draw_batch(rng, n, cases.TINY)
+    images, labels = cases.draw_batch(rng, n, TINY)
     data, seed = student.Data(images, labels, images, labels), cases.draw_seed(rng)
 
     def orders(seed, epochs, optimizer):
         weights, losses = draw_telling_weights(oracle, rng, images, labels)
-        model = cases.make_model(student.LeNet, rng, cases.TINY, weights)
+        model = cases.make_model(student.LeNet, rng, TINY, weights)
         settings = {"optimizer": optimizer, "learning_rate": STANDSTILL, "batch_size": 1}
         config = student.Config(seed=seed, epochs=epochs, **settings)
         steps = history_numbers(student.train(model, data, config), "step_loss", n * epochs)
@@ -222,12 +215,12 @@ def check_orders(student, oracle, rng, n):
 
 def check_resuming(student, rng, *, optimizer, dtype, wrong_labels, epochs=4, n=9, batch_size=4):
     """A run that is interrupted, and resumed in a new model, ends as one that never stopped."""
-    images, labels = cases.draw_batch(rng, n, cases.TINY)
+    images, labels = cases.draw_batch(rng, n, TINY)
     # With wrong labels for validation, accuracy falls and the best weights are early ones; with
     # right ones they are late.
-    validation_labels = (labels + 1) % cases.TINY["classes"] if wrong_labels else labels
+    validation_labels = (labels + 1) % TINY["classes"] if wrong_labels else labels
     data = student.Data(images, labels, images, validation_labels)
-    weights, seed = cases.draw_weights(rng, cases.TINY, dtype), cases.draw_seed(rng)
+    weights, seed = cases.draw_weights(rng, TINY, dtype), cases.draw_seed(rng)
     counts = dict.fromkeys(EPOCH_ENTRIES, epochs) | {"step_loss": epochs * -(-n // batch_size)}
 
     def train(model, epochs, *state):
@@ -236,7 +229,7 @@ def check_resuming(student, rng, *, optimizer, dtype, wrong_labels, epochs=4, n=
         return student.train(model, data, config, *state)
 
     def new_model():
-        return cases.check_model(student.LeNet(cases.generator(rng), dtype=dtype, **cases.TINY))
+        return cases.check_model(student.LeNet(cases.generator(rng), dtype=dtype, **TINY))
 
     def compare(model, history, situation):
         for name, count in counts.items():
@@ -247,10 +240,10 @@ def check_resuming(student, rng, *, optimizer, dtype, wrong_labels, epochs=4, n=
             model.parameters, whole_model.parameters, f"parameters ({situation})", 0.0
         )
 
-    whole_model = cases.make_model(student.LeNet, rng, cases.TINY, weights)
+    whole_model = cases.make_model(student.LeNet, rng, TINY, weights)
     whole = train(whole_model, epochs)
     for stop in (1, epochs - 1):
-        model = cases.make_model(student.LeNet, rng, cases.TINY, weights)
+        model = cases.make_model(student.LeNet, rng, TINY, weights)
         state = state_of(train(model, stop))
         for situation, given in (
             ("a run that goes on from a copied state", cases.plain_copy(state, "history: state")),
@@ -259,7 +252,7 @@ def check_resuming(student, rng, *, optimizer, dtype, wrong_labels, epochs=4, n=
         ):
             model = new_model()
             compare(model, train(model, epochs, given), situation)
-    model = cases.make_model(student.LeNet, rng, cases.TINY, weights)
+    model = cases.make_model(student.LeNet, rng, TINY, weights)
     history = train(model, 1)
     for stop in range(2, epochs + 1):
         model = new_model()
@@ -277,7 +270,7 @@ def state_of(history):
     return state
 
 
-def check_diverges(step, train, model, data, config):
+def check_diverges(train, model, data, config, *, step):
     """Training raises ValueError, with the epoch, which is 1, and the step."""
     try:
         train(model, data, config)
@@ -295,17 +288,17 @@ def check_diverges(step, train, model, data, config):
 
 def check_strange_state(student, rng):
     """A state whose arrays don't fit the model is refused, one that fits isn't."""
-    images, labels = cases.draw_batch(rng, 5, cases.TINY)
+    images, labels = cases.draw_batch(rng, 5, TINY)
     data = student.Data(images, labels, images, labels)
 
     def new_model(**sizes):
         return cases.check_model(student.LeNet(cases.generator(rng), **sizes))
 
-    state = state_of(student.train(new_model(**cases.TINY), data, student.Config(epochs=1)))
+    state = state_of(student.train(new_model(**TINY), data, student.Config(epochs=1)))
     config = student.Config(epochs=2)
-    other = new_model(**(cases.TINY | {"hidden": cases.TINY["hidden"] + 1}))
+    other = new_model(**(TINY | {"hidden": TINY["hidden"] + 1}))
     check_refused("a state of a larger model", student.train, other, data, config, state)
-    history = student.train(new_model(**cases.TINY), data, config, state)
+    history = student.train(new_model(**TINY), data, config, state)
     history_numbers(history, "loss", 2)
 
 
@@ -349,22 +342,16 @@ def held_out_accuracy(model, rng, images, labels):
     return right / len(labels)
 
 
-# Exercise 2.6
-
-
-def pixel_numbers(shape):
-    """Images in which each pixel holds its own number."""
+def permutation_of(permute_pixels, seed, shape):
+    """Where each pixel of an image comes from, as permute_pixels has it for such images."""
     n, c, h, w = shape
-    return np.tile(np.arange(h * w).reshape(h, w), (n, c, 1, 1))
-
-
-def permutation_of(moved, shape):
-    """Where each pixel comes from, given what permute_pixels made of pixel_numbers(shape)."""
-    right = isinstance(moved, np.ndarray) and moved.shape == shape and moved.dtype == np.int64
-    check(right, "permute_pixels must return images of the same shape and dtype.")
+    numbers = np.tile(np.arange(h * w).reshape(h, w), (n, c, 1, 1))
+    moved = permute_pixels(numbers, np.random.default_rng(seed))
+    fits = isinstance(moved, np.ndarray) and moved.shape == shape and moved.dtype == numbers.dtype
+    check(fits, "permute_pixels must return images of the same shape and dtype.")
     order = moved[0, 0].ravel()
     check(
-        np.array_equal(np.sort(order), np.arange(order.size)),
+        np.array_equal(np.sort(order), np.arange(h * w)),
         "Every pixel must be somewhere in the permuted image, and only once.",
         value=moved,
     )
@@ -377,21 +364,17 @@ def check_permutation(permute_pixels, rng, shape):
     """One permutation for all images, which depends on the generator and on h * w alone."""
     n, c, h, w = shape
     seed = cases.draw_seed(rng)
-
-    def order_for(shape, seed):
-        moved = permute_pixels(pixel_numbers(shape), np.random.default_rng(seed))
-        return permutation_of(moved, shape)
-
-    order = order_for(shape, seed)
+    order = permutation_of(permute_pixels, seed, shape)
     for situation, other_shape in (
         ("in a second call", shape),
         ("for another number of images", (n + 2, c, h, w)),
         ("for another number of channels", (n, c + 1, h, w)),
         ("for images on their side", (n, c, w, h)),
     ):
-        same = np.array_equal(order, order_for(other_shape, seed))
+        again = permutation_of(permute_pixels, seed, other_shape)
+        same = np.array_equal(order, again)
         check(same, f"A generator of the same seed must give the same permutation {situation}.")
-    other = order_for(shape, seed + 1)
+    other = permutation_of(permute_pixels, seed + 1, shape)
     check(not np.array_equal(order, other), "Another seed must give another permutation.")
     for dtype in ("float64", "float32", "uint8"):
         images = rng.integers(256, size=shape).astype(dtype)
@@ -401,4 +384,5 @@ def check_permutation(permute_pixels, rng, shape):
             what = f"permuted {dtype} images"
             assert_close(moved, expected, what=what, axes=IMAGE_AXES, tolerance=0.0)
         check_unchanged("permute_pixels", permute_pixels, images, np.random.default_rng(seed))
-    check_is_shuffled(order_for((1, 1, 40, 50), seed), "The pixels")
+    large = permutation_of(permute_pixels, seed, (1, 1, 40, 50))
+    check_is_shuffled(large, "The pixels")
