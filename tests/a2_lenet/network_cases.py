@@ -105,12 +105,11 @@ def check_initial_weights(model, sizes):
     for name, shape in shapes.items():
         if name.endswith(".b"):
             continue
-        check(
-            isinstance(parameters[name], np.ndarray) and parameters[name].shape == shape,
-            f"{name} has a wrong shape.",
-        )
-        check_normal(parameters[name], cases.fan_in_of(shape), name)
-        heads.append(parameters[name].ravel()[:1500].astype(np.float64))
+        array = parameters[name]
+        right = isinstance(array, np.ndarray) and array.shape == shape
+        check(right, f"{name} has a wrong shape.")
+        check_normal(array, cases.fan_in_of(shape), name)
+        heads.append(array.ravel()[:1500].astype(np.float64))
     # Every w has 1,500 entries or more. The chance that two of at most four independent weights are
     # correlated by 0.25 or more is 6 * 2 * exp(-1500 * 0.25**2 / 2) = 5e-20.
     correlations = np.corrcoef(heads) - np.eye(len(heads))
@@ -125,16 +124,10 @@ def compare_loss_and_gradients(result, expected, names, situation):
     cases.check_named(gradients, wanted, f"gradients ({situation})")
 
 
-def answers_of(oracle, sizes):
-    """The oracle's functions for a LeNet or an MLP: logits, and loss and gradients."""
-    if "filters" in sizes:
-        return oracle.lenet, oracle.lenet_gradients
-    return oracle.mlp, oracle.mlp_gradients
-
-
 def check_types(network, oracle, rng, *, sizes, n):
     """Logits and gradients have the dtype of the model, whatever that of the images."""
-    logits_of, gradients_of = answers_of(oracle, sizes)
+    logits_of = oracle.lenet if "filters" in sizes else oracle.mlp
+    gradients_of = oracle.lenet_gradients if "filters" in sizes else oracle.mlp_gradients
     types = (("float32", "float64"), ("float32", "uint8"), ("float64", "float32"))
     for dtype, image_type in types:
         situation = f"a {dtype} model, {image_type} images"
@@ -149,9 +142,8 @@ def check_types(network, oracle, rng, *, sizes, n):
         compare_loss_and_gradients(result, expected, weights, situation)
 
 
-def check_models_stay_apart(network, oracle, rng, *, sizes, n):
+def check_independence(network, gradients_of, rng, *, sizes, n):
     """Two models, new weights between calls, several calls in a row: nothing is mixed up."""
-    _, gradients_of = answers_of(oracle, sizes)
     weights = cases.draw_weights(rng, sizes)
     model = cases.make_model(network, rng, sizes, weights)
     other_weights = cases.draw_weights(rng, sizes)
