@@ -1,74 +1,44 @@
-"""How the tests of exercises 2.3, 2.6 and 2.7 check networks, first weights and feature maps."""
-
-from dataclasses import dataclass
+"""How the tests of exercises 2.3, 2.6 and 2.7 check networks, initial weights and feature maps."""
 
 import numpy as np
 
-from common.testing.checks import check_float, check_refused, check_unchanged
-from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each, write_into
-from tests.a2_lenet.cases import (
-    LOGIT_AXES,
-    build,
-    build_drawn,
-    check_named,
-    check_names,
-    draw_images,
-    draw_labels,
-    draw_quarters,
-    draw_seed,
-    draw_surprising_labels,
-    fan_in_of,
-    unlikely_labels,
-)
-
-MAP_AXES = ("filter", "row", "column")
+from tests.a2_lenet import cases
+from tests.a2_lenet.cases import LOGIT_AXES
 
 
-@dataclass(frozen=True)
-class MLPSizes:
-    """The sizes of an MLP, and the shapes that follow from them."""
-
-    image_size: int
-    hidden: int
-    classes: int
-
-    @property
-    def shapes(self):
-        return {
-            "dense1.w": (self.image_size**2, self.hidden),
-            "dense1.b": (self.hidden,),
-            "dense2.w": (self.hidden, self.classes),
-            "dense2.b": (self.classes,),
-        }
-
-
-def draw_quarter_weights(rng, sizes):
-    """Weights that make sums of products with such images exact in float32, up to the logits.
-
-    The last weights are any small numbers: equal ones would let gradients cancel to mere noise,
-    and large ones would leave nothing of most probabilities. Biases lie off the grid of the sums
-    that they are added to, so that no sum is 0: the slope of relu there is for exercise 2.1.
-    """
-    weights = {name: draw_quarters(rng, shape) for name, shape in sizes.shapes.items()}
+def draw_quarter_weights(rng, sizes, dtype):
+    """Weights that make sums of products with such images exact in float32, up to the logits."""
+    weights = {
+        name: cases.draw_quarters(rng, shape)
+        for name, shape in cases.weight_shapes(**sizes).items()
+    }
+    # Biases lie off the grid of the sums that they are added to, so that no sum is 0: the slope of
+    # relu there is for exercise 2.1.
     biases = [name for name in weights if name.endswith(".b")]
     for layer, name in enumerate(biases):
         weights[name] += 0.5 ** (5 + 3 * layer)  # sums: in 1/16, then 1/128, then 1/1024
-    return weights | {"dense2.w": 0.3 * rng.normal(size=sizes.shapes["dense2.w"])}
+    # The last weights are any small numbers: equal ones would let gradients cancel to mere noise,
+    # and large ones would leave nothing of most probabilities.
+    weights["dense2.w"] = 0.3 * rng.normal(size=weights["dense2.w"].shape)
+    return {name: array.astype(dtype) for name, array in weights.items()}
 
 
-# Exercises 2.3 and 2.6: the networks
+def draw_quarter_images(rng, n, sizes, dtype):
+    """Images of multiples of 1/4, or of whole numbers for uint8."""
+    images = cases.draw_quarters(rng, (n, 1, sizes["image_size"], sizes["image_size"]))
+    return (np.abs(4 * images) if dtype == "uint8" else images).astype(dtype)
 
 
-def check_first_parameters(student, kind, rng, sizes, *, dtype):
+def check_initial_parameters(model, sizes, dtype):
     """Names, shapes and dtype are those of the handout, and every bias is 0."""
-    model = build(student, kind, rng, dtype=dtype, **vars(sizes))
-    parameters = model.parameters
-    check_names(parameters, sizes.shapes, "parameters")
-    for name, shape in sizes.shapes.items():
+    shapes = cases.weight_shapes(**sizes)
+    parameters = cases.parameters_of(model, shapes)
+    for name, shape in shapes.items():
         array = parameters[name]
-        right = isinstance(array, np.ndarray)
-        check(right, f"{name} must be a NumPy array.")
+        check(isinstance(array, np.ndarray), f"{name} must be a NumPy array.")
         check(
             array.shape == shape,
             f"{name} has a wrong shape.",
@@ -87,12 +57,10 @@ SPREAD = 0.25
 
 
 def check_normal(draws, fan_in, what):
-    """Draws have mean 0, variance 2 / fan_in and the tails of a normal distribution.
-
-    With 1,500 draws or more, the chance that right code fails is below 1e-7: the mean may be 6 of
-    its standard deviations off (2e-9), the variance as said above (4e-9), and the share of draws
-    beyond two standard deviations, 4.6 %, may be anything from 0.5 % to 10 % (below 1e-12).
-    """
+    """Draws have mean 0, variance 2 / fan_in and the tails of a normal distribution."""
+    # With 1,500 draws or more, the chance that right code fails is below 1e-7: the mean may be 6 of
+    # its standard deviations off (2e-9), the variance as said above (4e-9), and the share of draws
+    # beyond two standard deviations, 4.6 %, may be anything from 0.5 % to 10 % (below 1e-12).
     draws = draws.astype(np.float64).ravel()
     deviation = np.sqrt(2 / fan_in)
     check(
@@ -116,111 +84,79 @@ def check_normal(draws, fan_in, what):
     check(np.unique(draws).size > 0.9 * draws.size, f"{what} must be independent draws.")
 
 
-def check_he_normal(student, rng, shape, fan_in, *, dtype):
-    """Shape, dtype and distribution, and that the generator alone decides."""
-    seed = draw_seed(rng)
-    draws = student.he_normal(np.random.default_rng(seed), shape, fan_in, dtype)
+def check_he_normal(results, shape, fan_in, dtype):
+    """What he_normal returned for a seed, for the same again, and for another."""
+    draws, again, other = results
     what = "what he_normal returns"
     check(isinstance(draws, np.ndarray), f"{what} must be a NumPy array.")
     check(draws.shape == shape, f"{what} has a wrong shape.", f"It is {draws.shape}.", value=draws)
     check(draws.dtype == dtype, f"{what} has a wrong dtype.", f"It is {draws.dtype}.", value=draws)
     check_normal(draws, fan_in, what)
-    again = student.he_normal(np.random.default_rng(seed), shape, fan_in, dtype)
-    check(np.array_equal(draws, again), "he_normal must draw the same from the same generator.")
-    other = student.he_normal(np.random.default_rng(seed + 1), shape, fan_in, dtype)
-    check(not np.array_equal(draws, other), "he_normal must draw from the generator it is given.")
+    same, differs = np.array_equal(draws, again), not np.array_equal(draws, other)
+    check(same, "he_normal must draw the same from the same generator.")
+    check(differs, "he_normal must draw from the generator it is given.")
 
 
-def check_first_weights(student, kind, rng, sizes):
-    """Each w has the spread of its own fan_in, and no two of them hold the same draws.
-
-    Every w has 1,500 entries or more. Besides what check_normal says, right code fails if two of
-    at most four weights are correlated by 0.25 or more: 6 * 2 * exp(-1500 * 0.25**2 / 2) = 5e-20.
-    """
-    model = build(student, kind, rng, **vars(sizes))
-    parameters = model.parameters
-    check_names(parameters, sizes.shapes, "parameters")
+def check_initial_weights(model, sizes):
+    """Each w has the spread of its own fan_in, and no two of them hold the same draws."""
+    shapes = cases.weight_shapes(**sizes)
+    parameters = cases.parameters_of(model, shapes)
     heads = []
-    for name, shape in sizes.shapes.items():
+    for name, shape in shapes.items():
         if name.endswith(".b"):
             continue
-        check(
-            isinstance(parameters[name], np.ndarray) and parameters[name].shape == shape,
-            f"{name} has a wrong shape.",
-        )
-        check_normal(parameters[name], fan_in_of(shape), name)
-        heads.append(parameters[name].ravel()[:1500].astype(np.float64))
+        array = parameters[name]
+        right = isinstance(array, np.ndarray) and array.shape == shape
+        check(right, f"{name} has a wrong shape.")
+        check_normal(array, cases.fan_in_of(shape), name)
+        heads.append(array.ravel()[:1500].astype(np.float64))
+    # Every w has 1,500 entries or more. The chance that two of at most four independent weights are
+    # correlated by 0.25 or more is 6 * 2 * exp(-1500 * 0.25**2 / 2) = 5e-20.
     correlations = np.corrcoef(heads) - np.eye(len(heads))
     check(np.abs(correlations).max() < 0.25, "Two weights hold the same draws.")
 
 
-def check_network(student, oracle, rng, kind, *, sizes, n, situation, view=None):
-    """The logits of a model are PyTorch's; returns the model and what it was asked."""
-    model, weights = build_drawn(student, kind, rng, sizes)
-    x = draw_images(rng, n, sizes.image_size)
-    expected = getattr(oracle, kind.lower())(x, *weights.values())
-    logits = model.forward(x if view is None else view(x))
-    assert_close(logits, expected, what=f"logits ({situation})", axes=LOGIT_AXES)
-
-
-def check_network_gradients(student, oracle, rng, kind, *, sizes, n, situation, view=None):
-    """The loss of a model and the gradient of each weight are PyTorch's."""
-    model, weights = build_drawn(student, kind, rng, sizes)
-    x = draw_images(rng, n, sizes.image_size)
-    logits = getattr(oracle, kind.lower())(x, *weights.values())
-    labels = draw_surprising_labels(rng, logits)
-    expected = getattr(oracle, f"{kind.lower()}_gradients")(x, labels, *weights.values())
-    result = model.loss_and_gradients(x if view is None else view(x), labels)
-    compare_loss_and_gradients(result, expected, weights, situation)
-
-
-def compare_loss_and_gradients(result, expected, names, situation, *, precision=None):
+def compare_loss_and_gradients(result, expected, names, situation):
+    """The loss and the gradient of each weight are the expected ones."""
     loss, gradients = unpack(result, 2, "loss_and_gradients")
-    check_float(loss, f"loss ({situation})")
-    assert_close(loss, float(expected[0]), what=f"loss ({situation})", tolerance=precision)
+    cases.compare_loss(loss, expected[0], situation, expected[1].dtype)
     wanted = dict(zip(names, expected[1:], strict=True))
-    check_named(gradients, wanted, f"gradients ({situation})")
+    cases.check_named(gradients, wanted, f"gradients ({situation})")
 
 
-def check_network_types(student, oracle, rng, kind, *, sizes, n):
+def check_types(network, oracle, rng, *, sizes, n):
     """Logits and gradients have the dtype of the model, whatever that of the images."""
-    for dtype, image_type in (
-        ("float32", "float64"),
-        ("float32", "uint8"),
-        ("float64", "float32"),
-    ):
-        weights = draw_quarter_weights(rng, sizes)
-        model, weights = build_drawn(student, kind, rng, sizes, dtype=dtype, weights=weights)
-        x = draw_quarters(rng, (n, 1, sizes.image_size, sizes.image_size))
-        x = (np.abs(4 * x) if image_type == "uint8" else x).astype(image_type)
+    logits_of = oracle.lenet if "filters" in sizes else oracle.mlp
+    gradients_of = oracle.lenet_gradients if "filters" in sizes else oracle.mlp_gradients
+    types = (("float32", "float64"), ("float32", "uint8"), ("float64", "float32"))
+    for dtype, image_type in types:
         situation = f"a {dtype} model, {image_type} images"
-        expected = getattr(oracle, kind.lower())(x, *weights.values())
-        labels = unlikely_labels(expected)
+        weights = draw_quarter_weights(rng, sizes, dtype)
+        model = cases.make_model(network, rng, sizes, weights)
+        x = draw_quarter_images(rng, n, sizes, image_type)
+        expected = logits_of(x, *weights.values())
         assert_close(model.forward(x), expected, what=f"logits ({situation})", axes=LOGIT_AXES)
-        expected = getattr(oracle, f"{kind.lower()}_gradients")(x, labels, *weights.values())
+        labels = expected.argmin(axis=1)  # unlikely ones: the loss is not near 0
+        expected = gradients_of(x, labels, *weights.values())
         result = model.loss_and_gradients(x, labels)
-        precision = 1e-4 if dtype == "float32" else None
-        compare_loss_and_gradients(result, expected, weights, situation, precision=precision)
+        compare_loss_and_gradients(result, expected, weights, situation)
 
 
-def check_network_keeps_apart(student, oracle, rng, kind, *, sizes, n):
+def check_independence(network, gradients_of, rng, *, sizes, n):
     """Two models, new weights between calls, several calls in a row: nothing is mixed up."""
-    gradients_of = getattr(oracle, f"{kind.lower()}_gradients")
-    model, weights = build_drawn(student, kind, rng, sizes)
-    other, other_weights = build_drawn(student, kind, rng, sizes)
-    calls = [
-        (draw_images(rng, n + more, sizes.image_size), draw_labels(rng, n + more, sizes.classes))
-        for more in (0, 1)
-    ]
-    expected = [gradients_of(*call, *weights.values()) for call in calls]
-    order = (0, 1, 0)
-    results = call_each(model.loss_and_gradients, [calls[i] for i in order])
-    for i, result in zip(order, results, strict=True):
-        compare_loss_and_gradients(result, expected[i], weights, "several calls in a row")
+    weights = cases.draw_weights(rng, sizes)
+    model = cases.make_model(network, rng, sizes, weights)
+    other_weights = cases.draw_weights(rng, sizes)
+    other = cases.make_model(network, rng, sizes, other_weights)
+    calls = [cases.draw_batch(rng, count, sizes) for count in (n, n + 1)]
+    calls.append(calls[0])
+    for call, result in zip(calls, call_each(model.loss_and_gradients, calls), strict=True):
+        expected = gradients_of(*call, *weights.values())
+        compare_loss_and_gradients(result, expected, weights, "several calls in a row")
     expected = gradients_of(*calls[0], *other_weights.values())
     result = other.loss_and_gradients(*calls[0])
     compare_loss_and_gradients(result, expected, weights, "a second model")
-    check_named(model.parameters, weights, "parameters after several calls", tolerance=0.0)
+    cases.check_named(model.parameters, weights, "parameters after several calls", tolerance=0.0)
     write_into(model, "parameters", other_weights)
     result = model.loss_and_gradients(*calls[0])
     compare_loss_and_gradients(result, expected, weights, "after new weights were written")
@@ -228,46 +164,29 @@ def check_network_keeps_apart(student, oracle, rng, kind, *, sizes, n):
     check_unchanged("loss_and_gradients", model.loss_and_gradients, *calls[0])
 
 
-def check_network_refuses(student, rng, kind, sizes, *, n):
+def check_refusals(model, rng, sizes, n):
     """Images of a wrong shape, empty batches and bad labels raise ValueError."""
-    model, _ = build_drawn(student, kind, rng, sizes)
-    x, labels = draw_images(rng, n, sizes.image_size), draw_labels(rng, n, sizes.classes)
+    x, labels = cases.draw_batch(rng, n, sizes)
+    side = sizes["image_size"] + 1
     for situation, images in (
         ("images without their channel", x[:, 0]),
         ("images with two channels", np.repeat(x, 2, axis=1)),
         ("images with a row too few", x[:, :, 1:]),
-        ("images that are too large", draw_images(rng, n, sizes.image_size + 1)),
+        ("images that are too large", rng.normal(size=(n, 1, side, side))),
         ("an empty batch", x[:0]),
     ):
         check_refused(situation, model.forward, images)
         check_refused(situation, model.loss_and_gradients, images, labels[: len(images)])
-    check_refused("a label that is too large", model.loss_and_gradients, x, labels + sizes.classes)
+    too_large = labels + sizes["classes"]
+    check_refused("a label that is too large", model.loss_and_gradients, x, too_large)
     check_refused("one label too few", model.loss_and_gradients, x, labels[1:])
     unpack(model.loss_and_gradients(x, labels), 2, "loss_and_gradients")
 
 
-# Exercise 2.7
-
-
-def check_field(student, oracle, layers):
-    """Size and jump are those of the pixels that PyTorch's outputs depend on."""
-    result = student.receptive_field(layers)
-    expected = tuple(map(int, oracle.receptive_field(layers)))
-    assert_equal(result, expected, what="the receptive field's size and jump")
-
-
-def check_feature_maps(student, oracle, rng, sizes, *, dtype, image_type, view=None):
-    """The maps after each convolution and its relu are PyTorch's, in the dtype of the model."""
-    weights = draw_quarter_weights(rng, sizes)
-    model, weights = build_drawn(student, "LeNet", rng, sizes, dtype=dtype, weights=weights)
-    image = draw_quarters(rng, (1, sizes.image_size, sizes.image_size))
-    image = (np.abs(4 * image) if image_type == "uint8" else image).astype(image_type)
-    expected = oracle.lenet_maps(image[None], *weights.values())
-    wanted = {name: maps[0] for name, maps in zip(("conv1", "conv2"), expected, strict=True)}
-    maps = student.feature_maps(model, image if view is None else view(image))
-    check_names(maps, wanted, "The feature maps")
-    for name, array in wanted.items():
-        what = f"the maps of {name} (a {dtype} model, a {image_type} image)"
-        assert_close(maps[name], array, what=what, axes=MAP_AXES)
-    check_unchanged("feature_maps", student.feature_maps, model, image)
-    check_named(model.parameters, weights, "parameters after feature_maps", tolerance=0.0)
+def compare_maps(maps, expected, situation):
+    """The feature maps of one image are the expected ones, which come as batches of one."""
+    wanted = dict(zip(("conv1", "conv2"), expected, strict=True))
+    cases.check_names(maps, wanted, "The feature maps")
+    for name, batch in wanted.items():
+        what = f"the maps of {name} ({situation})"
+        assert_close(maps[name], batch[0], what=what, axes=("filter", "row", "column"))

@@ -3,72 +3,17 @@
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
+from common.data import load_mnist
 from common.labs.answer_checks import array_answer, check_choice, check_number, check_sizes
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
-from common.testing.compare import assert_close, check
-from tests.a2_lenet.cases import (
-    LOGIT_AXES,
-    Sizes,
-    build,
-    build_drawn,
-    check_bad_labels,
-    check_cross_entropy,
-    check_flatten,
-    check_forward,
-    check_layers_stay_apart,
-    check_linear,
-    check_linear_gradients,
-    check_relu_backward,
-    draw_dense,
-    draw_images,
-    draw_labels,
-    draw_quarters,
-    draw_seed,
-    draw_surprising_labels,
-    generator,
-)
-from tests.a2_lenet.network_cases import (
-    MLPSizes,
-    check_feature_maps,
-    check_field,
-    check_first_parameters,
-    check_first_weights,
-    check_he_normal,
-    check_network,
-    check_network_gradients,
-    check_network_keeps_apart,
-    check_network_refuses,
-    check_network_types,
-)
-from tests.a2_lenet.optimizer_cases import (
-    OPTIMIZERS,
-    check_steps,
-    check_steps_have_no_side_effects,
-    check_steps_refuse,
-)
-from tests.a2_lenet.training_cases import (
-    TINY,
-    check_best_weights,
-    check_digits,
-    check_diverges,
-    check_every_image_once,
-    check_full_batch_weights,
-    check_history,
-    check_is_shuffled,
-    check_orders,
-    check_permutation,
-    check_pieces,
-    check_resuming,
-    check_strange_state,
-    draw_full_batch_run,
-    labels_for_best,
-    labels_never_predicted,
-    permutation_of,
-)
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from tests.a2_lenet import cases, network_cases, optimizer_cases, training_cases
+from tests.a2_lenet.cases import LOGIT_AXES, ROW_AXES, TINY
 
-OTHER = Sizes(image_size=12, filters=(3, 4), kernel=3, hidden=6, classes=5)
-ODD = Sizes(image_size=11, filters=(4, 2), kernel=2, hidden=3, classes=6)
-OTHER_MLP = MLPSizes(image_size=5, hidden=4, classes=6)
+OTHER = {"image_size": 12, "filters": (3, 4), "kernel": 3, "hidden": 6, "classes": 5}
+ODD = {"image_size": 11, "filters": (4, 2), "kernel": 2, "hidden": 3, "classes": 6}
+LARGER = {"image_size": 17, "filters": (5, 3), "kernel": 4, "hidden": 2, "classes": 7}
+OTHER_MLP = {"image_size": 5, "hidden": 4, "classes": 6}
 OTHER_SHAPES = {"a": (3,), "b.w": (2, 4), "c": (1, 2, 3, 1), "d": (1,)}
 
 
@@ -77,11 +22,14 @@ OTHER_SHAPES = {"a": (3,), "b.w": (2, 4), "c": (1, 2, 3, 1), "d": (1,)}
 def test_relu_is_right_for_other_arrays(student, rng):
     """Forward and backward, with zeros, views and float32, on other shapes."""
     for shape in ((9,), (5, 2), (3, 2, 5, 4), (1, 3, 1)):
-        for dtype in (np.float64, np.float32):
-            x = draw_quarters(rng, shape).astype(dtype)
-            expected = np.where(x > 0, x, 0).astype(dtype)
-            check_forward(student, "relu", (sliced(x),), expected, situation=f"{np.dtype(dtype)}")
-            check_relu_backward(student, rng, transposed(x), f"{np.dtype(dtype)}", view=sliced)
+        for dtype in (np.dtype("float64"), np.dtype("float32")):
+            x = cases.draw_quarters(rng, shape).astype(dtype)
+            out, _ = unpack(student.relu_forward(sliced(x)), 2, "relu_forward")
+            assert_close(out, np.where(x > 0, x, dtype.type(0)), what=f"out ({dtype})")
+            dout = rng.normal(size=shape).astype(dtype)
+            _, cache = unpack(student.relu_forward(transposed(x)), 2, "relu_forward")
+            dx = student.relu_backward(sliced(dout), cache)
+            assert_close(dx, np.where(x > 0, dout, dtype.type(0)), what=f"dx ({dtype})")
 
 
 @weight(1)
@@ -90,12 +38,18 @@ def test_linear_is_right_for_other_sizes(student, rng, oracle):
     """Output and gradients are PyTorch's on other sizes and types; what doesn't fit is refused."""
     for sizes in ((6, 5, 2), (1, 4, 3), (2, 1, 6), (7, 3, 1)):
         for dtype in (np.float64, np.float32):
-            x, w, b = draw_dense(rng, *sizes, dtype=dtype)
-            check_linear(student, oracle, (transposed(x), sliced(w), sliced(b)), "other sizes")
-            check_linear_gradients(
-                student, oracle, rng, (sliced(x), transposed(w), b), situation="views"
-            )
-    x, w, b = draw_dense(rng, 3, 4, 2)
+            x, w, b = cases.draw_dense(rng, *sizes, dtype=dtype)
+            result = student.linear_forward(transposed(x), sliced(w), sliced(b))
+            out, _ = unpack(result, 2, "linear_forward")
+            expected = oracle.linear(x, w, b)
+            assert_close(out, expected, what="out (other sizes)", axes=ROW_AXES)
+            dout = cases.draw_exact(rng, expected.shape, dtype)
+            result = student.linear_forward(sliced(x), transposed(w), b)
+            _, cache = unpack(result, 2, "linear_forward")
+            gradients = unpack(student.linear_backward(dout, cache), 3, "linear_backward")
+            expected = oracle.linear_gradients(x, w, b, dout)
+            cases.compare_linear_gradients(gradients, expected, "views")
+    x, w, b = cases.draw_dense(rng, 3, 4, 2)
     for situation, inputs in (
         ("a d_in that differs between x and w", (x[:, 1:], w, b)),
         ("a b of one entry", (x, w, b[:1])),
@@ -111,8 +65,13 @@ def test_flatten_is_right_for_other_shapes_and_layers_have_no_side_effects(stude
     """Rows in row-major order and back; inputs stay; each backward pass uses its own cache."""
     for shape in ((3, 2, 5, 4), (1, 4, 1, 6), (5, 3, 2), (2, 7)):
         for view in (sliced, transposed):
-            check_flatten(student, rng, shape, "other shapes", view=view, dtype=np.float32)
-    check_layers_stay_apart(student, oracle, rng, (3, 4, 2), dense=(2, 5, 3))
+            x, expected = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
+            out, cache = unpack(student.flatten_forward(view(x)), 2, "flatten_forward")
+            rows = x.reshape(len(x), -1)
+            assert_close(out, rows, what="out (other shapes)", axes=ROW_AXES)
+            dx = student.flatten_backward(view(expected.reshape(rows.shape)), cache)
+            assert_close(dx, expected, what="dx (other shapes)")
+    cases.check_layers_stay_apart(student, oracle, rng, (3, 4, 2), dense=(2, 5, 3))
 
 
 @weight(2)
@@ -122,15 +81,12 @@ def test_cross_entropy_is_right_for_other_logits(student, rng, oracle):
     for n, classes in ((7, 3), (1, 6), (4, 9), (3, 2)):
         for dtype in (np.float64, np.float32):
             logits = (4 * rng.normal(size=(n, classes))).astype(dtype)
-            labels = draw_surprising_labels(rng, logits)
+            labels = cases.draw_surprising_labels(rng, logits)
             expected = oracle.cross_entropy(logits, labels)
             for view in (sliced, transposed):
-                small = labels.astype(np.uint8)
-                check_cross_entropy(
-                    student, logits, small, expected, situation="other sizes", view=view
-                )
-    function = student.softmax_cross_entropy
-    check_unchanged("softmax_cross_entropy", function, logits, labels)
+                result = student.softmax_cross_entropy(view(logits), labels.astype(np.uint8))
+                cases.compare_cross_entropy(result, expected, "other sizes")
+    check_unchanged("softmax_cross_entropy", student.softmax_cross_entropy, logits, labels)
 
 
 @weight(1)
@@ -141,16 +97,14 @@ def test_cross_entropy_does_not_overflow_for_other_logits(student, rng):
     highs = np.array([1e4, 1e4, 0, -9e3] * 2)
     lows = np.array([-1e4, 0, -1e4, -1e4] * 2)
     for dtype in (np.float64, np.float32):
-        winners, labels = draw_labels(rng, n, classes), draw_labels(rng, n, classes)
+        winners, labels = rng.integers(classes, size=n), rng.integers(classes, size=n)
         labels[:4] = (winners[:4] + 1) % classes  # each kind of row gets a wrong label once
         logits = np.repeat(lows[:, None], classes, axis=1)
         logits[np.arange(n), winners] = highs
         gradient = (np.eye(classes)[winners] - np.eye(classes)[labels]) / n
         loss = np.mean((highs - lows) * (winners != labels))
-        expected = loss, gradient.astype(dtype)
-        check_cross_entropy(
-            student, logits.astype(dtype), labels, expected, situation="huge logits"
-        )
+        result = student.softmax_cross_entropy(logits.astype(dtype), labels)
+        cases.compare_cross_entropy(result, (loss, gradient.astype(dtype)), "huge logits")
 
 
 @weight(1)
@@ -158,7 +112,10 @@ def test_cross_entropy_does_not_overflow_for_other_logits(student, rng):
 def test_cross_entropy_refuses_other_bad_labels(student, rng):
     """Labels out of range, floats, another number of them and empty batches: ValueError."""
     for n, classes in ((3, 6), (8, 2)):
-        check_bad_labels(student, rng, n, classes)
+        logits, labels = rng.normal(size=(n, classes)), rng.integers(classes, size=n)
+        for situation, given, wrong in cases.bad_labels(logits, labels):
+            check_refused(situation, student.softmax_cross_entropy, given, wrong)
+        unpack(student.softmax_cross_entropy(logits, labels), 2, "softmax_cross_entropy")
 
 
 @weight(1)
@@ -170,112 +127,120 @@ def test_he_normal_is_right_for_other_shapes(student, rng):
         ((20, 4, 3, 7), 84, "float32"),
         ((3, 700), 1, "float64"),
     ):
-        check_he_normal(student, rng, shape, fan_in, dtype=dtype)
+        seed = cases.draw_seed(rng)
+        results = [
+            student.he_normal(np.random.default_rng(number), shape, fan_in, dtype)
+            for number in (seed, seed, seed + 1)
+        ]
+        network_cases.check_he_normal(results, shape, fan_in, dtype)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_has_the_right_first_weights_for_other_sizes(student, rng):
     """Names, shapes, dtype and spread; biases of 0; images that are too small are refused."""
-    for sizes in (OTHER, ODD, Sizes(17, (5, 3), 4, 2, 7)):
+    for sizes in (OTHER, ODD, LARGER):
         for dtype in ("float32", "float64"):
-            check_first_parameters(student, "LeNet", rng, sizes, dtype=dtype)
-    check_first_weights(student, "LeNet", rng, Sizes(20, (100, 30), 4, 40, 50))
+            model = student.LeNet(cases.generator(rng), dtype=dtype, **sizes)
+            network_cases.check_initial_parameters(model, sizes, dtype)
+    sizes = {"image_size": 20, "filters": (100, 30), "kernel": 4, "hidden": 40, "classes": 50}
+    network_cases.check_initial_weights(student.LeNet(cases.generator(rng), **sizes), sizes)
     for image_size, kernel in ((12, 4), (4, 4), (5, 2), (9, 3)):
         sizes = {"image_size": image_size, "kernel": kernel}
-        check_refused("images too small", student.LeNet, generator(rng), **sizes)
-    build(student, "LeNet", rng, image_size=10, kernel=3)
+        check_refused("images too small", student.LeNet, cases.generator(rng), **sizes)
+    cases.check_model(student.LeNet(cases.generator(rng), image_size=10, kernel=3))
 
 
 @weight(2)
 @number("2.3")
 def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, oracle):
     """With the same weights, the logits are PyTorch's, leftover pixels and views included."""
-    for sizes, n in ((OTHER, 4), (ODD, 3), (Sizes(17, (5, 3), 4, 2, 7), 1)):
+    for sizes, n in ((OTHER, 4), (ODD, 3), (LARGER, 1)):
         for view in (sliced, transposed):
-            check_network(
-                student, oracle, rng, "LeNet", sizes=sizes, n=n, situation="other sizes", view=view
-            )
+            weights = cases.draw_weights(rng, sizes)
+            model = cases.make_model(student.LeNet, rng, sizes, weights)
+            x = cases.draw_images(rng, n, sizes)
+            logits = model.forward(view(x))
+            expected = oracle.lenet(x, *weights.values())
+            assert_close(logits, expected, what="logits (other sizes)", axes=LOGIT_AXES)
 
 
 @weight(2)
 @number("2.3")
 def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, oracle):
     """With the same weights, the loss and all gradients are PyTorch's, in the model's dtype."""
-    for sizes, n in ((OTHER, 4), (ODD, 3), (Sizes(17, (5, 3), 4, 2, 7), 1)):
-        check_network_gradients(
-            student, oracle, rng, "LeNet", sizes=sizes, n=n, situation="other sizes", view=sliced
-        )
-    check_network_types(student, oracle, rng, "LeNet", sizes=OTHER, n=4)
+    for sizes, n in ((OTHER, 4), (ODD, 3), (LARGER, 1)):
+        weights = cases.draw_weights(rng, sizes)
+        model = cases.make_model(student.LeNet, rng, sizes, weights)
+        x = cases.draw_images(rng, n, sizes)
+        labels = cases.draw_surprising_labels(rng, oracle.lenet(x, *weights.values()))
+        result = model.loss_and_gradients(sliced(x), labels)
+        expected = oracle.lenet_gradients(x, labels, *weights.values())
+        network_cases.compare_loss_and_gradients(result, expected, weights, "other sizes")
+    network_cases.check_types(student.LeNet, oracle, rng, sizes=OTHER, n=4)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_has_no_side_effects_and_refuses_what_does_not_fit(student, rng, oracle):
     """Weights of the moment, models and calls that stay apart, ValueErrors: on other sizes."""
-    check_network_keeps_apart(student, oracle, rng, "LeNet", sizes=ODD, n=2)
-    check_network_refuses(student, rng, "LeNet", OTHER, n=4)
+    network_cases.check_independence(student.LeNet, oracle.lenet_gradients, rng, sizes=ODD, n=2)
+    model = cases.make_model(student.LeNet, rng, OTHER, cases.draw_weights(rng, OTHER))
+    network_cases.check_refusals(model, rng, OTHER, n=4)
 
 
 @weight(1)
 @number("2.4")
 def test_sgd_momentum_is_right_for_other_steps(student, rng, oracle):
     """Other shapes, rates and momenta give PyTorch's parameters after each step."""
+
+    def check_steps(momentum, settings, rates, **kind):
+        answer = oracle.sgd_steps
+        parameters, steps = optimizer_cases.draw_steps(rng, answer, rates, (momentum,), **kind)
+        state = None
+        for count, (gradients, rate, expected) in enumerate(steps, start=1):
+            result = student.sgd_momentum(parameters, gradients, state, rate, **settings)
+            parameters, state = unpack(result, 2, "sgd_momentum")
+            optimizer_cases.compare_step(parameters, expected, count)
+
     for momentum in (0.5, 0.95):
-        rates = tuple(float(rate) for rate in rng.uniform(0.01, 0.3, size=5))
-        asked = {"momentum": momentum}
-        check_steps(
-            student,
-            oracle,
-            rng,
-            "sgd_momentum",
-            rates=rates,
-            asked=asked,
-            settings=(momentum,),
-            shapes=OTHER_SHAPES,
-        )
-    check_steps(
-        student,
-        oracle,
-        rng,
-        "sgd_momentum",
-        rates=(0.2, 0.1),
-        asked={},
-        settings=(0.9,),
-        dtype="float32",
-    )
+        rates = tuple(rng.uniform(0.01, 0.3, size=5).tolist())
+        check_steps(momentum, {"momentum": momentum}, rates, shapes=OTHER_SHAPES)
+    check_steps(0.9, {}, (0.2, 0.1), dtype="float32")
 
 
 @weight(2)
 @number("2.4")
 def test_adam_is_right_for_other_steps(student, rng, oracle):
     """Other shapes, rates, betas and epsilons give PyTorch's parameters after each step."""
-    for settings in ((0.9, 0.999, 1e-8), (0.5, 0.95, 1e-3), (0.85, 0.6, 0.3)):
-        rates = tuple(float(rate) for rate in rng.uniform(0.01, 0.3, size=5))
-        asked = dict(zip(("beta1", "beta2", "epsilon"), settings, strict=True))
-        check_steps(
-            student,
-            oracle,
-            rng,
-            "adam",
-            rates=rates,
-            asked=asked,
-            settings=settings,
-            shapes=OTHER_SHAPES,
-        )
-    settings = (0.9, 0.999, 1e-8)
-    check_steps(
-        student, oracle, rng, "adam", rates=(0.2, 0.1), asked={}, settings=settings, dtype="float32"
-    )
+
+    def check_steps(values, settings, rates, **kind):
+        answer = oracle.adam_steps
+        parameters, steps = optimizer_cases.draw_steps(rng, answer, rates, values, **kind)
+        state = None
+        for count, (gradients, rate, expected) in enumerate(steps, start=1):
+            result = student.adam(parameters, gradients, state, rate, **settings)
+            parameters, state = unpack(result, 2, "adam")
+            optimizer_cases.compare_step(parameters, expected, count)
+
+    for values in ((0.9, 0.999, 1e-8), (0.5, 0.95, 1e-3), (0.85, 0.6, 0.3)):
+        rates = tuple(rng.uniform(0.01, 0.3, size=5).tolist())
+        settings = dict(zip(("beta1", "beta2", "epsilon"), values, strict=True))
+        check_steps(values, settings, rates, shapes=OTHER_SHAPES)
+    check_steps((0.9, 0.999, 1e-8), {}, (0.2, 0.1), dtype="float32")
 
 
 @weight(1)
 @number("2.4")
 def test_optimizers_have_no_side_effects_on_other_arrays(student, rng):
     """Steps can be repeated, also from a copied state; gradients that don't fit are refused."""
-    for name in OPTIMIZERS:
-        check_steps_have_no_side_effects(student, rng, name, OTHER_SHAPES)
-        check_steps_refuse(student, rng, name, {"first": (3, 2), "second": (4,)})
+    for name, step in (("sgd_momentum", student.sgd_momentum), ("adam", student.adam)):
+        optimizer_cases.check_steps_can_be_repeated(step, name, rng, OTHER_SHAPES)
+        shapes = {"first": (3, 2), "second": (4,)}
+        parameters, gradients = (optimizer_cases.draw_arrays(rng, shapes) for _ in range(2))
+        for situation, wrong in optimizer_cases.wrong_gradients(gradients):
+            check_refused(situation, step, parameters, wrong, None, 0.1)
+        unpack(step(parameters, gradients, None, 0.1), 2, name)
 
 
 @weight(1)
@@ -283,14 +248,14 @@ def test_optimizers_have_no_side_effects_on_other_arrays(student, rng):
 def test_minibatches_are_right_for_other_numbers(student, rng):
     """Every number once, in an order that looks random and that the generator decides."""
     for n, batch_size in ((23, 5), (24, 6), (2, 9), (17, 16)):
-        check_pieces(student.minibatches(n, batch_size, generator(rng)), n, batch_size)
-    seed = draw_seed(rng)
-    first, again = (
-        check_pieces(student.minibatches(2000, 70, np.random.default_rng(seed)), 2000, 70)
-        for _ in range(2)
-    )
-    check(np.array_equal(first, again), "The same generator must give the same minibatches.")
-    check_is_shuffled(first, "The numbers")
+        pieces = student.minibatches(n, batch_size, cases.generator(rng))
+        training_cases.check_pieces(pieces, n, batch_size)
+    seed, orders = cases.draw_seed(rng), []
+    for _ in range(2):
+        pieces = student.minibatches(2000, 70, np.random.default_rng(seed))
+        orders.append(training_cases.check_pieces(pieces, 2000, 70))
+    check(np.array_equal(*orders), "The same generator must give the same minibatches.")
+    training_cases.check_is_shuffled(orders[0], "The numbers")
 
 
 @weight(2)
@@ -298,65 +263,83 @@ def test_minibatches_are_right_for_other_numbers(student, rng):
 def test_train_takes_the_steps_of_pytorch_for_other_settings(student, rng, oracle):
     """With all images in one mini-batch: momentum, Adam and the decay, and the whole history."""
     for optimizer, rate, decay in (("sgd", 0.25, 0.7), ("adam", 0.08, 0.6)):
-        run = draw_full_batch_run(
-            oracle, rng, optimizer, 5, learning_rate=rate, decay=decay, best=4, n=5
-        )
-        check_full_batch_weights(student, rng, run, f"{optimizer}, five epochs")
-        check_history(student, rng, run, draw_labels(rng, 16, TINY.classes))
+        settings = {"optimizer": optimizer, "epochs": 5, "learning_rate": rate, "decay": decay}
+        run = training_cases.draw_full_batch_run(oracle, rng, best=4, n=5, **settings)
+        model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+        data = student.Data(run.images, run.labels, run.validation_images, run.predictions[4])
+        history = student.train(model, data, student.Config(**run.settings))
+        training_cases.compare_last_weights(model, history, run, f"{optimizer}, five epochs")
+
+        labels = rng.integers(TINY["classes"], size=16)
+        model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+        data = student.Data(run.images, run.labels, run.validation_images, labels)
+        history = student.train(model, data, student.Config(**run.settings))
+        training_cases.compare_history(history, run, labels)
 
 
 @weight(1)
 @number("2.5")
 def test_train_leaves_other_best_weights_in_the_model(student, rng, oracle):
     """Those after the epoch with the highest validation accuracy; on a tie, the earliest."""
+
+    def check_best(run, best, labels, situation):
+        model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+        data = student.Data(run.images, run.labels, run.validation_images, labels)
+        student.train(model, data, student.Config(**run.settings))
+        training_cases.compare_best_weights(model, run, best, situation)
+
+    settings = {"optimizer": "adam", "epochs": 3, "learning_rate": 0.12, "decay": 0.9}
     for best in (0, 1, 2):
-        run = draw_full_batch_run(
-            oracle, rng, "adam", 3, learning_rate=0.12, decay=0.9, best=best, n=8
-        )
-        situation = f"epoch {best + 1} of 3 is the best"
-        check_best_weights(
-            student, rng, run, best, labels=labels_for_best(run, best), situation=situation
-        )
-    never = labels_never_predicted(run, TINY.classes)
-    check_best_weights(
-        student, rng, run, 0, labels=never, situation="all epochs have the same accuracy"
-    )
+        run = training_cases.draw_full_batch_run(oracle, rng, best=best, n=8, **settings)
+        check_best(run, best, run.predictions[best], f"epoch {best + 1} of 3 is the best")
+    never = training_cases.labels_never_predicted(run)
+    check_best(run, 0, never, "all epochs have the same accuracy")
 
 
 @weight(1)
 @number("2.5")
 def test_train_shuffles_other_images_anew_and_uses_each_once(student, rng, oracle):
     """Every image once in each epoch, in an order that depends on the seed and the epoch."""
-    check_every_image_once(student, oracle, rng, n=13, batch_size=5, epochs=3)
-    check_orders(student, oracle, rng, n=14)
+    images, labels = cases.draw_batch(rng, 13, TINY)
+    weights, losses = training_cases.draw_telling_weights(oracle, rng, images, labels)
+    model = cases.make_model(student.LeNet, rng, TINY, weights)
+    data = student.Data(images, labels, images, labels)
+    settings = {"optimizer": "sgd", "learning_rate": training_cases.STANDSTILL, "epochs": 3}
+    for batch_size in (1, 5):
+        history = student.train(model, data, student.Config(batch_size=batch_size, **settings))
+        training_cases.compare_step_losses(history, losses, batch_size, epochs=3)
+    same = np.array_equal(data.train_images, images) and np.array_equal(data.train_labels, labels)
+    check(same, "train changes the images or labels that it is given.")
+    training_cases.check_orders(student, oracle, rng, n=14)
 
 
 @weight(1)
 @number("2.5")
 def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
     """Exactly the same weights and history, with momentum and with Adam, for early best weights."""
+    sizes = {"epochs": 3, "n": 10, "batch_size": 3}
     for optimizer, dtype in (("sgd", "float64"), ("adam", "float32")):
         for wrong_labels in (True, False):
-            check_resuming(
-                student,
-                rng,
-                optimizer,
-                dtype,
-                wrong_labels=wrong_labels,
-                epochs=3,
-                n=10,
-                batch_size=3,
-            )
+            settings = {"optimizer": optimizer, "dtype": dtype, "wrong_labels": wrong_labels}
+            training_cases.check_resuming(student, rng, **settings, **sizes)
 
 
 @weight(1)
 @number("2.5")
 def test_train_stops_other_runs_that_diverge(student, rng):
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
-    check_diverges(student, rng, n=9, batch_size=3, step=2)
-    check_diverges(student, rng, n=4, batch_size=4, step=1)
-    check_diverges(student, rng, n=5, batch_size=2, step=1, poisoned=True)
-    check_strange_state(student, rng)
+    for n, batch_size, step, poisoned in ((9, 3, 2, False), (4, 4, 1, False), (5, 2, 1, True)):
+        images, labels = cases.draw_batch(rng, n, TINY)
+        images = images.astype(np.float32)
+        weights = cases.draw_weights(rng, TINY, "float32")
+        if poisoned:
+            weights["dense2.b"][:] = np.nan
+        model = cases.make_model(student.LeNet, rng, TINY, weights)
+        data = student.Data(images, labels, images, labels)
+        settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
+        config = student.Config(learning_rate=1e300, **settings)
+        training_cases.check_diverges(student.train, model, data, config, step=step)
+    training_cases.check_strange_state(student, rng)
 
 
 @weight(2)
@@ -364,7 +347,13 @@ def test_train_stops_other_runs_that_diverge(student, rng):
 @tags("training")
 def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
     """4,000 halved images, 3 epochs, another seed: 88 % of 1,000 others are read rightly."""
-    check_digits(student, rng, seed=draw_seed(rng))
+    seed, mnist = cases.draw_seed(rng), load_mnist()
+    order = rng.permutation(len(mnist.train_labels))
+    images, labels = training_cases.halved(mnist.train_images[order]), mnist.train_labels[order]
+    data = student.Data(images, labels, images[:500], labels[:500])
+    model = cases.check_model(student.LeNet(cases.generator(rng), **training_cases.HALF))
+    student.train(model, data, student.Config(learning_rate=0.006, decay=0.5, seed=seed))
+    training_cases.check_digits(model, rng)
 
 
 @weight(1)
@@ -372,43 +361,53 @@ def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """First weights, logits, gradients, dtype and ValueErrors, on other sizes."""
     for dtype in ("float32", "float64"):
-        check_first_parameters(student, "MLP", rng, OTHER_MLP, dtype=dtype)
-    check_first_weights(student, "MLP", rng, MLPSizes(9, 50, 35))
+        model = student.MLP(cases.generator(rng), dtype=dtype, **OTHER_MLP)
+        network_cases.check_initial_parameters(model, OTHER_MLP, dtype)
+    sizes = {"image_size": 9, "hidden": 50, "classes": 35}
+    network_cases.check_initial_weights(student.MLP(cases.generator(rng), **sizes), sizes)
     for view in (sliced, transposed):
-        check_network(
-            student, oracle, rng, "MLP", sizes=OTHER_MLP, n=3, situation="other sizes", view=view
-        )
-        check_network_gradients(
-            student, oracle, rng, "MLP", sizes=OTHER_MLP, n=3, situation="other sizes", view=view
-        )
-    check_network_types(student, oracle, rng, "MLP", sizes=OTHER_MLP, n=4)
-    check_network_keeps_apart(student, oracle, rng, "MLP", sizes=OTHER_MLP, n=2)
-    check_network_refuses(student, rng, "MLP", OTHER_MLP, n=4)
+        weights = cases.draw_weights(rng, OTHER_MLP)
+        model = cases.make_model(student.MLP, rng, OTHER_MLP, weights)
+        x = cases.draw_images(rng, 3, OTHER_MLP)
+        logits = model.forward(view(x))
+        expected = oracle.mlp(x, *weights.values())
+        assert_close(logits, expected, what="logits (other sizes)", axes=LOGIT_AXES)
+
+        weights = cases.draw_weights(rng, OTHER_MLP)
+        model = cases.make_model(student.MLP, rng, OTHER_MLP, weights)
+        x = cases.draw_images(rng, 3, OTHER_MLP)
+        labels = cases.draw_surprising_labels(rng, oracle.mlp(x, *weights.values()))
+        result = model.loss_and_gradients(view(x), labels)
+        expected = oracle.mlp_gradients(x, labels, *weights.values())
+        network_cases.compare_loss_and_gradients(result, expected, weights, "other sizes")
+    network_cases.check_types(student.MLP, oracle, rng, sizes=OTHER_MLP, n=4)
+    network_cases.check_independence(student.MLP, oracle.mlp_gradients, rng, sizes=OTHER_MLP, n=2)
+    model = cases.make_model(student.MLP, rng, OTHER_MLP, cases.draw_weights(rng, OTHER_MLP))
+    network_cases.check_refusals(model, rng, OTHER_MLP, n=4)
 
 
 @weight(1)
 @number("2.6")
 def test_permute_pixels_is_right_for_other_images(student, rng):
     """One random permutation, which depends on the generator and the number of pixels alone."""
-    check_permutation(student, rng, (2, 3, 7, 3))
-    check_permutation(student, rng, (1, 1, 5, 8))
+    for shape in ((2, 3, 7, 3), (1, 1, 5, 8)):
+        training_cases.check_permutation(student.permute_pixels, rng, shape)
 
 
 @weight(1)
 @number("2.6")
 def test_an_mlp_whose_weights_are_permuted_too_sees_no_difference(student, rng):
     """When the rows of dense1.w move as the pixels do, the logits stay the same."""
-    sizes, seed = OTHER_MLP, draw_seed(rng)
-    model, weights = build_drawn(student, "MLP", rng, sizes)
-    images = draw_images(rng, 4, sizes.image_size)
+    seed, weights = cases.draw_seed(rng), cases.draw_weights(rng, OTHER_MLP)
+    model = cases.make_model(student.MLP, rng, OTHER_MLP, weights)
+    images = cases.draw_images(rng, 4, OTHER_MLP)
     hidden = np.maximum(images.reshape(4, -1) @ weights["dense1.w"] + weights["dense1.b"], 0)
     expected = hidden @ weights["dense2.w"] + weights["dense2.b"]
     assert_close(model.forward(images), expected, what="logits", axes=LOGIT_AXES)
-    order = permutation_of(student, seed, images.shape)
-    moved = weights | {"dense1.w": weights["dense1.w"][order]}
-    other = build(student, "MLP", rng, moved, dtype="float64", **vars(sizes))
-    shuffled = student.permute_pixels(images, np.random.default_rng(seed))
-    logits = other.forward(shuffled)
+    order = training_cases.permutation_of(student.permute_pixels, seed, images.shape)
+    permuted = weights | {"dense1.w": weights["dense1.w"][order]}
+    other = cases.make_model(student.MLP, rng, OTHER_MLP, permuted)
+    logits = other.forward(student.permute_pixels(images, np.random.default_rng(seed)))
     assert_close(logits, expected, what="logits of shuffled images", axes=LOGIT_AXES)
 
 
@@ -418,7 +417,9 @@ def test_receptive_field_is_right_for_other_layers(student, rng, oracle):
     """Whatever the layers, size and jump are those of the pixels that outputs depend on."""
     for count in range(1, 9):
         layers = [(int(rng.integers(1, 8)), int(rng.integers(1, 4))) for _ in range(count)]
-        check_field(student, oracle, layers)
+        expected = tuple(map(int, oracle.receptive_field(layers)))
+        result = student.receptive_field(layers)
+        assert_equal(result, expected, what="the receptive field's size and jump")
         place = int(rng.integers(count))
         for kernel, stride in ((0, 1), (1, 0), (-2, 2), (2, -2)):
             wrong = [*layers[:place], (kernel, stride), *layers[place + 1 :]]
@@ -432,18 +433,23 @@ def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
     for sizes, dtype, image_type in (
         (OTHER, "float32", "float32"),
         (ODD, "float64", "uint8"),
-        (Sizes(17, (5, 3), 4, 2, 7), "float64", "float32"),
+        (LARGER, "float64", "float32"),
     ):
-        check_feature_maps(
-            student, oracle, rng, sizes, dtype=dtype, image_type=image_type, view=sliced
-        )
-    model = build(student, "LeNet", rng, **vars(OTHER))
-    images = draw_images(rng, 3, OTHER.image_size)
+        weights = network_cases.draw_quarter_weights(rng, sizes, dtype)
+        model = cases.make_model(student.LeNet, rng, sizes, weights)
+        image = network_cases.draw_quarter_images(rng, 1, sizes, image_type)[0]
+        maps = student.feature_maps(model, sliced(image))
+        expected = oracle.lenet_maps(image[None], *weights.values())
+        network_cases.compare_maps(maps, expected, f"a {dtype} model, a {image_type} image")
+        check_unchanged("feature_maps", student.feature_maps, model, image)
+        cases.check_named(model.parameters, weights, "parameters after feature_maps", tolerance=0.0)
+    model = cases.check_model(student.LeNet(cases.generator(rng), **OTHER))
+    images = cases.draw_images(rng, 3, OTHER)
     for situation, image in (
         ("an image without its channel", images[0, 0]),
         ("several images", images),
         ("an image with several channels", images[:, 0]),
-        ("an image that is too large", draw_images(rng, 1, OTHER.image_size + 2)[0]),
+        ("an image that is too large", rng.normal(size=(1, 14, 14))),
     ):
         check_refused(situation, student.feature_maps, model, image)
 

@@ -3,72 +3,17 @@
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
+from common.data import load_mnist
 from common.labs.answer_checks import array_answer, check_number, check_sizes
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
-from common.testing.compare import assert_equal, check
-from tests.a2_lenet.cases import (
-    Sizes,
-    build,
-    check_bad_labels,
-    check_cross_entropy,
-    check_flatten,
-    check_forward,
-    check_layers_stay_apart,
-    check_linear,
-    check_linear_gradients,
-    check_names,
-    check_relu_backward,
-    draw_dense,
-    draw_images,
-    draw_labels,
-    draw_quarters,
-    draw_seed,
-    generator,
-    unlikely_labels,
-)
-from tests.a2_lenet.lab_cases import check_confusion, check_picture
-from tests.a2_lenet.network_cases import (
-    MLPSizes,
-    check_feature_maps,
-    check_field,
-    check_first_parameters,
-    check_first_weights,
-    check_he_normal,
-    check_network,
-    check_network_gradients,
-    check_network_keeps_apart,
-    check_network_refuses,
-    check_network_types,
-)
-from tests.a2_lenet.optimizer_cases import (
-    OPTIMIZERS,
-    check_steps,
-    check_steps_have_no_side_effects,
-    check_steps_refuse,
-)
-from tests.a2_lenet.training_cases import (
-    TINY,
-    check_best_weights,
-    check_digits,
-    check_diverges,
-    check_every_image_once,
-    check_full_batch_weights,
-    check_history,
-    check_is_shuffled,
-    check_orders,
-    check_permutation,
-    check_pieces,
-    check_resuming,
-    check_shuffling,
-    check_strange_state,
-    draw_full_batch_run,
-    labels_for_best,
-    labels_never_predicted,
-)
+from common.testing.compare import assert_close, assert_equal, check, unpack
+from tests.a2_lenet import cases, network_cases, optimizer_cases, training_cases
+from tests.a2_lenet.cases import LOGIT_AXES, ROW_AXES, TINY
 
-SMALL = Sizes(image_size=11, filters=(2, 3), kernel=2, hidden=5, classes=4)
-WITH_LEFTOVERS = Sizes(image_size=13, filters=(3, 2), kernel=3, hidden=4, classes=5)
-SMALL_MLP = MLPSizes(image_size=4, hidden=5, classes=3)
+USUAL = {"image_size": 28, "filters": (16, 32), "kernel": 5, "hidden": 64, "classes": 10}
+SMALL = {"image_size": 11, "filters": (2, 3), "kernel": 2, "hidden": 5, "classes": 4}
+WITH_LEFTOVERS = {"image_size": 13, "filters": (3, 2), "kernel": 3, "hidden": 4, "classes": 5}
+SMALL_MLP = {"image_size": 4, "hidden": 5, "classes": 3}
 
 
 @weight(1)
@@ -76,21 +21,30 @@ SMALL_MLP = MLPSizes(image_size=4, hidden=5, classes=3)
 def test_relu_keeps_what_is_positive_and_sets_the_rest_to_zero(student, rng):
     """Arrays of any shape, with zeros among them, views too: out is max(x, 0)."""
     for shape in ((6,), (3, 4), (2, 3, 4, 5), (1, 1)):
-        x = draw_quarters(rng, shape)
-        check_forward(student, "relu", (x,), np.where(x > 0, x, 0.0), situation=f"shape {shape}")
-    x = draw_quarters(rng, (3, 4, 5))
+        x = cases.draw_quarters(rng, shape)
+        out, _ = unpack(student.relu_forward(x), 2, "relu_forward")
+        assert_close(out, np.where(x > 0, x, 0.0), what=f"out (shape {shape})")
+    x = cases.draw_quarters(rng, (3, 4, 5))
     for view in (sliced, transposed):
-        check_forward(student, "relu", (view(x),), np.where(x > 0, x, 0.0), situation="views")
+        out, _ = unpack(student.relu_forward(view(x)), 2, "relu_forward")
+        assert_close(out, np.where(x > 0, x, 0.0), what="out (views)")
 
 
 @weight(1)
 @number("2.1")
 def test_relu_lets_the_gradient_through_where_x_was_positive(student, rng):
     """dx is dout where x is above 0, and 0 elsewhere, also where x is exactly 0."""
+
+    def check_backward(x, situation, view=np.asarray):
+        dout = rng.normal(size=x.shape)
+        _, cache = unpack(student.relu_forward(x), 2, "relu_forward")
+        dx = student.relu_backward(view(dout), cache)
+        assert_close(dx, np.where(x > 0, dout, 0.0), what=f"dx ({situation})")
+
     for shape in ((6,), (3, 4), (2, 3, 4, 5)):
-        check_relu_backward(student, rng, rng.normal(size=shape), f"shape {shape}")
-        check_relu_backward(student, rng, draw_quarters(rng, shape), "with zeros", view=transposed)
-    check_relu_backward(student, rng, np.zeros((2, 3)), "zeros only")
+        check_backward(rng.normal(size=shape), f"shape {shape}")
+        check_backward(cases.draw_quarters(rng, shape), "with zeros", transposed)
+    check_backward(np.zeros((2, 3)), "zeros only")
 
 
 @weight(1)
@@ -98,9 +52,14 @@ def test_relu_lets_the_gradient_through_where_x_was_positive(student, rng):
 def test_linear_multiplies_by_the_weights_and_adds_one_bias_for_each_output(student, rng, oracle):
     """out is x @ w + b, for sizes of 1 and views too."""
     for sizes in ((4, 3, 5), (1, 6, 2), (3, 1, 4), (5, 2, 1), (1, 1, 1)):
-        check_linear(student, oracle, draw_dense(rng, *sizes), f"n, d_in, d_out of {sizes}")
-    x, w, b = draw_dense(rng, 4, 3, 5)
-    check_linear(student, oracle, (sliced(x), transposed(w), sliced(b)), "views")
+        x, w, b = cases.draw_dense(rng, *sizes)
+        out, _ = unpack(student.linear_forward(x, w, b), 2, "linear_forward")
+        what = f"out (n, d_in, d_out of {sizes})"
+        assert_close(out, oracle.linear(x, w, b), what=what, axes=ROW_AXES)
+    x, w, b = cases.draw_dense(rng, 4, 3, 5)
+    result = student.linear_forward(sliced(x), transposed(w), sliced(b))
+    out, _ = unpack(result, 2, "linear_forward")
+    assert_close(out, oracle.linear(x, w, b), what="out (views)", axes=ROW_AXES)
 
 
 @weight(1)
@@ -108,18 +67,25 @@ def test_linear_multiplies_by_the_weights_and_adds_one_bias_for_each_output(stud
 def test_linear_gives_the_gradients_of_input_weights_and_bias(student, rng, oracle):
     """dx, dw and db are PyTorch's; dw and db are sums over the batch, not means."""
     for sizes in ((4, 3, 5), (1, 6, 2), (3, 1, 4), (5, 2, 1)):
-        situation = f"n, d_in, d_out of {sizes}"
-        check_linear_gradients(student, oracle, rng, draw_dense(rng, *sizes), situation=situation)
-    x, w, b = draw_dense(rng, 4, 3, 5)
-    views = (transposed(x), sliced(w), sliced(b))
-    check_linear_gradients(student, oracle, rng, views, situation="views", view=transposed)
+        x, w, b = cases.draw_dense(rng, *sizes)
+        dout = rng.normal(size=(len(x), len(b)))
+        _, cache = unpack(student.linear_forward(x, w, b), 2, "linear_forward")
+        gradients = unpack(student.linear_backward(dout, cache), 3, "linear_backward")
+        expected = oracle.linear_gradients(x, w, b, dout)
+        cases.compare_linear_gradients(gradients, expected, f"n, d_in, d_out of {sizes}")
+    x, w, b = cases.draw_dense(rng, 4, 3, 5)
+    dout = rng.normal(size=(4, 5))
+    result = student.linear_forward(transposed(x), sliced(w), sliced(b))
+    _, cache = unpack(result, 2, "linear_forward")
+    gradients = unpack(student.linear_backward(transposed(dout), cache), 3, "linear_backward")
+    cases.compare_linear_gradients(gradients, oracle.linear_gradients(x, w, b, dout), "views")
 
 
 @weight(1)
 @number("2.1")
 def test_linear_refuses_shapes_that_do_not_fit_together(student, rng, oracle):
     """x, w and b that make no dense layer raise ValueError; those that make one don't."""
-    x, w, b = draw_dense(rng, 4, 3, 5)
+    x, w, b = cases.draw_dense(rng, 4, 3, 5)
     for situation, inputs in (
         ("a d_in that differs between x and w", (x[:, :2], w, b)),
         ("a w that is transposed", (x, w.T, b)),
@@ -130,33 +96,52 @@ def test_linear_refuses_shapes_that_do_not_fit_together(student, rng, oracle):
         ("images that are not flattened", (x[:, :, None], w, b)),
     ):
         check_refused(situation, student.linear_forward, *inputs)
-    check_linear(student, oracle, (x, w, b), "shapes that fit")
+    out, _ = unpack(student.linear_forward(x, w, b), 2, "linear_forward")
+    assert_close(out, oracle.linear(x, w, b), what="out (shapes that fit)", axes=ROW_AXES)
 
 
 @weight(1)
 @number("2.1")
 def test_flatten_makes_a_row_of_each_image_and_back(student, rng):
     """Rows in row-major order, whatever the order in memory; dx has the shape of x."""
-    for shape in ((2, 3, 4, 5), (4, 1, 2, 3), (1, 2, 3, 1), (3, 4, 2), (3, 5)):
-        check_flatten(student, rng, shape, f"shape {shape}")
-    for view in (sliced, transposed):
-        check_flatten(student, rng, (2, 3, 4, 5), "views", view=view)
+    shapes = ((2, 3, 4, 5), (4, 1, 2, 3), (1, 2, 3, 1), (3, 4, 2), (3, 5))
+    situations = [(f"shape {shape}", shape, np.asarray) for shape in shapes]
+    situations += [("views", (2, 3, 4, 5), view) for view in (sliced, transposed)]
+    for situation, shape, view in situations:
+        x, expected = (rng.normal(size=shape) for _ in range(2))
+        out, cache = unpack(student.flatten_forward(view(x)), 2, "flatten_forward")
+        assert_close(out, x.reshape(len(x), -1), what=f"out ({situation})", axes=ROW_AXES)
+        dx = student.flatten_backward(view(expected.reshape(len(x), -1)), cache)
+        assert_close(dx, expected, what=f"dx ({situation})")
 
 
 @weight(1)
 @number("2.1")
 def test_layers_keep_float32_leave_inputs_alone_and_do_not_disturb_each_other(student, rng, oracle):
     """float32 in gives float32 out; x, dout, w and b stay; each pass uses its own cache."""
-    x = draw_quarters(rng, (2, 3, 4)).astype(np.float32)
-    check_forward(
-        student, "relu", (x,), np.where(x > 0, x, 0).astype(np.float32), situation="float32"
-    )
-    check_relu_backward(student, rng, x, "float32")
-    inputs = draw_dense(rng, 4, 3, 5, dtype=np.float32)
-    check_linear(student, oracle, inputs, "float32")
-    check_linear_gradients(student, oracle, rng, inputs, situation="float32")
-    check_flatten(student, rng, (2, 3, 4, 5), "float32", dtype=np.float32)
-    check_layers_stay_apart(student, oracle, rng, (2, 3, 4, 5), dense=(4, 3, 5))
+    x = cases.draw_quarters(rng, (2, 3, 4)).astype(np.float32)
+    out, _ = unpack(student.relu_forward(x), 2, "relu_forward")
+    assert_close(out, np.where(x > 0, x, np.float32(0)), what="out (float32)")
+    dout = rng.normal(size=x.shape).astype(np.float32)
+    _, cache = unpack(student.relu_forward(x), 2, "relu_forward")
+    dx = student.relu_backward(dout, cache)
+    assert_close(dx, np.where(x > 0, dout, np.float32(0)), what="dx (float32)")
+
+    x, w, b = cases.draw_dense(rng, 4, 3, 5, dtype=np.float32)
+    out, _ = unpack(student.linear_forward(x, w, b), 2, "linear_forward")
+    assert_close(out, oracle.linear(x, w, b), what="out (float32)", axes=ROW_AXES)
+    dout = cases.draw_exact(rng, (4, 5), np.float32)
+    _, cache = unpack(student.linear_forward(x, w, b), 2, "linear_forward")
+    gradients = unpack(student.linear_backward(dout, cache), 3, "linear_backward")
+    cases.compare_linear_gradients(gradients, oracle.linear_gradients(x, w, b, dout), "float32")
+
+    x, expected = (rng.normal(size=(2, 3, 4, 5)).astype(np.float32) for _ in range(2))
+    out, cache = unpack(student.flatten_forward(x), 2, "flatten_forward")
+    assert_close(out, x.reshape(2, 60), what="out (float32)", axes=ROW_AXES)
+    dx = student.flatten_backward(expected.reshape(2, 60), cache)
+    assert_close(dx, expected, what="dx (float32)")
+
+    cases.check_layers_stay_apart(student, oracle, rng, (2, 3, 4, 5), dense=(4, 3, 5))
 
 
 @weight(2)
@@ -164,35 +149,34 @@ def test_layers_keep_float32_leave_inputs_alone_and_do_not_disturb_each_other(st
 def test_cross_entropy_is_the_mean_surprise_and_a_float(student, rng, oracle):
     """Equal logits give log(classes), whatever the labels; others give PyTorch's loss."""
     for n, classes in ((4, 3), (1, 5), (3, 1)):
-        labels = draw_labels(rng, n, classes)
+        logits, labels = np.full((n, classes), 0.7), rng.integers(classes, size=n)
         gradient = np.full((n, classes), 1 / classes)
         gradient[np.arange(n), labels] -= 1
         expected = np.log(classes), gradient / n
-        logits = np.full((n, classes), 0.7)
-        check_cross_entropy(student, logits, labels, expected, situation=f"{classes} equal logits")
+        result = student.softmax_cross_entropy(logits, labels)
+        cases.compare_cross_entropy(result, expected, f"{classes} equal logits")
     for n, classes in ((5, 4), (2, 7)):
-        logits, labels = rng.normal(size=(n, classes)), draw_labels(rng, n, classes)
-        expected = oracle.cross_entropy(logits, labels)
-        check_cross_entropy(student, logits, labels, expected, situation=f"{n} images")
+        logits, labels = rng.normal(size=(n, classes)), rng.integers(classes, size=n)
+        result = student.softmax_cross_entropy(logits, labels)
+        cases.compare_cross_entropy(result, oracle.cross_entropy(logits, labels), f"{n} images")
 
 
 @weight(2)
 @number("2.2")
 def test_cross_entropy_gives_the_gradient_of_the_mean(student, rng, oracle):
     """dlogits is PyTorch's for views, float32 and any type of integer labels; inputs stay."""
-    logits, labels = 3 * rng.normal(size=(6, 4)), draw_labels(rng, 6, 4)
+    logits, labels = 3 * rng.normal(size=(6, 4)), rng.integers(4, size=6)
     expected = oracle.cross_entropy(logits, labels)
     for view in (sliced, transposed):
-        check_cross_entropy(student, logits, labels, expected, situation="views", view=view)
+        result = student.softmax_cross_entropy(view(logits), labels)
+        cases.compare_cross_entropy(result, expected, "views")
     for dtype in ("uint8", "int8", "int32"):
-        check_cross_entropy(
-            student, logits, labels.astype(dtype), expected, situation=f"{dtype} labels"
-        )
-    single, unlikely = logits.astype(np.float32), unlikely_labels(logits)
-    expected = oracle.cross_entropy(single, unlikely)
-    check_cross_entropy(student, single, unlikely, expected, situation="float32")
-    function = student.softmax_cross_entropy
-    check_unchanged("softmax_cross_entropy", function, logits, labels)
+        result = student.softmax_cross_entropy(logits, labels.astype(dtype))
+        cases.compare_cross_entropy(result, expected, f"{dtype} labels")
+    single, unlikely = logits.astype(np.float32), logits.argmin(axis=1)
+    result = student.softmax_cross_entropy(single, unlikely)
+    cases.compare_cross_entropy(result, oracle.cross_entropy(single, unlikely), "float32")
+    check_unchanged("softmax_cross_entropy", student.softmax_cross_entropy, logits, labels)
 
 
 @weight(1)
@@ -204,16 +188,19 @@ def test_cross_entropy_does_not_overflow(student):
     gradient = np.array([[1, 0, -1], [-1 / 2, 1 / 2, 0], [1 / 3, -2 / 3, 1 / 3], [0, 0, 0]]) / 4
     loss = (2e4 + np.log(2) + np.log(3)) / 4
     for dtype in (np.float64, np.float32):
+        result = student.softmax_cross_entropy(logits.astype(dtype), labels)
         expected = loss, gradient.astype(dtype)
-        situation = f"huge logits, {np.dtype(dtype)}"
-        check_cross_entropy(student, logits.astype(dtype), labels, expected, situation=situation)
+        cases.compare_cross_entropy(result, expected, f"huge logits, {np.dtype(dtype)}")
 
 
 @weight(1)
 @number("2.2")
 def test_cross_entropy_refuses_labels_that_do_not_fit(student, rng):
     """Labels out of range, floats, another number of them and empty batches: ValueError."""
-    check_bad_labels(student, rng, 5, 3)
+    logits, labels = rng.normal(size=(5, 3)), rng.integers(3, size=5)
+    for situation, given, wrong in cases.bad_labels(logits, labels):
+        check_refused(situation, student.softmax_cross_entropy, given, wrong)
+    unpack(student.softmax_cross_entropy(logits, labels), 2, "softmax_cross_entropy")
 
 
 @weight(1)
@@ -225,8 +212,13 @@ def test_he_normal_draws_with_the_right_spread(student, rng):
         ((16, 8, 5, 3), 120, "float64"),
         ((2000,), 7, "float32"),
     ):
-        check_he_normal(student, rng, shape, fan_in, dtype=dtype)
-    draws = student.he_normal(generator(rng), (2, 3), 3)
+        seed = cases.draw_seed(rng)
+        results = [
+            student.he_normal(np.random.default_rng(number), shape, fan_in, dtype)
+            for number in (seed, seed, seed + 1)
+        ]
+        network_cases.check_he_normal(results, shape, fan_in, dtype)
+    draws = student.he_normal(cases.generator(rng), (2, 3), 3)
     right = isinstance(draws, np.ndarray) and draws.dtype == np.float32
     check(right, "he_normal must give float32 when no dtype is named.")
 
@@ -235,11 +227,11 @@ def test_he_normal_draws_with_the_right_spread(student, rng):
 @number("2.3")
 def test_lenet_has_the_parameters_that_the_handout_names(student, rng):
     """Names, shapes and dtype of the weights; biases of 0; 46,730 numbers with the usual sizes."""
-    check_first_parameters(student, "LeNet", rng, Sizes(28, (16, 32), 5, 64, 10), dtype="float32")
-    check_first_parameters(student, "LeNet", rng, SMALL, dtype="float64")
-    check_first_parameters(student, "LeNet", rng, WITH_LEFTOVERS, dtype="float32")
-    parameters = build(student, "LeNet", rng).parameters
-    check_names(parameters, SMALL.shapes, "parameters")
+    for sizes, dtype in ((USUAL, "float32"), (SMALL, "float64"), (WITH_LEFTOVERS, "float32")):
+        model = student.LeNet(cases.generator(rng), dtype=dtype, **sizes)
+        network_cases.check_initial_parameters(model, sizes, dtype)
+    model = student.LeNet(cases.generator(rng))
+    parameters = cases.parameters_of(model, cases.weight_shapes(**USUAL))
     count = sum(array.size for array in parameters.values())
     assert_equal(count, 46_730, what="the number of parameters")
 
@@ -248,10 +240,11 @@ def test_lenet_has_the_parameters_that_the_handout_names(student, rng):
 @number("2.3")
 def test_lenet_draws_each_weight_with_its_own_spread(student, rng):
     """Each w has the standard deviation sqrt(2 / fan_in); the same seed gives the same weights."""
-    check_first_weights(student, "LeNet", rng, Sizes(28, (60, 40), 5, 50, 30))
-    seed = draw_seed(rng)
+    sizes = {"image_size": 28, "filters": (60, 40), "kernel": 5, "hidden": 50, "classes": 30}
+    network_cases.check_initial_weights(student.LeNet(cases.generator(rng), **sizes), sizes)
+    seed = cases.draw_seed(rng)
     first, again, other = (
-        student.LeNet(np.random.default_rng(number), **vars(SMALL)).parameters["dense1.w"]
+        student.LeNet(np.random.default_rng(number), **SMALL).parameters["dense1.w"]
         for number in (seed, seed, seed + 1)
     )
     check(np.array_equal(first, again), "The same seed must give the same weights.")
@@ -262,51 +255,65 @@ def test_lenet_draws_each_weight_with_its_own_spread(student, rng):
 @number("2.3")
 def test_lenet_gives_the_logits_of_its_layers(student, rng, oracle):
     """With the same weights, the logits are PyTorch's, also where a pooling leaves pixels over."""
-    for sizes, n in ((SMALL, 6), (WITH_LEFTOVERS, 2), (TINY, 1)):
-        situation = f"{n} images of {sizes.image_size} x {sizes.image_size}"
-        check_network(student, oracle, rng, "LeNet", sizes=sizes, n=n, situation=situation)
-    for view in (sliced, transposed):
-        check_network(student, oracle, rng, "LeNet", sizes=SMALL, n=3, situation="views", view=view)
+    for situation, sizes, n, view in (
+        ("6 images of 11 x 11", SMALL, 6, np.asarray),
+        ("2 images of 13 x 13", WITH_LEFTOVERS, 2, np.asarray),
+        ("1 images of 8 x 8", TINY, 1, np.asarray),
+        ("views", SMALL, 3, sliced),
+        ("views", SMALL, 3, transposed),
+    ):
+        weights = cases.draw_weights(rng, sizes)
+        model = cases.make_model(student.LeNet, rng, sizes, weights)
+        x = cases.draw_images(rng, n, sizes)
+        logits = model.forward(view(x))
+        expected = oracle.lenet(x, *weights.values())
+        assert_close(logits, expected, what=f"logits ({situation})", axes=LOGIT_AXES)
 
 
 @weight(2)
 @number("2.3")
 def test_lenet_gives_the_gradient_of_every_weight(student, rng, oracle):
     """With the same weights, the loss and all eight gradients are PyTorch's."""
-    for sizes, n in ((SMALL, 6), (WITH_LEFTOVERS, 2), (TINY, 1)):
-        situation = f"{n} images of {sizes.image_size} x {sizes.image_size}"
-        check_network_gradients(
-            student, oracle, rng, "LeNet", sizes=sizes, n=n, situation=situation
-        )
-    check_network_gradients(
-        student, oracle, rng, "LeNet", sizes=SMALL, n=3, situation="views", view=transposed
-    )
+    for situation, sizes, n, view in (
+        ("6 images of 11 x 11", SMALL, 6, np.asarray),
+        ("2 images of 13 x 13", WITH_LEFTOVERS, 2, np.asarray),
+        ("1 images of 8 x 8", TINY, 1, np.asarray),
+        ("views", SMALL, 3, transposed),
+    ):
+        weights = cases.draw_weights(rng, sizes)
+        model = cases.make_model(student.LeNet, rng, sizes, weights)
+        x = cases.draw_images(rng, n, sizes)
+        labels = cases.draw_surprising_labels(rng, oracle.lenet(x, *weights.values()))
+        result = model.loss_and_gradients(view(x), labels)
+        expected = oracle.lenet_gradients(x, labels, *weights.values())
+        network_cases.compare_loss_and_gradients(result, expected, weights, situation)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_computes_in_its_own_dtype(student, rng, oracle):
     """Logits and gradients have the dtype of the model, for images of floats and of integers."""
-    check_network_types(student, oracle, rng, "LeNet", sizes=SMALL, n=3)
+    network_cases.check_types(student.LeNet, oracle, rng, sizes=SMALL, n=3)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_uses_the_weights_of_the_moment_and_changes_none(student, rng, oracle):
     """Weights that were overwritten count at once; calls and models don't disturb each other."""
-    check_network_keeps_apart(student, oracle, rng, "LeNet", sizes=SMALL, n=3)
+    network_cases.check_independence(student.LeNet, oracle.lenet_gradients, rng, sizes=SMALL, n=3)
 
 
 @weight(1)
 @number("2.3")
 def test_lenet_refuses_images_and_labels_that_do_not_fit(student, rng):
     """Wrong shapes, empty batches, bad labels and images too small for the layers: ValueError."""
-    check_network_refuses(student, rng, "LeNet", SMALL, n=3)
+    model = cases.make_model(student.LeNet, rng, SMALL, cases.draw_weights(rng, SMALL))
+    network_cases.check_refusals(model, rng, SMALL, n=3)
     for image_size, kernel in ((15, 5), (5, 5), (3, 5), (4, 2), (9, 3)):
         situation = f"a kernel of {kernel} and images of {image_size} x {image_size}"
         sizes = {"image_size": image_size, "kernel": kernel}
-        check_refused(situation, student.LeNet, generator(rng), **sizes)
-    build(student, "LeNet", rng, image_size=16, kernel=5)
+        check_refused(situation, student.LeNet, cases.generator(rng), **sizes)
+    cases.check_model(student.LeNet(cases.generator(rng), image_size=16, kernel=5))
 
 
 @weight(2)
@@ -314,12 +321,13 @@ def test_lenet_refuses_images_and_labels_that_do_not_fit(student, rng):
 def test_sgd_momentum_takes_the_steps_of_pytorch(student, rng, oracle):
     """Four steps with another learning rate each, with and without momentum."""
     rates = (0.1, 0.1, 0.03, 0.2)
-    for momentum in (0.7, 0.0):
-        asked = {"momentum": momentum}
-        check_steps(
-            student, oracle, rng, "sgd_momentum", rates=rates, asked=asked, settings=(momentum,)
-        )
-    check_steps(student, oracle, rng, "sgd_momentum", rates=rates, asked={}, settings=(0.9,))
+    for settings, momentum in (({"momentum": 0.7}, 0.7), ({"momentum": 0.0}, 0.0), ({}, 0.9)):
+        parameters, steps = optimizer_cases.draw_steps(rng, oracle.sgd_steps, rates, (momentum,))
+        state = None
+        for count, (gradients, rate, expected) in enumerate(steps, start=1):
+            result = student.sgd_momentum(parameters, gradients, state, rate, **settings)
+            parameters, state = unpack(result, 2, "sgd_momentum")
+            optimizer_cases.compare_step(parameters, expected, count)
 
 
 @weight(2)
@@ -327,39 +335,55 @@ def test_sgd_momentum_takes_the_steps_of_pytorch(student, rng, oracle):
 def test_adam_takes_the_steps_of_pytorch(student, rng, oracle):
     """Four steps with another learning rate each, and betas that are not the usual ones."""
     rates = (0.1, 0.1, 0.03, 0.2)
-    check_steps(student, oracle, rng, "adam", rates=rates, asked={}, settings=(0.9, 0.999, 1e-8))
-    asked = {"beta1": 0.7, "beta2": 0.8}
-    check_steps(student, oracle, rng, "adam", rates=rates, asked=asked, settings=(0.7, 0.8, 1e-8))
+    other_betas = {"beta1": 0.7, "beta2": 0.8}
+    for settings, values in (({}, (0.9, 0.999, 1e-8)), (other_betas, (0.7, 0.8, 1e-8))):
+        parameters, steps = optimizer_cases.draw_steps(rng, oracle.adam_steps, rates, values)
+        state = None
+        for count, (gradients, rate, expected) in enumerate(steps, start=1):
+            result = student.adam(parameters, gradients, state, rate, **settings)
+            parameters, state = unpack(result, 2, "adam")
+            optimizer_cases.compare_step(parameters, expected, count)
 
 
 @weight(1)
 @number("2.4")
 def test_adam_adds_epsilon_to_the_root(student, rng, oracle):
     """With an epsilon as large as the gradients, it matters where it is added: after the root."""
-    asked = {"beta1": 0.8, "beta2": 0.9, "epsilon": 0.5}
-    check_steps(
-        student, oracle, rng, "adam", rates=(0.1, 0.05, 0.2), asked=asked, settings=(0.8, 0.9, 0.5)
-    )
+    rates, settings = (0.1, 0.05, 0.2), {"beta1": 0.8, "beta2": 0.9, "epsilon": 0.5}
+    parameters, steps = optimizer_cases.draw_steps(rng, oracle.adam_steps, rates, (0.8, 0.9, 0.5))
+    state = None
+    for count, (gradients, rate, expected) in enumerate(steps, start=1):
+        result = student.adam(parameters, gradients, state, rate, **settings)
+        parameters, state = unpack(result, 2, "adam")
+        optimizer_cases.compare_step(parameters, expected, count)
 
 
 @weight(1)
 @number("2.4")
 def test_optimizers_change_nothing_and_return_plain_new_data(student, rng):
     """A step that is repeated from the same state, or from a copy of it, ends at the same place."""
-    for name in OPTIMIZERS:
-        check_steps_have_no_side_effects(student, rng, name)
+    for name, step in (("sgd_momentum", student.sgd_momentum), ("adam", student.adam)):
+        optimizer_cases.check_steps_can_be_repeated(step, name, rng)
 
 
 @weight(1)
 @number("2.4")
 def test_optimizers_keep_float32_and_refuse_gradients_that_do_not_fit(student, rng, oracle):
     """New parameters have the dtype of the old; other names or shapes raise ValueError."""
-    rates = (0.1, 0.05)
-    for name, settings in (("sgd_momentum", (0.9,)), ("adam", (0.9, 0.999, 1e-8))):
-        check_steps(
-            student, oracle, rng, name, rates=rates, asked={}, settings=settings, dtype="float32"
-        )
-        check_steps_refuse(student, rng, name)
+    rates, shapes = (0.1, 0.05), optimizer_cases.SHAPES
+    for name, step, answer, values in (
+        ("sgd_momentum", student.sgd_momentum, oracle.sgd_steps, (0.9,)),
+        ("adam", student.adam, oracle.adam_steps, (0.9, 0.999, 1e-8)),
+    ):
+        parameters, steps = optimizer_cases.draw_steps(rng, answer, rates, values, dtype="float32")
+        state = None
+        for count, (gradients, rate, expected) in enumerate(steps, start=1):
+            parameters, state = unpack(step(parameters, gradients, state, rate), 2, name)
+            optimizer_cases.compare_step(parameters, expected, count)
+        parameters, gradients = (optimizer_cases.draw_arrays(rng, shapes) for _ in range(2))
+        for situation, wrong in optimizer_cases.wrong_gradients(gradients):
+            check_refused(situation, step, parameters, wrong, None, 0.1)
+        unpack(step(parameters, gradients, None, 0.1), 2, name)
 
 
 @weight(1)
@@ -367,94 +391,138 @@ def test_optimizers_keep_float32_and_refuse_gradients_that_do_not_fit(student, r
 def test_minibatches_hold_every_number_once(student, rng):
     """Integer arrays of batch_size numbers, the last one smaller where they don't come out even."""
     for n, batch_size in ((12, 4), (11, 4), (3, 5), (5, 1), (1, 1), (7, 7)):
-        check_pieces(student.minibatches(n, batch_size, generator(rng)), n, batch_size)
+        pieces = student.minibatches(n, batch_size, cases.generator(rng))
+        training_cases.check_pieces(pieces, n, batch_size)
 
 
 @weight(1)
 @number("2.5")
 def test_minibatches_come_in_an_order_that_the_generator_draws(student, rng):
     """The same seed gives the same order, another seed another one, and each looks random."""
-    seed = draw_seed(rng)
-    first, again, other = (
-        check_pieces(student.minibatches(2000, 50, np.random.default_rng(number)), 2000, 50)
-        for number in (seed, seed, seed + 1)
-    )
+    start, orders = cases.draw_seed(rng), []
+    for seed in (start, start, start + 1):
+        pieces = student.minibatches(2000, 50, np.random.default_rng(seed))
+        orders.append(training_cases.check_pieces(pieces, 2000, 50))
+    first, again, other = orders
     check(np.array_equal(first, again), "The same generator must give the same minibatches.")
     check(not np.array_equal(first, other), "Another generator must give other minibatches.")
-    check_is_shuffled(first, "The numbers")
+    training_cases.check_is_shuffled(first, "The numbers")
 
 
 @weight(1)
 @number("2.5")
 def test_train_takes_steps_of_momentum_with_a_rate_that_decays(student, rng, oracle):
     """With all images in one mini-batch, losses and weights are those of PyTorch's SGD."""
-    run = draw_full_batch_run(oracle, rng, "sgd", 4, learning_rate=0.3, decay=0.7, best=3)
-    check_full_batch_weights(student, rng, run, "momentum, four epochs")
+    run = training_cases.draw_full_batch_run(
+        oracle, rng, best=3, optimizer="sgd", epochs=4, learning_rate=0.3, decay=0.7
+    )
+    model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+    data = student.Data(run.images, run.labels, run.validation_images, run.predictions[3])
+    history = student.train(model, data, student.Config(**run.settings))
+    training_cases.compare_last_weights(model, history, run, "momentum, four epochs")
 
 
 @weight(1)
 @number("2.5")
 def test_train_takes_steps_of_adam_with_a_rate_that_decays(student, rng, oracle):
     """With all images in one mini-batch, losses and weights are those of PyTorch's Adam."""
-    run = draw_full_batch_run(oracle, rng, "adam", 4, learning_rate=0.1, decay=0.8, best=3)
-    check_full_batch_weights(student, rng, run, "Adam, four epochs")
+    run = training_cases.draw_full_batch_run(
+        oracle, rng, best=3, optimizer="adam", epochs=4, learning_rate=0.1, decay=0.8
+    )
+    model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+    data = student.Data(run.images, run.labels, run.validation_images, run.predictions[3])
+    history = student.train(model, data, student.Config(**run.settings))
+    training_cases.compare_last_weights(model, history, run, "Adam, four epochs")
 
 
 @weight(1)
 @number("2.5")
 def test_history_tells_what_the_model_is_worth_after_each_epoch(student, rng, oracle):
     """Loss and accuracy of training and validation images, and the learning rate, as floats."""
-    run = draw_full_batch_run(oracle, rng, "sgd", 3, learning_rate=0.2, decay=0.5)
-    check_history(student, rng, run, draw_labels(rng, 16, TINY.classes))
+    run = training_cases.draw_full_batch_run(
+        oracle, rng, optimizer="sgd", epochs=3, learning_rate=0.2, decay=0.5
+    )
+    labels = rng.integers(TINY["classes"], size=16)
+    model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+    data = student.Data(run.images, run.labels, run.validation_images, labels)
+    history = student.train(model, data, student.Config(**run.settings))
+    training_cases.compare_history(history, run, labels)
 
 
 @weight(2)
 @number("2.5")
 def test_train_leaves_the_best_weights_in_the_model(student, rng, oracle):
     """Those after the epoch with the highest validation accuracy; on a tie, the earliest."""
+
+    def check_best(run, best, labels, situation):
+        model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
+        data = student.Data(run.images, run.labels, run.validation_images, labels)
+        student.train(model, data, student.Config(**run.settings))
+        training_cases.compare_best_weights(model, run, best, situation)
+
     for best in (0, 1):
-        run = draw_full_batch_run(oracle, rng, "adam", 3, learning_rate=0.1, decay=0.9, best=best)
-        situation = f"epoch {best + 1} of 3 is the best"
-        check_best_weights(
-            student, rng, run, best, labels=labels_for_best(run, best), situation=situation
+        run = training_cases.draw_full_batch_run(
+            oracle, rng, best=best, optimizer="adam", epochs=3, learning_rate=0.1, decay=0.9
         )
-    never = labels_never_predicted(run, TINY.classes)
-    check_best_weights(
-        student, rng, run, 0, labels=never, situation="all epochs have the same accuracy"
-    )
+        check_best(run, best, run.predictions[best], f"epoch {best + 1} of 3 is the best")
+    never = training_cases.labels_never_predicted(run)
+    check_best(run, 0, never, "all epochs have the same accuracy")
 
 
 @weight(1)
 @number("2.5")
 def test_train_uses_every_image_once_in_each_epoch(student, rng, oracle):
     """Also when the last mini-batch is smaller; and the images stay as they are."""
-    check_every_image_once(student, oracle, rng, n=11, batch_size=4, epochs=2)
+    images, labels = cases.draw_batch(rng, 11, TINY)
+    weights, losses = training_cases.draw_telling_weights(oracle, rng, images, labels)
+    model = cases.make_model(student.LeNet, rng, TINY, weights)
+    data = student.Data(images, labels, images, labels)
+    settings = {"optimizer": "sgd", "learning_rate": training_cases.STANDSTILL, "epochs": 2}
+    for batch_size in (1, 4):
+        history = student.train(model, data, student.Config(batch_size=batch_size, **settings))
+        training_cases.compare_step_losses(history, losses, batch_size, epochs=2)
+    same = np.array_equal(data.train_images, images) and np.array_equal(data.train_labels, labels)
+    check(same, "train changes the images or labels that it is given.")
 
 
 @weight(1)
 @number("2.5")
 def test_train_shuffles_anew_in_each_epoch_by_the_seed(student, rng, oracle):
     """The order of the images depends on config.seed and the epoch, and on nothing else."""
-    check_orders(student, oracle, rng)
+    training_cases.check_orders(student, oracle, rng, n=12)
 
 
 @weight(2)
 @number("2.5")
 def test_a_run_that_goes_on_ends_as_one_that_never_stopped(student, rng):
     """Exactly the same weights and history, wherever it was stopped and however often."""
-    check_resuming(student, rng, "adam", "float32", wrong_labels=True)
-    check_resuming(student, rng, "adam", "float64", wrong_labels=False)
-    check_resuming(student, rng, "sgd", "float32", wrong_labels=False)
+    for settings in (
+        {"optimizer": "adam", "dtype": "float32", "wrong_labels": True},
+        {"optimizer": "adam", "dtype": "float64", "wrong_labels": False},
+        {"optimizer": "sgd", "dtype": "float32", "wrong_labels": False},
+    ):
+        training_cases.check_resuming(student, rng, **settings)
 
 
 @weight(1)
 @number("2.5")
 def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(student, rng):
     """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
-    check_diverges(student, rng, n=6, batch_size=2, step=2)
-    check_diverges(student, rng, n=3, batch_size=5, step=1)
-    check_diverges(student, rng, n=4, batch_size=3, step=1, poisoned=True)
-    check_strange_state(student, rng)
+    # In float32, a learning rate of 1e300 makes every weight infinite at once, so that the loss of
+    # the second step is not finite, whatever the images; where an epoch has one step, the loss over
+    # all images after it comes first. Poisoned, the last biases are NaN, and so is the first loss.
+    for n, batch_size, step, poisoned in ((6, 2, 2, False), (3, 5, 1, False), (4, 3, 1, True)):
+        images, labels = cases.draw_batch(rng, n, TINY)
+        images = images.astype(np.float32)
+        weights = cases.draw_weights(rng, TINY, "float32")
+        if poisoned:
+            weights["dense2.b"][:] = np.nan
+        model = cases.make_model(student.LeNet, rng, TINY, weights)
+        data = student.Data(images, labels, images, labels)
+        settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
+        config = student.Config(learning_rate=1e300, **settings)
+        training_cases.check_diverges(student.train, model, data, config, step=step)
+    training_cases.check_strange_state(student, rng)
 
 
 @weight(2)
@@ -462,18 +530,27 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_a_strange_state(stu
 @tags("training")
 def test_lenet_reads_88_percent_of_held_out_digits_after_three_epochs(student, rng):
     """Trained on 4,000 images of 14 x 14 pixels, a smaller LeNet reads 1,000 other ones."""
-    check_digits(student, rng)
+    mnist = load_mnist()
+    order = rng.permutation(len(mnist.train_labels))
+    images, labels = training_cases.halved(mnist.train_images[order]), mnist.train_labels[order]
+    data = student.Data(images, labels, images[:500], labels[:500])
+    model = cases.check_model(student.LeNet(cases.generator(rng), **training_cases.HALF))
+    student.train(model, data, student.Config(learning_rate=0.006, decay=0.5))
+    training_cases.check_digits(model, rng)
 
 
 @weight(1)
 @number("2.6")
 def test_mlp_has_the_parameters_that_the_handout_names(student, rng):
     """Names, shapes, dtype and spread of the weights; 46,915 numbers with the usual sizes."""
-    check_first_parameters(student, "MLP", rng, MLPSizes(28, 59, 10), dtype="float32")
-    check_first_parameters(student, "MLP", rng, SMALL_MLP, dtype="float64")
-    check_first_weights(student, "MLP", rng, MLPSizes(10, 60, 25))
-    parameters = build(student, "MLP", rng).parameters
-    check_names(parameters, SMALL_MLP.shapes, "parameters")
+    usual = {"image_size": 28, "hidden": 59, "classes": 10}
+    for sizes, dtype in ((usual, "float32"), (SMALL_MLP, "float64")):
+        model = student.MLP(cases.generator(rng), dtype=dtype, **sizes)
+        network_cases.check_initial_parameters(model, sizes, dtype)
+    sizes = {"image_size": 10, "hidden": 60, "classes": 25}
+    network_cases.check_initial_weights(student.MLP(cases.generator(rng), **sizes), sizes)
+    model = student.MLP(cases.generator(rng))
+    parameters = cases.parameters_of(model, cases.weight_shapes(**usual))
     count = sum(array.size for array in parameters.values())
     assert_equal(count, 46_915, what="the number of parameters")
 
@@ -482,33 +559,51 @@ def test_mlp_has_the_parameters_that_the_handout_names(student, rng):
 @number("2.6")
 def test_mlp_gives_logits_and_gradients(student, rng, oracle):
     """With the same weights, logits, loss and gradients are PyTorch's, and views are fine."""
-    for sizes, n in ((SMALL_MLP, 6), (MLPSizes(3, 2, 4), 1)):
-        check_network(student, oracle, rng, "MLP", sizes=sizes, n=n, situation=f"{n} images")
-        check_network_gradients(
-            student, oracle, rng, "MLP", sizes=sizes, n=n, situation=f"{n} images"
-        )
-    check_network(
-        student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3, situation="views", view=transposed
-    )
-    check_network_gradients(
-        student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3, situation="views", view=transposed
-    )
+    for situation, sizes, n, view in (
+        ("6 images", SMALL_MLP, 6, np.asarray),
+        ("1 images", {"image_size": 3, "hidden": 2, "classes": 4}, 1, np.asarray),
+        ("views", SMALL_MLP, 3, transposed),
+    ):
+        weights = cases.draw_weights(rng, sizes)
+        model = cases.make_model(student.MLP, rng, sizes, weights)
+        x = cases.draw_images(rng, n, sizes)
+        logits = model.forward(view(x))
+        expected = oracle.mlp(x, *weights.values())
+        assert_close(logits, expected, what=f"logits ({situation})", axes=LOGIT_AXES)
+
+        weights = cases.draw_weights(rng, sizes)
+        model = cases.make_model(student.MLP, rng, sizes, weights)
+        x = cases.draw_images(rng, n, sizes)
+        labels = cases.draw_surprising_labels(rng, oracle.mlp(x, *weights.values()))
+        result = model.loss_and_gradients(view(x), labels)
+        expected = oracle.mlp_gradients(x, labels, *weights.values())
+        network_cases.compare_loss_and_gradients(result, expected, weights, situation)
 
 
 @weight(1)
 @number("2.6")
 def test_mlp_keeps_its_dtype_uses_the_weights_of_the_moment_and_refuses(student, rng, oracle):
     """The dtype of the model; weights that were overwritten count; wrong shapes: ValueError."""
-    check_network_types(student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3)
-    check_network_keeps_apart(student, oracle, rng, "MLP", sizes=SMALL_MLP, n=3)
-    check_network_refuses(student, rng, "MLP", SMALL_MLP, n=3)
+    network_cases.check_types(student.MLP, oracle, rng, sizes=SMALL_MLP, n=3)
+    network_cases.check_independence(student.MLP, oracle.mlp_gradients, rng, sizes=SMALL_MLP, n=3)
+    model = cases.make_model(student.MLP, rng, SMALL_MLP, cases.draw_weights(rng, SMALL_MLP))
+    network_cases.check_refusals(model, rng, SMALL_MLP, n=3)
 
 
 @weight(1)
 @number("2.6")
 def test_permute_pixels_moves_the_pixels_of_all_images_alike(student, rng):
     """One random permutation, which depends on the generator and the number of pixels alone."""
-    check_permutation(student, rng, (3, 2, 4, 6))
+    training_cases.check_permutation(student.permute_pixels, rng, (3, 2, 4, 6))
+
+
+# Held-out accuracy after 4 epochs on 2,000 halved digits, with the reference and 20 seeds: the
+# LeNet falls from 86-90 % to 69-76 % when the pixels are shuffled, by 15.3 points in the mean with
+# a standard deviation of 2.5; the MLP is at 87-92 % either way, the worse of both at 89.6 % in the
+# mean with one of 1.1, and moves by 0.0 in the mean with one of 1.0. Each bound lies five of these
+# or more away, a chance below 1e-6. Both trainings of a network start from the same weights, so
+# images that are not shuffled at all make no difference.
+LOSS_OF_CONVOLUTION, CHANGE_OF_MLP, FLOOR_OF_MLP = 0.02, 0.06, 0.80
 
 
 @weight(1)
@@ -516,7 +611,33 @@ def test_permute_pixels_moves_the_pixels_of_all_images_alike(student, rng):
 @tags("training")
 def test_shuffled_pixels_hurt_the_lenet_and_not_the_mlp(student, rng):
     """On 2,000 digits of 14 x 14: the LeNet loses 2 points or more, the MLP moves by 6 or less."""
-    check_shuffling(student, rng)
+    mnist, seed, reached = load_mnist(), cases.draw_seed(rng), {}
+    order = rng.permutation(len(mnist.train_labels))[:2000]
+    labels = mnist.train_labels[order]
+    plain = [training_cases.halved(part) for part in (mnist.train_images[order], mnist.test_images)]
+    shuffled = [student.permute_pixels(part, np.random.default_rng(seed)) for part in plain]
+    for images, given in zip(shuffled, plain, strict=True):
+        fits = isinstance(images, np.ndarray) and images.shape == given.shape
+        check(fits, "permute_pixels must return images of the same shape.")
+    config = student.Config(epochs=4, learning_rate=0.01)
+    for kind, network, sizes in (
+        ("LeNet", student.LeNet, {"image_size": 14, "filters": (4, 8), "kernel": 3}),
+        ("MLP", student.MLP, {"image_size": 14}),
+    ):
+        for pixels, (images, held_out) in (("plain", plain), ("shuffled", shuffled)):
+            model = network(cases.generator(np.random.default_rng(seed)), **sizes)
+            cases.check_model(model, kind)
+            data = student.Data(images, labels, images[:100], labels[:100])
+            student.train(model, data, config)
+            accuracy = training_cases.held_out_accuracy(model, rng, held_out, mnist.test_labels)
+            reached[f"{kind} {pixels}"] = accuracy
+    figures = ", ".join(f"{what}: {share:.1%}" for what, share in reached.items())
+    lost = reached["LeNet plain"] - reached["LeNet shuffled"]
+    change = abs(reached["MLP plain"] - reached["MLP shuffled"])
+    low = min(reached["MLP plain"], reached["MLP shuffled"])
+    check(low >= FLOOR_OF_MLP, "The MLP must learn plain and shuffled digits.", figures)
+    check(change <= CHANGE_OF_MLP, "Shuffled pixels must hardly matter to the MLP.", figures)
+    check(lost >= LOSS_OF_CONVOLUTION, "Shuffled pixels must hurt the LeNet.", figures)
 
 
 @weight(1)
@@ -535,39 +656,42 @@ def test_receptive_field_grows_layer_by_layer(student, oracle):
     ):
         result = student.receptive_field(layers)
         assert_equal(result, expected, what=f"the receptive field of {layers}")
-        check_field(student, oracle, layers)
+        expected = tuple(map(int, oracle.receptive_field(layers)))
+        assert_equal(result, expected, what="the receptive field's size and jump")
 
 
 @weight(1)
 @number("2.7")
 def test_receptive_field_refuses_sizes_below_one(student, oracle):
     """A kernel or a stride below 1 raises ValueError, in whichever layer it is."""
-    for layers in (
-        [(0, 1)],
-        [(3, 0)],
-        [(3, 1), (-1, 1)],
-        [(3, 1), (3, -1)],
-        [(0, 2), (5, 1)],
-    ):
+    for layers in ([(0, 1)], [(3, 0)], [(3, 1), (-1, 1)], [(3, 1), (3, -1)], [(0, 2), (5, 1)]):
         check_refused(f"the layers {layers}", student.receptive_field, layers)
-    check_field(student, oracle, [(1, 1), (3, 2)])
+    layers = [(1, 1), (3, 2)]
+    expected = tuple(map(int, oracle.receptive_field(layers)))
+    result = student.receptive_field(layers)
+    assert_equal(result, expected, what="the receptive field's size and jump")
 
 
 @weight(2)
 @number("2.7")
 def test_feature_maps_are_what_the_filters_find(student, rng, oracle):
     """conv1 and conv2 after their relu, in the dtype of the model; wrong shapes: ValueError."""
-    for sizes, dtype, image_type in (
-        (SMALL, "float64", "float64"),
-        (WITH_LEFTOVERS, "float32", "uint8"),
-        (SMALL, "float32", "float64"),
+    for sizes, dtype, image_type, view in (
+        (SMALL, "float64", "float64", np.asarray),
+        (WITH_LEFTOVERS, "float32", "uint8", np.asarray),
+        (SMALL, "float32", "float64", np.asarray),
+        (SMALL, "float64", "float64", transposed),
     ):
-        check_feature_maps(student, oracle, rng, sizes, dtype=dtype, image_type=image_type)
-    check_feature_maps(
-        student, oracle, rng, SMALL, dtype="float64", image_type="float64", view=transposed
-    )
-    model = build(student, "LeNet", rng, **vars(SMALL))
-    images = draw_images(rng, 2, SMALL.image_size)
+        weights = network_cases.draw_quarter_weights(rng, sizes, dtype)
+        model = cases.make_model(student.LeNet, rng, sizes, weights)
+        image = network_cases.draw_quarter_images(rng, 1, sizes, image_type)[0]
+        maps = student.feature_maps(model, view(image))
+        expected = oracle.lenet_maps(image[None], *weights.values())
+        network_cases.compare_maps(maps, expected, f"a {dtype} model, a {image_type} image")
+        check_unchanged("feature_maps", student.feature_maps, model, image)
+        cases.check_named(model.parameters, weights, "parameters after feature_maps", tolerance=0.0)
+    model = cases.check_model(student.LeNet(cases.generator(rng), **SMALL))
+    images = cases.draw_images(rng, 2, SMALL)
     for situation, image in (
         ("an image without its channel", images[0, 0]),
         ("several images", images),
@@ -598,7 +722,27 @@ def test_q3_the_way_that_each_layer_moved_is_measured(lab):
 @number("2.9")
 def test_q7_the_confusion_matrix_has_a_row_for_each_digit(lab):
     """Lab, question 7: 100 images in each row, and as many mistakes as the LeNet makes."""
-    check_confusion(lab, errors=78, spread=5)
+    counts = array_answer(lab, "q7_confusion", (10, 10))
+    total = counts.sum()
+    check(
+        bool((counts >= 0).all()) and total == 1000,
+        "q7_confusion doesn't count each test image once.",
+        f"its sum is {total:g}",
+        value=counts,
+    )
+    check(
+        bool((counts.sum(axis=1) == 100).all()),
+        "A row of q7_confusion doesn't hold the images of one digit.",
+        f"there are 100 of each, but the rows add up to {counts.sum(axis=1)}",
+        value=counts,
+    )
+    wrong = total - np.trace(counts)
+    check(
+        abs(wrong - 78) <= 5,  # measured; another machine rounds otherwise
+        "q7_confusion has another number of mistakes than the LeNet makes.",
+        f"{wrong:g} images lie off the diagonal",
+        value=counts,
+    )
 
 
 @weight(1)
@@ -612,4 +756,21 @@ def test_q8_what_is_unsure_is_handed_over(lab):
 @number("2.9")
 def test_q9_the_weights_lie_where_their_pixels_were(lab):
     """Lab, question 9: the picture of digit 0, with the shuffle undone."""
-    check_picture(lab)
+    picture = array_answer(lab, "q9_picture", (28, 28))
+    mnist, n = load_mnist(), 2000
+    x = mnist.train_images[:n].reshape(n, -1).astype(float)
+    labels = np.eye(10)[mnist.train_labels[:n]]
+    w, b = np.zeros((x.shape[1], 10)), np.zeros(10)
+    for _ in range(50):  # what the lab's linear network learns from ordinary pixels
+        scores = np.exp(x @ w + b)
+        error = (scores / scores.sum(axis=1, keepdims=True) - labels) / n
+        w, b = w - 0.5 * x.T @ error, b - 0.5 * error.sum(axis=0)
+    right = w[:, 0].reshape(28, 28)
+    same = np.allclose(np.sort(picture, axis=None), np.sort(right, axis=None), atol=1e-6)
+    check(same, "q9_picture doesn't hold the weights of digit 0.", value=picture)
+    check(
+        np.allclose(picture, right, atol=1e-6),
+        "q9_picture has the right weights at wrong places.",
+        f"{np.isclose(picture, right, atol=1e-6).sum()} of {right.size} are at their place",
+        value=picture,
+    )
