@@ -11,25 +11,22 @@ from common.testing.checks import check_float, check_refused, check_unchanged
 from common.testing.compare import assert_close, check, kind_of, unpack
 from common.testing.remote.operations import call_each, fetch
 
-LN2 = math.log(2)
+
+class Layer(NamedTuple):
+    """What a failure calls a layer's inputs and outputs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    gates: int  # blocks of columns in the weights
 
 
-# What a failure calls the inputs and the outputs of each layer.
-INPUTS = {
-    "rnn_step": ("x", "h", "w_xh", "w_hh", "b_h"),
-    "rnn": ("x", "h0", "w_xh", "w_hh", "b_h"),
-    "lstm_step": ("x", "h", "c", "w_x", "w_h", "b"),
-    "lstm": ("x", "h0", "c0", "w_x", "w_h", "b"),
-    "gru_step": ("x", "h", "w_x", "w_h", "b_x", "b_h"),
+LAYERS = {
+    "rnn_step": Layer(("x", "h", "w_xh", "w_hh", "b_h"), ("h_next",), 1),
+    "rnn": Layer(("x", "h0", "w_xh", "w_hh", "b_h"), ("h",), 1),
+    "lstm_step": Layer(("x", "h", "c", "w_x", "w_h", "b"), ("h_next", "c_next"), 4),
+    "lstm": Layer(("x", "h0", "c0", "w_x", "w_h", "b"), ("h", "c_last"), 4),
+    "gru_step": Layer(("x", "h", "w_x", "w_h", "b_x", "b_h"), ("h_next",), 3),
 }
-OUTPUTS = {
-    "rnn_step": ("h_next",),
-    "rnn": ("h",),
-    "lstm_step": ("h_next", "c_next"),
-    "lstm": ("h", "c_last"),
-    "gru_step": ("h_next",),
-}
-GATES = {"rnn": 1, "lstm": 4, "gru": 3}  # blocks of columns in the weights
 
 
 class Passes(NamedTuple):
@@ -42,11 +39,11 @@ class Passes(NamedTuple):
 
 def draw_inputs(rng, layer, x_shape, m, *, dtype=np.float64):
     """Random inputs, states and weights, and biases that are far from 0."""
-    n, d, columns = x_shape[0], x_shape[-1], GATES[layer.removesuffix("_step")] * m
+    n, d, columns = x_shape[0], x_shape[-1], LAYERS[layer].gates * m
     shapes = {"x": x_shape, "w_xh": (d, m), "w_hh": (m, m)}
     shapes |= {"w_x": (d, columns), "w_h": (m, columns)}
     arrays = []
-    for name in INPUTS[layer]:
+    for name in LAYERS[layer].inputs:
         if name.startswith("b"):
             array = rng.uniform(0.4, 1, size=columns) * rng.choice([-1, 1], size=columns)
         else:
@@ -59,7 +56,7 @@ def draw_inputs(rng, layer, x_shape, m, *, dtype=np.float64):
 def draw_upstream(rng, layer, inputs):
     """A random gradient for each output, in the type of the inputs."""
     x, h = inputs[:2]
-    shapes = ((*x.shape[:-1], h.shape[1]), h.shape)[: len(OUTPUTS[layer])]
+    shapes = ((*x.shape[:-1], h.shape[1]), h.shape)[: len(LAYERS[layer].outputs)]
     return tuple(rng.normal(size=shape).astype(x.dtype) for shape in shapes)
 
 
@@ -70,10 +67,7 @@ def draw_with_upstream(rng, layer, x_shape, m, *, dtype=np.float64):
 
 
 def draw_mask(rng, n, t):
-    """A mask with gaps; one sequence begins with padding, one ends with it, the last is all of it.
-
-    It needs 3 sequences and 4 steps or more.
-    """
+    """A mask with gaps, and padding at the start and the end; the last sequence is all padding."""
     mask = rng.uniform(size=(n, t)) < 0.7
     mask[0, :2], mask[0, -2:] = (False, True), True
     mask[1, 0], mask[1, 1], mask[1, -2:] = True, False, (True, False)
@@ -118,39 +112,43 @@ def compare_arrays(names, results, expected, situation):
 
 def compare_outputs(layer, result, expected, situation):
     """What a forward function returned before its cache is the expected output."""
-    *outputs, _ = unpack(result, len(OUTPUTS[layer]) + 1, f"{layer}_forward")
+    *outputs, _ = unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")
     expected = expected if isinstance(expected, tuple) else (expected,)
-    compare_arrays(OUTPUTS[layer], outputs, expected, situation)
+    compare_arrays(LAYERS[layer].outputs, outputs, expected, situation)
 
 
 def compare_gradients(layer, result, expected, situation):
     """What a backward function returned are the expected gradients of all inputs."""
-    gradients = unpack(result, len(INPUTS[layer]), f"{layer}_backward")
-    compare_arrays([f"d{name}" for name in INPUTS[layer]], gradients, expected, situation)
+    gradients = unpack(result, len(LAYERS[layer].inputs), f"{layer}_backward")
+    compare_arrays([f"d{name}" for name in LAYERS[layer].inputs], gradients, expected, situation)
 
 
 def check_both_passes(passes, oracle, case, situation, *, mask=None):
     """Outputs and gradients are PyTorch's. case: inputs, and gradients of the outputs."""
+    layer, (inputs, _) = passes.layer, case
+    options = {} if mask is None else {"mask": mask}
+    result = passes.forward(*inputs, *options.values())
+    compare_outputs(layer, result, getattr(oracle, layer)(*inputs, **options), situation)
+    check_gradients(passes, oracle, case, situation, mask=mask)
+
+
+def check_gradients(passes, oracle, case, situation, *, mask=None):
+    """Gradients are PyTorch's. case: inputs, and gradients of the outputs."""
     layer, (inputs, upstream) = passes.layer, case
     options = {} if mask is None else {"mask": mask}
-    arguments = (*inputs, *options.values())
-    expected = getattr(oracle, layer)(*inputs, **options)
-    compare_outputs(layer, passes.forward(*arguments), expected, situation)
-    result = passes.backward(*upstream, cache_of(layer, passes.forward(*arguments)))
+    cache = cache_of(layer, passes.forward(*inputs, *options.values()))
+    result = passes.backward(*upstream, cache)
     expected = getattr(oracle, f"{layer}_gradients")(*inputs, *upstream, **options)
     compare_gradients(layer, result, expected, situation)
 
 
 def cache_of(layer, result):
     """The last item of what a forward function returned."""
-    return unpack(result, len(OUTPUTS[layer]) + 1, f"{layer}_forward")[-1]
+    return unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")[-1]
 
 
 def check_calls_stay_apart(passes, oracle, rng, cases):
-    """Two forward calls, then two backward calls, the first of each once more at the end.
-
-    Outputs and gradients are read at the very end, so none may lie in memory that is used again.
-    """
+    """No call writes into what an earlier one returned, and each cache belongs to its own call."""
     layer, order, situation = passes.layer, (0, 1, 0), "several calls in a row"
     upstream = [draw_upstream(rng, layer, inputs) for inputs in cases]
     results = call_each(passes.forward, [cases[i] for i in order])
@@ -172,10 +170,7 @@ def check_passes_change_nothing(passes, rng, arguments):
 
 
 def check_layer_refuses(forward, inputs):
-    """Shapes that don't fit, an axis of length 0 and odd masks raise ValueError; inputs don't.
-
-    The inputs are sequences, and their n, t, d and m differ from each other.
-    """
+    """Shapes that don't fit, an axis of length 0 and odd masks raise ValueError; inputs don't."""
     x, *others = inputs
     forward(*inputs)
     forward(*inputs, np.ones(x.shape[:2], dtype=bool))

@@ -9,13 +9,7 @@ from common.student_code.values import Handle
 from common.testing.checks import check_float
 from common.testing.compare import assert_close, check, kind_of, unpack
 from common.testing.remote.operations import write_into
-from tests.a3_recurrent.cases import (
-    LN2,
-    check_array,
-    check_distribution,
-    check_even,
-    compare_arrays,
-)
+from tests.a3_recurrent.cases import check_array, check_distribution, check_even, compare_arrays
 
 PARAMETERS = ("embedding", "w_x", "w_h", "b", "w_out", "b_out")
 
@@ -80,12 +74,10 @@ def check_initial_parameters(model, *sizes, dtype):
     for name, shape in shapes.items():
         check_array(parameters[name], shape, dtype, name)
         if name == "embedding":
-            check_distribution(parameters[name], normal_cdf, name, "the normal one")
+            cdf = np.vectorize(lambda z: (1 + math.erf(z / math.sqrt(2))) / 2)
+            check_distribution(parameters[name], cdf, name, "the normal one")
         else:
             check_even(parameters[name], 1 / math.sqrt(hidden), name, "1 / sqrt(hidden)")
-
-
-normal_cdf = np.vectorize(lambda z: (1 + math.erf(z / math.sqrt(2))) / 2)
 
 
 def unpack_forward(result):
@@ -142,12 +134,12 @@ def read_history(history, steps):
     return {name: np.array(history[name], dtype=np.float64) for name in HISTORY}
 
 
-def compare_training(history, model, expected, *, config, situation):
+def compare_training(history, model, expected, config, *, situation):
     """Every loss and norm, and the parameters at the end, are the expected ones."""
     losses, norms, *last = expected
     history = read_history(history, config["steps"])
     rates = config["learning_rate"] * config["decay"] ** np.arange(config["steps"])
-    for name, wanted in zip(HISTORY, (losses, losses / LN2, norms, rates), strict=True):
+    for name, wanted in zip(HISTORY, (losses, losses / math.log(2), norms, rates), strict=True):
         what = f'history["{name}"] ({situation})'
         assert_close(history[name], wanted, what=what, axes=("step",))
     trained = read_parameters(model)
@@ -231,12 +223,7 @@ def draw_texts(rng, begin):
 
 
 def check_trained_model(model, history, train, passages):
-    """The model needs clearly fewer bits for the passages than a table of pairs does.
-
-    The judge counts them itself: it hands in one character of each passage at a time, takes the
-    logits, and only then looks at the character that follows. So the model can't see what it is
-    asked for.
-    """
+    """The model needs clearly fewer bits for the passages than a table of pairs does."""
     read_history(history, TRAINING["steps"])
     vocabulary = len(load_shakespeare().vocabulary)
     bits = bits_one_by_one(model, passages, vocabulary)
@@ -255,7 +242,7 @@ def check_trained_model(model, history, train, passages):
 
 
 def bits_one_by_one(model, ids, vocabulary):
-    """The mean bits of each character but the first, read one by one from the zero state."""
+    """The mean bits of each character but the first; the model never sees what it is asked for."""
     start, total = (), 0.0
     for step in range(ids.shape[1] - 1):
         logits, state = unpack(model.forward(ids[:, step : step + 1], *start), 2, "forward")
@@ -279,15 +266,13 @@ def check_ids(ids, length):
 
 
 def draw_clear_model(rng, oracle, vocabulary, prime, *, length):
-    """A model whose most likely ids are clear, differ, and depend on the whole prime.
-
-    At a temperature of 1e-6, exp(-1000) is between the most likely id and the next.
-    """
+    """A model whose most likely ids are clear, differ, and depend on the whole prime."""
     while True:
         parameters = draw_parameters(rng, vocabulary, 3, 4, scale=2.0)
         ids, distance = oracle.most_likely(prime, length, *parameters.values())
         others, _ = oracle.most_likely(prime[-1:], length, *parameters.values())
         whole = len(prime) == 1 or not np.array_equal(ids, others)
+        # At a temperature of 1e-6, exp(-1000) is between the most likely id and the next.
         if distance > 1e-3 and whole and np.ptp(ids):
             return parameters, ids
 

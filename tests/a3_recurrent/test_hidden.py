@@ -10,6 +10,7 @@ from common.testing.checks import check_float, check_refused, check_unchanged, s
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.remote.operations import call_each, call_each_held, hold
 from tests.a3_recurrent import cases, model_cases
+from tests.a3_recurrent.cases import Passes, compare_outputs, draw_inputs
 from tests.a3_recurrent.model_cases import draw_parameters, new_model
 from tests.a3_recurrent.speed_cases import check_lstm_speed
 
@@ -21,7 +22,7 @@ def check_types_and_side_effects(passes, oracle, rng, *steps):
     inputs, upstream = cases.draw_with_upstream(rng, passes.layer, (2, *steps, 4), 3)
     case = cases.seen_as(inputs, transposed, sliced), cases.seen_as(upstream, sliced)
     cases.check_both_passes(passes, oracle, case, "views")
-    inputs = [cases.draw_inputs(rng, passes.layer, (3, *steps, 2), 5) for _ in range(2)]
+    inputs = [draw_inputs(rng, passes.layer, (3, *steps, 2), 5) for _ in range(2)]
     cases.check_calls_stay_apart(passes, oracle, rng, inputs)
     cases.check_passes_change_nothing(passes, rng, inputs[1])
     return inputs[0]
@@ -31,7 +32,7 @@ def check_types_and_side_effects(passes, oracle, rng, *steps):
 @number("3.1")
 def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
     """One step forward and backward is PyTorch's on other shapes."""
-    passes = cases.Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
+    passes = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
         case = cases.draw_with_upstream(rng, "rnn_step", (n, d), m)
         cases.check_both_passes(passes, oracle, case, "a step")
@@ -42,50 +43,47 @@ def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
 def test_rnn_forward_is_right_for_other_sizes(student, rng, oracle):
     """The states are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        inputs = cases.draw_inputs(rng, "rnn", (n, t, d), m)
+        inputs = draw_inputs(rng, "rnn", (n, t, d), m)
         result = student.rnn_forward(*inputs)
-        cases.compare_outputs("rnn", result, oracle.rnn(*inputs), "whole sequences")
+        compare_outputs("rnn", result, oracle.rnn(*inputs), "whole sequences")
     mask = cases.draw_mask(rng, 6, 7)
-    inputs = cases.draw_inputs(rng, "rnn", (6, 7, 3), 4)
+    inputs = draw_inputs(rng, "rnn", (6, 7, 3), 4)
     inputs[0][~mask] *= 1e3
     result = student.rnn_forward(*inputs, mask)
-    cases.compare_outputs("rnn", result, oracle.rnn(*inputs, mask=mask), "padding anywhere")
+    compare_outputs("rnn", result, oracle.rnn(*inputs, mask=mask), "padding anywhere")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_backward_is_right_for_other_sizes(student, rng, oracle):
     """All gradients are PyTorch's on other shapes."""
+    passes = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
-        _, cache = unpack(student.rnn_forward(*inputs), 2, "rnn_forward")
-        result = student.rnn_backward(dh, cache)
-        cases.compare_gradients("rnn", result, oracle.rnn_gradients(*inputs, dh), "whole sequences")
+        case = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
+        cases.check_gradients(passes, oracle, case, "whole sequences")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_backward_is_right_for_other_masks(student, rng, oracle):
     """All gradients are PyTorch's where padding stands anywhere."""
+    passes = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
         mask = cases.draw_mask(rng, n, t)
-        inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
+        inputs, upstream = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
         inputs[0][~mask] *= 100
-        _, cache = unpack(student.rnn_forward(*inputs, mask), 2, "rnn_forward")
-        result = student.rnn_backward(dh, cache)
-        expected = oracle.rnn_gradients(*inputs, dh, mask=mask)
-        cases.compare_gradients("rnn", result, expected, "padding anywhere")
+        cases.check_gradients(passes, oracle, (inputs, upstream), "padding anywhere", mask=mask)
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    step = cases.Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
-    whole = cases.Passes("rnn", student.rnn_forward, student.rnn_backward)
+    step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
+    whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
     check_types_and_side_effects(step, oracle, rng)
     check_types_and_side_effects(whole, oracle, rng, 4)
-    inputs = cases.draw_inputs(rng, "rnn", (3, 4, 5), 2)
+    inputs = draw_inputs(rng, "rnn", (3, 4, 5), 2)
     cases.check_layer_refuses(student.rnn_forward, inputs)
 
 
@@ -104,21 +102,19 @@ def test_lstm_parameters_are_right_for_other_sizes(student, rng):
 def test_lstm_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next and c_next are PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        inputs = cases.draw_inputs(rng, "lstm_step", (n, d), m)
+        inputs = draw_inputs(rng, "lstm_step", (n, d), m)
         result = student.lstm_step_forward(*inputs)
-        cases.compare_outputs("lstm_step", result, oracle.lstm_step(*inputs), "a step")
+        compare_outputs("lstm_step", result, oracle.lstm_step(*inputs), "a step")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """The gradients of one step are PyTorch's on other shapes."""
+    passes = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        inputs, (dh_next, dc_next) = cases.draw_with_upstream(rng, "lstm_step", (n, d), m)
-        _, _, cache = unpack(student.lstm_step_forward(*inputs), 3, "lstm_step_forward")
-        result = student.lstm_step_backward(dh_next, dc_next, cache)
-        expected = oracle.lstm_step_gradients(*inputs, dh_next, dc_next)
-        cases.compare_gradients("lstm_step", result, expected, "a step")
+        case = cases.draw_with_upstream(rng, "lstm_step", (n, d), m)
+        cases.check_gradients(passes, oracle, case, "a step")
 
 
 @weight(1)
@@ -126,51 +122,47 @@ def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
 def test_lstm_forward_is_right_for_other_sizes(student, rng, oracle):
     """States and last cells are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        inputs = cases.draw_inputs(rng, "lstm", (n, t, d), m)
+        inputs = draw_inputs(rng, "lstm", (n, t, d), m)
         result = student.lstm_forward(*inputs)
-        cases.compare_outputs("lstm", result, oracle.lstm(*inputs), "whole sequences")
+        compare_outputs("lstm", result, oracle.lstm(*inputs), "whole sequences")
     mask = cases.draw_mask(rng, 6, 7)
-    inputs = cases.draw_inputs(rng, "lstm", (6, 7, 3), 4)
+    inputs = draw_inputs(rng, "lstm", (6, 7, 3), 4)
     inputs[0][~mask] *= 1e3
     result = student.lstm_forward(*inputs, mask)
-    cases.compare_outputs("lstm", result, oracle.lstm(*inputs, mask=mask), "padding anywhere")
+    compare_outputs("lstm", result, oracle.lstm(*inputs, mask=mask), "padding anywhere")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
+    passes = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        inputs, (dh, dc_last) = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
-        _, _, cache = unpack(student.lstm_forward(*inputs), 3, "lstm_forward")
-        result = student.lstm_backward(dh, dc_last, cache)
-        expected = oracle.lstm_gradients(*inputs, dh, dc_last)
-        cases.compare_gradients("lstm", result, expected, "whole sequences")
+        case = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
+        cases.check_gradients(passes, oracle, case, "whole sequences")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_backward_is_right_for_other_masks(student, rng, oracle):
     """All six gradients are PyTorch's where padding stands anywhere."""
+    passes = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
         mask = cases.draw_mask(rng, n, t)
-        inputs, (dh, dc_last) = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
+        inputs, upstream = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
         inputs[0][~mask] *= 100
-        _, _, cache = unpack(student.lstm_forward(*inputs, mask), 3, "lstm_forward")
-        result = student.lstm_backward(dh, dc_last, cache)
-        expected = oracle.lstm_gradients(*inputs, dh, dc_last, mask=mask)
-        cases.compare_gradients("lstm", result, expected, "padding anywhere")
+        cases.check_gradients(passes, oracle, (inputs, upstream), "padding anywhere", mask=mask)
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    step = cases.Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
-    whole = cases.Passes("lstm", student.lstm_forward, student.lstm_backward)
+    step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
+    whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
     check_types_and_side_effects(step, oracle, rng)
     check_types_and_side_effects(whole, oracle, rng, 4)
-    inputs = cases.draw_inputs(rng, "lstm", (3, 4, 5), 2)
+    inputs = draw_inputs(rng, "lstm", (3, 4, 5), 2)
     cases.check_layer_refuses(student.lstm_forward, inputs)
     cases.check_passes_change_nothing(whole, rng, (*inputs, cases.draw_mask(rng, 3, 4)))
 
@@ -188,28 +180,26 @@ def test_lstm_is_not_much_slower_than_pytorch(student, rng, oracle):
 def test_gru_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next is PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        inputs = cases.draw_inputs(rng, "gru_step", (n, d), m)
+        inputs = draw_inputs(rng, "gru_step", (n, d), m)
         result = student.gru_step_forward(*inputs)
-        cases.compare_outputs("gru_step", result, oracle.gru_step(*inputs), "a step")
+        compare_outputs("gru_step", result, oracle.gru_step(*inputs), "a step")
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
+    passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        inputs, (dh_next,) = cases.draw_with_upstream(rng, "gru_step", (n, d), m)
-        _, cache = unpack(student.gru_step_forward(*inputs), 2, "gru_step_forward")
-        result = student.gru_step_backward(dh_next, cache)
-        expected = oracle.gru_step_gradients(*inputs, dh_next)
-        cases.compare_gradients("gru_step", result, expected, "a step")
+        case = cases.draw_with_upstream(rng, "gru_step", (n, d), m)
+        cases.check_gradients(passes, oracle, case, "a step")
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    passes = cases.Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
+    passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
     x, h, *weights = check_types_and_side_effects(passes, oracle, rng)
     check_refused("another number of sequences", student.gru_step_forward, x[1:], h, *weights)
 
@@ -248,13 +238,11 @@ def test_embedding_is_right_for_other_ids(student, rng, oracle):
 def test_temporal_cross_entropy_is_right_for_other_sizes(student, rng, oracle):
     """loss and dlogits are PyTorch's on other shapes, also for logits of 1e4."""
     for n, t, v in ((4, 3, 6), (1, 7, 2), (5, 1, 3)):
-        logits, targets = rng.normal(scale=3, size=(n, t, v)), rng.integers(0, v, size=(n, t))
-        result = student.temporal_cross_entropy(logits, targets)
-        expected = oracle.cross_entropy(logits, targets)
-        cases.compare_cross_entropy(result, expected, "every position counts")
-        logits = rng.integers(-5, 6, size=(n, t, v)) * 1e4
-        result = student.temporal_cross_entropy(logits, targets)
-        cases.compare_cross_entropy(result, oracle.cross_entropy(logits, targets), "large logits")
+        small, targets = rng.normal(scale=3, size=(n, t, v)), rng.integers(0, v, size=(n, t))
+        large = rng.integers(-5, 6, size=(n, t, v)) * 1e4
+        for logits, situation in ((small, "every position counts"), (large, "large logits")):
+            result = student.temporal_cross_entropy(logits, targets)
+            cases.compare_cross_entropy(result, oracle.cross_entropy(logits, targets), situation)
 
 
 @weight(1)
@@ -442,9 +430,7 @@ def test_train_takes_the_right_steps_on_other_texts(student, rng, oracle):
             model = new_model(student, parameters)
             history = student.train(model, text, student.Config(**config))
             expected = oracle.char_lm_training(text, *parameters.values(), **config)
-            model_cases.compare_training(
-                history, model, expected, config=config, situation=situation
-            )
+            model_cases.compare_training(history, model, expected, config, situation=situation)
 
 
 @weight(1)

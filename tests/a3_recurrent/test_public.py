@@ -12,6 +12,7 @@ from common.testing.checks import check_float, check_refused, check_unchanged, s
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.remote.operations import call_each, call_each_held, fetch, hold, write_into
 from tests.a3_recurrent import cases, model_cases
+from tests.a3_recurrent.cases import Passes, compare_gradients, compare_outputs, draw_inputs
 from tests.a3_recurrent.model_cases import draw_parameters, new_model
 from tests.a3_recurrent.speed_cases import check_lstm_speed
 
@@ -21,9 +22,9 @@ from tests.a3_recurrent.speed_cases import check_lstm_speed
 def test_rnn_step_forward_takes_one_step(student, rng, oracle):
     """h_next is the tanh of x @ w_xh + h @ w_hh + b_h, also for sizes of 1."""
     for n, d, m in ((3, 2, 4), (2, 5, 3), (1, 1, 1)):
-        inputs = cases.draw_inputs(rng, "rnn_step", (n, d), m)
+        inputs = draw_inputs(rng, "rnn_step", (n, d), m)
         result = student.rnn_step_forward(*inputs)
-        cases.compare_outputs("rnn_step", result, oracle.rnn_step(*inputs), f"n {n}, d {d}, m {m}")
+        compare_outputs("rnn_step", result, oracle.rnn_step(*inputs), f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -35,7 +36,7 @@ def test_rnn_step_backward_gives_the_five_gradients_of_a_step(student, rng, orac
         _, cache = unpack(student.rnn_step_forward(*inputs), 2, "rnn_step_forward")
         result = student.rnn_step_backward(dh_next, cache)
         expected = oracle.rnn_step_gradients(*inputs, dh_next)
-        cases.compare_gradients("rnn_step", result, expected, f"n {n}, d {d}, m {m}")
+        compare_gradients("rnn_step", result, expected, f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -43,9 +44,9 @@ def test_rnn_step_backward_gives_the_five_gradients_of_a_step(student, rng, orac
 def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
     """Each h[:, s] is PyTorch's, from a first state that is not zero; one step, one sequence."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        inputs = cases.draw_inputs(rng, "rnn", (n, t, d), m)
+        inputs = draw_inputs(rng, "rnn", (n, t, d), m)
         result = student.rnn_forward(*inputs)
-        cases.compare_outputs("rnn", result, oracle.rnn(*inputs), f"n {n}, t {t}, d {d}, m {m}")
+        compare_outputs("rnn", result, oracle.rnn(*inputs), f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -57,7 +58,7 @@ def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracl
         _, cache = unpack(student.rnn_forward(*inputs), 2, "rnn_forward")
         result = student.rnn_backward(dh, cache)
         expected = oracle.rnn_gradients(*inputs, dh)
-        cases.compare_gradients("rnn", result, expected, f"n {n}, t {t}, d {d}, m {m}")
+        compare_gradients("rnn", result, expected, f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -65,7 +66,7 @@ def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracl
 def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
     """Padding before, between and after real steps leaves the state as it is, whatever x holds."""
     mask = cases.draw_mask(rng, 4, 5)
-    inputs = cases.draw_inputs(rng, "rnn", (4, 5, 2), 3)
+    inputs = draw_inputs(rng, "rnn", (4, 5, 2), 3)
     large = (np.where(mask[:, :, None], inputs[0], 1e4), *inputs[1:])
     for situation, arrays, real in (
         ("padding anywhere", inputs, mask),
@@ -73,7 +74,7 @@ def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
         ("a mask that is True everywhere", large, np.ones((4, 5), dtype=bool)),
     ):
         result = student.rnn_forward(*arrays, real)
-        cases.compare_outputs("rnn", result, oracle.rnn(*arrays, mask=real), situation)
+        compare_outputs("rnn", result, oracle.rnn(*arrays, mask=real), situation)
 
 
 @weight(1)
@@ -86,21 +87,21 @@ def test_rnn_backward_passes_the_gradient_through_masked_steps(student, rng, ora
     _, cache = unpack(student.rnn_forward(*inputs, mask), 2, "rnn_forward")
     result = student.rnn_backward(dh, cache)
     expected = oracle.rnn_gradients(*inputs, dh, mask=mask)
-    cases.compare_gradients("rnn", result, expected, "padding anywhere")
+    compare_gradients("rnn", result, expected, "padding anywhere")
     mask = np.zeros((2, 3), dtype=bool)
     inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (2, 3, 3), 2)
     _, cache = unpack(student.rnn_forward(*inputs, mask), 2, "rnn_forward")
     result = student.rnn_backward(dh, cache)
     expected = oracle.rnn_gradients(*inputs, dh, mask=mask)
-    cases.compare_gradients("rnn", result, expected, "nothing but padding")
+    compare_gradients("rnn", result, expected, "nothing but padding")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
     """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
-    step = cases.Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
-    whole = cases.Passes("rnn", student.rnn_forward, student.rnn_backward)
+    step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
+    whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
     case = cases.draw_with_upstream(rng, "rnn_step", (3, 2), 4, dtype=np.float32)
     cases.check_both_passes(step, oracle, case, "a step in float32")
     mask = cases.draw_mask(rng, 3, 5)
@@ -116,13 +117,13 @@ def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
 @number("3.1")
 def test_rnn_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
-    step = cases.Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
-    whole = cases.Passes("rnn", student.rnn_forward, student.rnn_backward)
+    step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
+    whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for passes, x_shape in ((step, (2, 3)), (whole, (2, 3, 3))):
-        inputs = [cases.draw_inputs(rng, passes.layer, x_shape, 4) for _ in range(2)]
+        inputs = [draw_inputs(rng, passes.layer, x_shape, 4) for _ in range(2)]
         cases.check_calls_stay_apart(passes, oracle, rng, inputs)
         cases.check_passes_change_nothing(passes, rng, inputs[0])
-    inputs = cases.draw_inputs(rng, "rnn", (4, 5, 2), 3)
+    inputs = draw_inputs(rng, "rnn", (4, 5, 2), 3)
     cases.check_passes_change_nothing(whole, rng, (*inputs, cases.draw_mask(rng, 4, 5)))
     cases.check_layer_refuses(student.rnn_forward, inputs)
 
@@ -147,10 +148,9 @@ def test_lstm_parameters_draws_weights_and_sets_the_forget_bias(student, rng):
 def test_lstm_step_forward_takes_one_step(student, rng, oracle):
     """h_next and c_next are PyTorch's, with the gates in the order i, f, o, g."""
     for n, d, m in ((3, 2, 4), (2, 4, 3), (1, 1, 1)):
-        inputs = cases.draw_inputs(rng, "lstm_step", (n, d), m)
+        inputs = draw_inputs(rng, "lstm_step", (n, d), m)
         result = student.lstm_step_forward(*inputs)
-        expected = oracle.lstm_step(*inputs)
-        cases.compare_outputs("lstm_step", result, expected, f"n {n}, d {d}, m {m}")
+        compare_outputs("lstm_step", result, oracle.lstm_step(*inputs), f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -162,7 +162,7 @@ def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, orac
         _, _, cache = unpack(student.lstm_step_forward(*inputs), 3, "lstm_step_forward")
         result = student.lstm_step_backward(dh_next, dc_next, cache)
         expected = oracle.lstm_step_gradients(*inputs, dh_next, dc_next)
-        cases.compare_gradients("lstm_step", result, expected, f"n {n}, d {d}, m {m}")
+        compare_gradients("lstm_step", result, expected, f"n {n}, d {d}, m {m}")
 
 
 @weight(1)
@@ -170,9 +170,9 @@ def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, orac
 def test_lstm_forward_carries_both_states_from_step_to_step(student, rng, oracle):
     """Each h[:, s] and c_last are PyTorch's, from first states that are not zero."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
-        inputs = cases.draw_inputs(rng, "lstm", (n, t, d), m)
+        inputs = draw_inputs(rng, "lstm", (n, t, d), m)
         result = student.lstm_forward(*inputs)
-        cases.compare_outputs("lstm", result, oracle.lstm(*inputs), f"n {n}, t {t}, d {d}, m {m}")
+        compare_outputs("lstm", result, oracle.lstm(*inputs), f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -185,7 +185,7 @@ def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, orac
         _, _, cache = unpack(student.lstm_forward(*inputs), 3, "lstm_forward")
         result = student.lstm_backward(dh, dc_last, cache)
         expected = oracle.lstm_gradients(*inputs, dh, dc_last)
-        cases.compare_gradients("lstm", result, expected, f"n {n}, t {t}, d {d}, m {m}")
+        compare_gradients("lstm", result, expected, f"n {n}, t {t}, d {d}, m {m}")
 
 
 @weight(1)
@@ -193,7 +193,7 @@ def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, orac
 def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle):
     """Padding before, between and after real steps leaves h and c as they are."""
     mask = cases.draw_mask(rng, 4, 5)
-    inputs = cases.draw_inputs(rng, "lstm", (4, 5, 2), 3)
+    inputs = draw_inputs(rng, "lstm", (4, 5, 2), 3)
     large = (np.where(mask[:, :, None], inputs[0], 1e4), *inputs[1:])
     for situation, arrays, real in (
         ("padding anywhere", inputs, mask),
@@ -201,7 +201,7 @@ def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle
         ("a mask that is True everywhere", large, np.ones((4, 5), dtype=bool)),
     ):
         result = student.lstm_forward(*arrays, real)
-        cases.compare_outputs("lstm", result, oracle.lstm(*arrays, mask=real), situation)
+        compare_outputs("lstm", result, oracle.lstm(*arrays, mask=real), situation)
 
 
 @weight(1)
@@ -214,21 +214,21 @@ def test_lstm_backward_passes_both_gradients_through_masked_steps(student, rng, 
     _, _, cache = unpack(student.lstm_forward(*inputs, mask), 3, "lstm_forward")
     result = student.lstm_backward(dh, dc_last, cache)
     expected = oracle.lstm_gradients(*inputs, dh, dc_last, mask=mask)
-    cases.compare_gradients("lstm", result, expected, "padding anywhere")
+    compare_gradients("lstm", result, expected, "padding anywhere")
     mask = np.zeros((2, 3), dtype=bool)
     inputs, (dh, dc_last) = cases.draw_with_upstream(rng, "lstm", (2, 3, 3), 2)
     _, _, cache = unpack(student.lstm_forward(*inputs, mask), 3, "lstm_forward")
     result = student.lstm_backward(dh, dc_last, cache)
     expected = oracle.lstm_gradients(*inputs, dh, dc_last, mask=mask)
-    cases.compare_gradients("lstm", result, expected, "nothing but padding")
+    compare_gradients("lstm", result, expected, "nothing but padding")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
     """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
-    step = cases.Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
-    whole = cases.Passes("lstm", student.lstm_forward, student.lstm_backward)
+    step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
+    whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
     case = cases.draw_with_upstream(rng, "lstm_step", (3, 2), 2, dtype=np.float32)
     cases.check_both_passes(step, oracle, case, "a step in float32")
     mask = cases.draw_mask(rng, 3, 5)
@@ -244,13 +244,13 @@ def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
 @number("3.2")
 def test_lstm_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
     """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
-    step = cases.Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
-    whole = cases.Passes("lstm", student.lstm_forward, student.lstm_backward)
+    step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
+    whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for passes, x_shape in ((step, (2, 3)), (whole, (2, 3, 3))):
-        inputs = [cases.draw_inputs(rng, passes.layer, x_shape, 2) for _ in range(2)]
+        inputs = [draw_inputs(rng, passes.layer, x_shape, 2) for _ in range(2)]
         cases.check_calls_stay_apart(passes, oracle, rng, inputs)
         cases.check_passes_change_nothing(passes, rng, inputs[0])
-    inputs = cases.draw_inputs(rng, "lstm", (4, 5, 2), 3)
+    inputs = draw_inputs(rng, "lstm", (4, 5, 2), 3)
     cases.check_passes_change_nothing(whole, rng, (*inputs, cases.draw_mask(rng, 4, 5)))
     cases.check_layer_refuses(student.lstm_forward, inputs)
 
@@ -271,13 +271,13 @@ def test_lstm_is_not_much_slower_than_its_matrix_products(student, rng, oracle):
 def test_gru_step_forward_takes_one_step(student, rng, oracle):
     """h_next is PyTorch's: reset after the product, and an update gate of 1 keeps the state."""
     for n, d, m in ((3, 2, 4), (2, 4, 3), (1, 1, 1)):
-        inputs = cases.draw_inputs(rng, "gru_step", (n, d), m)
+        inputs = draw_inputs(rng, "gru_step", (n, d), m)
         result = student.gru_step_forward(*inputs)
-        cases.compare_outputs("gru_step", result, oracle.gru_step(*inputs), f"n {n}, d {d}, m {m}")
-    x, h, w_x, w_h, b_x, b_h = cases.draw_inputs(rng, "gru_step", (3, 2), 4)
+        compare_outputs("gru_step", result, oracle.gru_step(*inputs), f"n {n}, d {d}, m {m}")
+    x, h, w_x, w_h, b_x, b_h = draw_inputs(rng, "gru_step", (3, 2), 4)
     b_x[4:8] = 50
     result = student.gru_step_forward(x, h, w_x, w_h, b_x, b_h)
-    cases.compare_outputs("gru_step", result, h, "an update gate of 1")
+    compare_outputs("gru_step", result, h, "an update gate of 1")
 
 
 @weight(1)
@@ -308,13 +308,13 @@ def test_gru_step_backward_gives_the_gradients_on_the_side_of_h(student, rng, or
 @number("3.3")
 def test_gru_step_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, caches apart, and a ValueError for shapes that don't fit."""
-    passes = cases.Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
+    passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
     case = cases.draw_with_upstream(rng, "gru_step", (3, 2), 2, dtype=np.float32)
     cases.check_both_passes(passes, oracle, case, "float32")
     inputs, upstream = cases.draw_with_upstream(rng, "gru_step", (2, 3), 2)
     case = cases.seen_as(inputs, sliced, transposed), cases.seen_as(upstream, transposed)
     cases.check_both_passes(passes, oracle, case, "views")
-    inputs = [cases.draw_inputs(rng, "gru_step", (2, 3), 2) for _ in range(2)]
+    inputs = [draw_inputs(rng, "gru_step", (2, 3), 2) for _ in range(2)]
     cases.check_calls_stay_apart(passes, oracle, rng, inputs)
     cases.check_passes_change_nothing(passes, rng, inputs[0])
     x, h, *weights = inputs[0]
@@ -386,7 +386,7 @@ def test_temporal_cross_entropy_is_the_mean_over_all_positions(student, rng, ora
     logits, targets = np.zeros((2, 3, 8)), np.array([[0, 7, 3], [1, 1, 2]])
     result = student.temporal_cross_entropy(logits, targets)
     dlogits = (0.125 - np.eye(8)[targets]) / 6
-    cases.compare_cross_entropy(result, (3 * cases.LN2, dlogits), "equal logits")
+    cases.compare_cross_entropy(result, (3 * math.log(2), dlogits), "equal logits")
 
 
 @weight(1)
@@ -727,7 +727,7 @@ def test_train_takes_the_steps_of_its_docstring(student, rng, oracle):
         model = new_model(student, parameters)
         history = student.train(model, text, student.Config(**config))
         expected = oracle.char_lm_training(text, *parameters.values(), **config)
-        model_cases.compare_training(history, model, expected, config=config, situation=situation)
+        model_cases.compare_training(history, model, expected, config, situation=situation)
     model, config = new_model(student, parameters), student.Config(steps=2, batch=2, window=4)
     check_unchanged("train", student.train, model, text, config)
 
