@@ -1,110 +1,73 @@
-"""What the tests of assignment 3 share: how one case of the exercises up to 3.6 is checked."""
+"""What the tests of assignment 3 share: random inputs, and comparisons up to exercise 3.6."""
 
 import itertools
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from common.student_code.values import Handle
 from common.testing.checks import check_float, check_refused, check_unchanged
 from common.testing.compare import assert_close, check, kind_of, unpack
-from common.testing.remote.operations import call_each, call_each_held, fetch, hold
-
-LN2 = math.log(2)
+from common.testing.remote.operations import call_each, fetch
 
 
-@dataclass(frozen=True)
-class Layer:
-    """Two functions of the exercise, and what PyTorch's answer to them is called in oracle.py."""
+class Layer(NamedTuple):
+    """What a failure calls a layer's inputs and outputs."""
 
-    forward: str
-    backward: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    oracle: str
+    gates: int  # blocks of columns in the weights
 
 
-RNN_STEP = Layer(
-    "rnn_step_forward",
-    "rnn_step_backward",
-    ("x", "h", "w_xh", "w_hh", "b_h"),
-    ("h_next",),
-    "rnn_step",
-)
-RNN = Layer("rnn_forward", "rnn_backward", ("x", "h0", "w_xh", "w_hh", "b_h"), ("h",), "rnn")
-LSTM_STEP = Layer(
-    "lstm_step_forward",
-    "lstm_step_backward",
-    ("x", "h", "c", "w_x", "w_h", "b"),
-    ("h_next", "c_next"),
-    "lstm_step",
-)
-LSTM = Layer(
-    "lstm_forward",
-    "lstm_backward",
-    ("x", "h0", "c0", "w_x", "w_h", "b"),
-    ("h", "c_last"),
-    "lstm",
-)
-GRU_STEP = Layer(
-    "gru_step_forward",
-    "gru_step_backward",
-    ("x", "h", "w_x", "w_h", "b_x", "b_h"),
-    ("h_next",),
-    "gru_step",
-)
-GATES = {"rnn": 1, "lstm": 4, "gru": 3}  # blocks of columns in the weights
+LAYERS = {
+    "rnn_step": Layer(("x", "h", "w_xh", "w_hh", "b_h"), ("h_next",), 1),
+    "rnn": Layer(("x", "h0", "w_xh", "w_hh", "b_h"), ("h",), 1),
+    "lstm_step": Layer(("x", "h", "c", "w_x", "w_h", "b"), ("h_next", "c_next"), 4),
+    "lstm": Layer(("x", "h0", "c0", "w_x", "w_h", "b"), ("h", "c_last"), 4),
+    "gru_step": Layer(("x", "h", "w_x", "w_h", "b_x", "b_h"), ("h_next",), 3),
+}
 
 
-@dataclass(frozen=True)
-class Case:
-    """The inputs of one call of a layer."""
+class Passes(NamedTuple):
+    """The name of a layer, and the student's two functions for it."""
 
-    layer: Layer
-    inputs: tuple[np.ndarray, ...]
-    mask: np.ndarray | None = None
-
-    @property
-    def arguments(self):
-        return self.inputs if self.mask is None else (*self.inputs, self.mask)
-
-    @property
-    def options(self):
-        return {} if self.mask is None else {"mask": self.mask}
-
-    @property
-    def output_shapes(self):
-        x, h = self.inputs[:2]
-        first = h.shape if x.ndim == 2 else (*x.shape[:2], h.shape[1])
-        return (first, h.shape)[: len(self.layer.outputs)]
-
-    def seen_as(self, *views):
-        """The same case with its arrays as views, of each of these kinds in turn."""
-        pairs = zip(self.inputs, itertools.cycle(views), strict=False)
-        return Case(self.layer, tuple(view(array) for array, view in pairs), self.mask)
+    layer: str
+    forward: Handle
+    backward: Handle
 
 
-def draw_case(rng, layer, n, d, *, m, t=None, dtype=np.float64, mask=None):
-    """Random inputs, states and weights, and biases that are far from 0; t only for sequences."""
-    columns = GATES[layer.oracle.partition("_")[0]] * m
-    shapes = {"x": (n, d) if t is None else (n, t, d), "w_x": (d, columns), "w_h": (m, columns)}
-    shapes |= {"w_xh": (d, m), "w_hh": (m, m)}
+def draw_inputs(rng, layer, x_shape, m, *, dtype=np.float64):
+    """Random inputs, states and weights, and biases that are far from 0."""
+    n, d, columns = x_shape[0], x_shape[-1], LAYERS[layer].gates * m
+    shapes = {"x": x_shape, "w_xh": (d, m), "w_hh": (m, m)}
+    shapes |= {"w_x": (d, columns), "w_h": (m, columns)}
     arrays = []
-    for name in layer.inputs:
+    for name in LAYERS[layer].inputs:
         if name.startswith("b"):
             array = rng.uniform(0.4, 1, size=columns) * rng.choice([-1, 1], size=columns)
         else:
             # Large states, so that a wrong use of one shows.
             array = rng.normal(scale=0.7, size=shapes.get(name, (n, m)))
         arrays.append(array.astype(dtype))
-    return Case(layer, tuple(arrays), mask)
+    return tuple(arrays)
+
+
+def draw_upstream(rng, layer, inputs):
+    """A random gradient for each output, in the type of the inputs."""
+    x, h = inputs[:2]
+    shapes = ((*x.shape[:-1], h.shape[1]), h.shape)[: len(LAYERS[layer].outputs)]
+    return tuple(rng.normal(size=shape).astype(x.dtype) for shape in shapes)
+
+
+def draw_with_upstream(rng, layer, x_shape, m, *, dtype=np.float64):
+    """The inputs of a forward pass, and the upstream gradients of the backward pass."""
+    inputs = draw_inputs(rng, layer, x_shape, m, dtype=dtype)
+    return inputs, draw_upstream(rng, layer, inputs)
 
 
 def draw_mask(rng, n, t):
-    """A mask with gaps; one sequence begins with padding, one ends with it, the last is all of it.
-
-    It needs 3 sequences and 4 steps or more.
-    """
+    """A mask with gaps, and padding at the start and the end; the last sequence is all padding."""
     mask = rng.uniform(size=(n, t)) < 0.7
     mask[0, :2], mask[0, -2:] = (False, True), True
     mask[1, 0], mask[1, 1], mask[1, -2:] = True, False, (True, False)
@@ -112,102 +75,105 @@ def draw_mask(rng, n, t):
     return mask
 
 
-def axes_of(name, dimensions):
-    """What a failure calls the axes of an array."""
-    name = name.removeprefix("d")
-    if name.startswith("w"):
-        return ("row", "column")
-    if name.startswith("b"):
-        return ("column",)
-    last = "feature" if name == "x" else "unit"
-    return ("sequence", last) if dimensions == 2 else ("sequence", "step", last)
+def draw_cell(rng, layer, x_shape, m, *, dtype=np.float64):
+    """x, state and weights of one sequence, as gradient_norms_through_time takes them."""
+    x, *others = draw_inputs(rng, layer, (1, *x_shape), m, dtype=dtype)
+    states = len(others) - 3
+    return x[0], tuple(state[0] for state in others[:states]), tuple(others[states:])
 
 
-def check_outputs(student, oracle, case, situation):
-    """The outputs of a forward function are PyTorch's."""
-    layer = case.layer
-    expected = getattr(oracle, layer.oracle)(*case.inputs, **case.options)
-    result = getattr(student, layer.forward)(*case.arguments)
-    compare_outputs(result, expected, layer, situation)
+def new_generator(rng):
+    """A generator to hand in; the test's own would go on in a copy."""
+    return np.random.default_rng(rng.integers(2**32))
 
 
-def compare_outputs(result, expected, layer, situation):
-    *outputs, _ = unpack(result, len(layer.outputs) + 1, layer.forward)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    for name, actual, wanted in zip(layer.outputs, outputs, expected, strict=True):
-        axes = axes_of(name, wanted.ndim)
+def orthogonal(rng, m):
+    """A random matrix that changes no length."""
+    return np.linalg.qr(rng.normal(size=(m, m)))[0]
+
+
+def seen_as(arrays, *views):
+    """The same arrays as views, of each of these kinds in turn."""
+    return tuple(view(array) for array, view in zip(arrays, itertools.cycle(views), strict=False))
+
+
+LAST_AXIS = {"x": "feature", "logits": "id"}
+
+
+def compare_arrays(names, results, expected, situation):
+    """Inputs, outputs or gradients are the expected ones."""
+    for name, actual, wanted in zip(names, results, expected, strict=True):
+        last = LAST_AXIS.get(name.removeprefix("d"), "unit")
+        axes = ("sequence", "step", last) if wanted.ndim == 3 else ("sequence", last)
+        if name.removeprefix("d").startswith(("w", "b")):
+            axes = ("row", "column")[-wanted.ndim :]
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes)
 
 
-def check_gradients(student, oracle, rng, case, *, situation, only=None, view=None):
-    """The gradients of a layer, or some of them, are PyTorch's under a random upstream gradient."""
-    layer = case.layer
-    upstream = draw_upstream(rng, case)
-    expected = oracle_gradients(oracle, case, upstream)
-    result = getattr(student, layer.forward)(*case.arguments)
-    cache = unpack(result, len(layer.outputs) + 1, layer.forward)[-1]
-    seen = upstream if view is None else [view(array) for array in upstream]
-    result = getattr(student, layer.backward)(*seen, cache)
-    compare_gradients(result, expected, layer, situation, only=only)
+def compare_outputs(layer, result, expected, situation):
+    """What a forward function returned before its cache is the expected output."""
+    *outputs, _ = unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    compare_arrays(LAYERS[layer].outputs, outputs, expected, situation)
 
 
-def draw_upstream(rng, case):
-    """A random gradient for each output, in the type of the inputs."""
-    dtype = case.inputs[0].dtype
-    return [rng.normal(size=shape).astype(dtype) for shape in case.output_shapes]
+def compare_gradients(layer, result, expected, situation):
+    """What a backward function returned are the expected gradients of all inputs."""
+    gradients = unpack(result, len(LAYERS[layer].inputs), f"{layer}_backward")
+    compare_arrays([f"d{name}" for name in LAYERS[layer].inputs], gradients, expected, situation)
 
 
-def oracle_gradients(oracle, case, upstream):
-    ask = getattr(oracle, f"{case.layer.oracle}_gradients")
-    return ask(*case.inputs, *upstream, **case.options)
+def check_both_passes(passes, oracle, case, situation, *, mask=None):
+    """Outputs and gradients are PyTorch's. case: inputs, and gradients of the outputs."""
+    layer, (inputs, _) = passes.layer, case
+    options = {} if mask is None else {"mask": mask}
+    result = passes.forward(*inputs, *options.values())
+    compare_outputs(layer, result, getattr(oracle, layer)(*inputs, **options), situation)
+    check_gradients(passes, oracle, case, situation, mask=mask)
 
 
-def compare_gradients(result, expected, layer, situation, *, only=None):
-    gradients = unpack(result, len(layer.inputs), layer.backward)
-    for name, actual, wanted in zip(layer.inputs, gradients, expected, strict=True):
-        if only is None or f"d{name}" in only:
-            axes = axes_of(name, wanted.ndim)
-            assert_close(actual, wanted, what=f"d{name} ({situation})", axes=axes)
+def check_gradients(passes, oracle, case, situation, *, mask=None):
+    """Gradients are PyTorch's. case: inputs, and gradients of the outputs."""
+    layer, (inputs, upstream) = passes.layer, case
+    options = {} if mask is None else {"mask": mask}
+    cache = cache_of(layer, passes.forward(*inputs, *options.values()))
+    result = passes.backward(*upstream, cache)
+    expected = getattr(oracle, f"{layer}_gradients")(*inputs, *upstream, **options)
+    compare_gradients(layer, result, expected, situation)
 
 
-def check_stays_apart(student, oracle, rng, first, *, second):
-    """All forward calls, then all backward calls, the first of each once more at the end.
+def cache_of(layer, result):
+    """The last item of what a forward function returned."""
+    return unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")[-1]
 
-    Outputs and gradients are read at the very end, so none may lie in memory that is used again.
-    """
-    layer, cases = first.layer, (first, second)
-    upstream = [draw_upstream(rng, case) for case in cases]
-    outputs = [getattr(oracle, layer.oracle)(*case.inputs, **case.options) for case in cases]
-    gradients = [oracle_gradients(oracle, *pair) for pair in zip(cases, upstream, strict=True)]
-    order, situation = (0, 1, 0), "several calls in a row"
-    results = call_each(getattr(student, layer.forward), [cases[i].arguments for i in order])
+
+def check_calls_stay_apart(passes, oracle, rng, cases):
+    """No call writes into what an earlier one returned, and each cache belongs to its own call."""
+    layer, order, situation = passes.layer, (0, 1, 0), "several calls in a row"
+    upstream = [draw_upstream(rng, layer, inputs) for inputs in cases]
+    results = call_each(passes.forward, [cases[i] for i in order])
     for i, result in zip(order, results, strict=True):
-        compare_outputs(result, outputs[i], layer, situation)
+        compare_outputs(layer, result, getattr(oracle, layer)(*cases[i]), situation)
     calls = [(*upstream[i], results[i][-1]) for i in order]
-    results = call_each(getattr(student, layer.backward), calls)
-    for i, result in zip(order, results, strict=True):
-        compare_gradients(result, gradients[i], layer, situation)
+    for i, result in zip(order, call_each(passes.backward, calls), strict=True):
+        expected = getattr(oracle, f"{layer}_gradients")(*cases[i], *upstream[i])
+        compare_gradients(layer, result, expected, situation)
 
 
-def check_layer_changes_nothing(student, rng, case):
+def check_passes_change_nothing(passes, rng, arguments):
     """Neither pass changes what it is given."""
-    layer = case.layer
-    check_unchanged(layer.forward, getattr(student, layer.forward), *case.arguments)
-    result = getattr(student, layer.forward)(*case.arguments)
-    cache = unpack(result, len(layer.outputs) + 1, layer.forward)[-1]
-    upstream = draw_upstream(rng, case)
-    check_unchanged(layer.backward, getattr(student, layer.backward), *upstream, cache)
+    layer, forward, backward = passes
+    check_unchanged(f"{layer}_forward", forward, *arguments)
+    cache = cache_of(layer, forward(*arguments))
+    upstream = draw_upstream(rng, layer, arguments)
+    check_unchanged(f"{layer}_backward", backward, *upstream, cache)
 
 
-def check_layer_refuses(student, case):
-    """Shapes that don't fit, an axis of length 0 and odd masks raise ValueError; the case doesn't.
-
-    The case is one of sequences, and its n, t, d and m differ from each other.
-    """
-    function = getattr(student, case.layer.forward)
-    x, *others = case.inputs
-    function(*case.inputs)
-    function(*case.inputs, np.ones(x.shape[:2], dtype=bool))
+def check_layer_refuses(forward, inputs):
+    """Shapes that don't fit, an axis of length 0 and odd masks raise ValueError; inputs don't."""
+    x, *others = inputs
+    forward(*inputs)
+    forward(*inputs, np.ones(x.shape[:2], dtype=bool))
     for situation, args in (
         ("an x with another number of features than the weights", (x[:, :, :-1], *others)),
         ("a state with another number of sequences than x", (x[:-1], *others)),
@@ -217,17 +183,24 @@ def check_layer_refuses(student, case):
         ("a mask of another shape", (x, *others, np.ones(x.shape[1::-1], dtype=bool))),
         ("a mask of integers", (x, *others, np.ones(x.shape[:2], dtype=np.int64))),
     ):
-        check_refused(situation, function, *args)
+        check_refused(situation, forward, *args)
 
 
-def check_lstm_parameters(student, rng, d, m, *, forget_bias, dtype):
+def check_kept(held, before, what):
+    """Every array in a held dict or tuple is as it was."""
+    after = fetch(held)
+    keys = before if isinstance(before, dict) else range(len(before))
+    same = len(after) == len(before) and all(
+        np.array_equal(after[key], before[key]) for key in keys
+    )
+    check(same, f"{what} is changed by the call.")
+
+
+def check_lstm_parameters(result, d, m, *, forget_bias, dtype):
     """Shapes, types, biases, and the even distribution of the weights."""
-    arguments = (np.random.default_rng(rng.integers(2**32)), d, m)
-    if forget_bias is not None:
-        arguments += (forget_bias, dtype)
-    w_x, w_h, b = unpack(student.lstm_parameters(*arguments), 3, "lstm_parameters")
+    w_x, w_h, b = unpack(result, 3, "lstm_parameters")
     expected = np.zeros(4 * m, dtype=dtype)
-    expected[m : 2 * m] = 1.0 if forget_bias is None else forget_bias
+    expected[m : 2 * m] = forget_bias
     assert_close(b, expected, what="b", axes=("column",))
     for name, array, shape in (("w_x", w_x, (d, 4 * m)), ("w_h", w_h, (m, 4 * m))):
         check_array(array, shape, dtype, name)
@@ -250,13 +223,6 @@ def check_even(array, bound, name, formula):
         f"The largest is {largest:.4g}, and {formula} is {bound:.4g}.",
     )
     check_distribution(array, lambda value: (value / bound + 1) / 2, name, "the even one")
-
-
-def check_normal(array, name):
-    """Numbers drawn from the standard normal distribution."""
-    check_distribution(
-        array, np.vectorize(lambda z: (1 + math.erf(z / math.sqrt(2))) / 2), name, "the normal one"
-    )
 
 
 # How often a right distribution is called wrong. Each test asks at most six times.
@@ -285,88 +251,38 @@ def check_distribution(array, cdf, name, kind):
     )
 
 
-def check_cross_entropy(student, oracle, logits, targets, mask, situation):
-    """Loss and dlogits are PyTorch's."""
-    options = {} if mask is None else {"mask": mask}
-    loss, dlogits = oracle.cross_entropy(logits, targets, **options)
-    arguments = (logits, targets) if mask is None else (logits, targets, mask)
-    compare_cross_entropy(student, arguments, float(loss), dlogits, situation=situation)
-
-
-def compare_cross_entropy(student, arguments, loss, dlogits, *, situation):
-    result = student.temporal_cross_entropy(*arguments)
+def compare_cross_entropy(result, expected, situation):
+    """Loss and dlogits are the expected ones."""
+    loss, dlogits = expected
     actual, gradient = unpack(result, 2, "temporal_cross_entropy")
     check_float(actual, "loss")
     # In float32 the logits themselves carry that error, though a float holds the loss.
     tolerance = 1e-4 if dlogits.dtype == np.float32 else None
-    assert_close(actual, loss, what=f"loss ({situation})", tolerance=tolerance)
-    axes = ("sequence", "step", "id")
-    assert_close(gradient, dlogits, what=f"dlogits ({situation})", axes=axes)
+    assert_close(actual, float(loss), what=f"loss ({situation})", tolerance=tolerance)
+    compare_arrays(("dlogits",), (gradient,), (dlogits,), situation)
 
 
-def check_clipped(student, gradients, max_norm, norm, *, expected, situation):
-    """The norm and every gradient are right."""
-    result = student.clip_by_global_norm(gradients, max_norm)
+def compare_clipped(result, names, expected, situation):
+    """The norm and the gradients of these names are the expected ones."""
+    norm, *gradients = expected
     clipped, actual = unpack(result, 2, "clip_by_global_norm")
     check_float(actual, "norm")
-    assert_close(actual, norm, what=f"norm ({situation})")
+    assert_close(actual, float(norm), what=f"norm ({situation})")
     check(isinstance(clipped, dict), f"The gradients must be a dict, not {kind_of(clipped)}.")
-    check(set(clipped) == set(expected), "The clipped gradients have other names.")
-    for name, wanted in expected.items():
+    check(set(clipped) == set(names), "The clipped gradients have other names.")
+    for name, wanted in zip(names, gradients, strict=True):
         assert_close(clipped[name], wanted, what=f"a clipped gradient ({situation})")
 
 
-def check_windows(student, oracle, ids, batch, *, window, situation):
+def compare_windows(result, expected, situation):
     """Every window holds the ids that the docstring names."""
-    expected = oracle.windows(ids, batch, window)
-    results = unpack(student.make_windows(ids, batch, window), 2, "make_windows")
+    results = unpack(result, 2, "make_windows")
     for name, actual, wanted in zip(("inputs", "targets"), results, expected, strict=True):
         axes = ("window", "stream", "step")
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes)
 
 
-def check_truncated(student, oracle, rng, case, *, window, situation):
-    """h and the gradients of truncated backpropagation are PyTorch's."""
-    x, *others = case.inputs
-    (dh,) = draw_upstream(rng, case)
-    expected = oracle.truncated_bptt(x, dh, *others, window)
-    result = unpack(student.truncated_bptt(x, dh, *others, window), 5, "truncated_bptt")
-    for name, actual, wanted in zip(
-        ("h", "dx", "dw_xh", "dw_hh", "db_h"), result, expected, strict=True
-    ):
-        assert_close(actual, wanted, what=f"{name} ({situation})", axes=axes_of(name, wanted.ndim))
-
-
-def draw_cell(rng, kind, t, d, *, m, dtype=np.float64):
-    """x, state and weights of one sequence, as gradient_norms_through_time takes them."""
-    case = draw_case(rng, {"rnn": RNN, "lstm": LSTM}[kind], 1, d, m=m, t=t, dtype=dtype)
-    states = 1 if kind == "rnn" else 2
-    rows = [array[0] for array in case.inputs[: 1 + states]]
-    return rows[0], tuple(rows[1:]), case.inputs[1 + states :]
-
-
-def check_norms(student, oracle, kind, x, state, weights, situation):
-    """The norms through time are those of PyTorch's Jacobians."""
-    expected = getattr(oracle, f"{kind}_norms")(x, *state, *weights)
-    norms = student.gradient_norms_through_time(kind, x, state, weights)
-    assert_close(norms, expected, what=f"norms ({situation})", axes=("step",))
-
-
-def orthogonal(rng, m):
-    """A random matrix that changes no length."""
-    return np.linalg.qr(rng.normal(size=(m, m)))[0]
-
-
-def check_container_kept(student, function, container, call, *, what):
-    """The call leaves every array in a dict or a tuple as it was.
-
-    call(container) gives the arguments, with the container where it belongs.
-    """
-    held = hold(student, container)
-    call_each_held(function, [call(held)])
-    after = fetch(held)
-    keys = container if isinstance(container, dict) else range(len(container))
-    same = len(after) == len(container) and all(
-        np.array_equal(after[key], container[key]) for key in keys
-    )
-    check(same, f"{what} is changed by the call.")
+def compare_truncated(result, expected, situation):
+    """h and the gradients of truncated backpropagation are the expected ones."""
+    names = ("h", "dx", "dw_xh", "dw_hh", "db_h")
+    compare_arrays(names, unpack(result, 5, "truncated_bptt"), expected, situation)

@@ -8,65 +8,34 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 from common.labs.answer_checks import check_choice, check_number
 from common.testing.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.remote.operations import call_each
-from tests.a3_recurrent.cases import (
-    GRU_STEP,
-    LSTM,
-    LSTM_STEP,
-    RNN,
-    RNN_STEP,
-    Case,
-    check_clipped,
-    check_container_kept,
-    check_cross_entropy,
-    check_gradients,
-    check_layer_changes_nothing,
-    check_layer_refuses,
-    check_lstm_parameters,
-    check_norms,
-    check_outputs,
-    check_stays_apart,
-    check_truncated,
-    check_windows,
-    compare_cross_entropy,
-    draw_case,
-    draw_cell,
-    draw_mask,
-    orthogonal,
-)
-from tests.a3_recurrent.model_cases import (
-    check_draws,
-    check_even_draws,
-    check_first_parameters,
-    check_forward,
-    check_ids,
-    check_loss_and_gradients,
-    check_most_likely,
-    check_resumed,
-    check_trained_model,
-    check_training,
-    compare_forward,
-    draw_clear_model,
-    draw_parameters,
-    new_model,
-    read,
-)
+from common.testing.remote.operations import call_each, call_each_held, hold
+from tests.a3_recurrent import cases, model_cases
+from tests.a3_recurrent.cases import Passes, compare_outputs, draw_inputs
+from tests.a3_recurrent.model_cases import draw_parameters, new_model
 from tests.a3_recurrent.speed_cases import check_lstm_speed
 
 
-def new_generator(rng):
-    """A generator to hand in; the test's own would go on in a copy."""
-    return np.random.default_rng(rng.integers(2**32))
+def check_types_and_side_effects(passes, oracle, rng, *steps):
+    """float32, views, calls that don't disturb each other, and inputs that stay."""
+    case = cases.draw_with_upstream(rng, passes.layer, (3, *steps, 4), 2, dtype=np.float32)
+    cases.check_both_passes(passes, oracle, case, "float32")
+    inputs, upstream = cases.draw_with_upstream(rng, passes.layer, (2, *steps, 4), 3)
+    case = cases.seen_as(inputs, transposed, sliced), cases.seen_as(upstream, sliced)
+    cases.check_both_passes(passes, oracle, case, "views")
+    inputs = [draw_inputs(rng, passes.layer, (3, *steps, 2), 5) for _ in range(2)]
+    cases.check_calls_stay_apart(passes, oracle, rng, inputs)
+    cases.check_passes_change_nothing(passes, rng, inputs[1])
+    return inputs[0]
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
     """One step forward and backward is PyTorch's on other shapes."""
+    passes = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        case = draw_case(rng, RNN_STEP, n, d, m=m)
-        check_outputs(student, oracle, case, "a step")
-        check_gradients(student, oracle, rng, case, situation="a step")
+        case = cases.draw_with_upstream(rng, "rnn_step", (n, d), m)
+        cases.check_both_passes(passes, oracle, case, "a step")
 
 
 @weight(1)
@@ -74,57 +43,58 @@ def test_rnn_steps_are_right_for_other_sizes(student, rng, oracle):
 def test_rnn_forward_is_right_for_other_sizes(student, rng, oracle):
     """The states are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, RNN, n, d, m=m, t=t)
-        check_outputs(student, oracle, case, "whole sequences")
-    mask = draw_mask(rng, 6, 7)
-    case = draw_case(rng, RNN, 6, 3, m=4, t=7, mask=mask)
-    case.inputs[0][~mask] *= 1e3
-    check_outputs(student, oracle, case, "padding anywhere")
+        inputs = draw_inputs(rng, "rnn", (n, t, d), m)
+        result = student.rnn_forward(*inputs)
+        compare_outputs("rnn", result, oracle.rnn(*inputs), "whole sequences")
+    mask = cases.draw_mask(rng, 6, 7)
+    inputs = draw_inputs(rng, "rnn", (6, 7, 3), 4)
+    inputs[0][~mask] *= 1e3
+    result = student.rnn_forward(*inputs, mask)
+    compare_outputs("rnn", result, oracle.rnn(*inputs, mask=mask), "padding anywhere")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_backward_is_right_for_other_sizes(student, rng, oracle):
     """All gradients are PyTorch's on other shapes."""
+    passes = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, RNN, n, d, m=m, t=t)
-        check_gradients(student, oracle, rng, case, situation="whole sequences")
+        case = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
+        cases.check_gradients(passes, oracle, case, "whole sequences")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_backward_is_right_for_other_masks(student, rng, oracle):
     """All gradients are PyTorch's where padding stands anywhere."""
+    passes = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
-        mask = draw_mask(rng, n, t)
-        case = draw_case(rng, RNN, n, d, m=m, t=t, mask=mask)
-        case.inputs[0][~mask] *= 100
-        check_gradients(student, oracle, rng, case, situation="padding anywhere")
+        mask = cases.draw_mask(rng, n, t)
+        inputs, upstream = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
+        inputs[0][~mask] *= 100
+        cases.check_gradients(passes, oracle, (inputs, upstream), "padding anywhere", mask=mask)
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    for layer, t in ((RNN_STEP, None), (RNN, 4)):
-        case = draw_case(rng, layer, 3, 4, m=2, t=t, dtype=np.float32)
-        check_outputs(student, oracle, case, "float32")
-        check_gradients(student, oracle, rng, case, situation="float32")
-        case = draw_case(rng, layer, 2, 4, m=3, t=t).seen_as(transposed, sliced)
-        check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, situation="views", view=sliced)
-        first, second = (draw_case(rng, layer, 3, 2, m=5, t=t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second=second)
-        check_layer_changes_nothing(student, rng, second)
-    check_layer_refuses(student, draw_case(rng, RNN, 3, 5, m=2, t=4))
+    step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
+    whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
+    check_types_and_side_effects(step, oracle, rng)
+    check_types_and_side_effects(whole, oracle, rng, 4)
+    inputs = draw_inputs(rng, "rnn", (3, 4, 5), 2)
+    cases.check_layer_refuses(student.rnn_forward, inputs)
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_parameters_are_right_for_other_sizes(student, rng):
     """Shapes, types, biases and the even distribution of the weights."""
-    check_lstm_parameters(student, rng, 50, 25, forget_bias=None, dtype="float32")
-    check_lstm_parameters(student, rng, 25, 35, forget_bias=-1.5, dtype="float64")
+    result = student.lstm_parameters(cases.new_generator(rng), 50, 25)
+    cases.check_lstm_parameters(result, 50, 25, forget_bias=1.0, dtype="float32")
+    result = student.lstm_parameters(cases.new_generator(rng), 25, 35, -1.5, "float64")
+    cases.check_lstm_parameters(result, 25, 35, forget_bias=-1.5, dtype="float64")
 
 
 @weight(1)
@@ -132,17 +102,19 @@ def test_lstm_parameters_are_right_for_other_sizes(student, rng):
 def test_lstm_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next and c_next are PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_outputs(student, oracle, draw_case(rng, LSTM_STEP, n, d, m=m), "a step")
+        inputs = draw_inputs(rng, "lstm_step", (n, d), m)
+        result = student.lstm_step_forward(*inputs)
+        compare_outputs("lstm_step", result, oracle.lstm_step(*inputs), "a step")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """The gradients of one step are PyTorch's on other shapes."""
+    passes = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_gradients(
-            student, oracle, rng, draw_case(rng, LSTM_STEP, n, d, m=m), situation="a step"
-        )
+        case = cases.draw_with_upstream(rng, "lstm_step", (n, d), m)
+        cases.check_gradients(passes, oracle, case, "a step")
 
 
 @weight(1)
@@ -150,50 +122,49 @@ def test_lstm_step_backward_is_right_for_other_sizes(student, rng, oracle):
 def test_lstm_forward_is_right_for_other_sizes(student, rng, oracle):
     """States and last cells are PyTorch's on other shapes, with and without padding."""
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        check_outputs(student, oracle, draw_case(rng, LSTM, n, d, m=m, t=t), "whole sequences")
-    mask = draw_mask(rng, 6, 7)
-    case = draw_case(rng, LSTM, 6, 3, m=4, t=7, mask=mask)
-    case.inputs[0][~mask] *= 1e3
-    check_outputs(student, oracle, case, "padding anywhere")
+        inputs = draw_inputs(rng, "lstm", (n, t, d), m)
+        result = student.lstm_forward(*inputs)
+        compare_outputs("lstm", result, oracle.lstm(*inputs), "whole sequences")
+    mask = cases.draw_mask(rng, 6, 7)
+    inputs = draw_inputs(rng, "lstm", (6, 7, 3), 4)
+    inputs[0][~mask] *= 1e3
+    result = student.lstm_forward(*inputs, mask)
+    compare_outputs("lstm", result, oracle.lstm(*inputs, mask=mask), "padding anywhere")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
+    passes = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for n, t, d, m in ((4, 7, 3, 5), (1, 9, 2, 2), (5, 1, 4, 1)):
-        case = draw_case(rng, LSTM, n, d, m=m, t=t)
-        check_gradients(student, oracle, rng, case, situation="whole sequences")
+        case = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
+        cases.check_gradients(passes, oracle, case, "whole sequences")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_backward_is_right_for_other_masks(student, rng, oracle):
     """All six gradients are PyTorch's where padding stands anywhere."""
+    passes = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for n, t, d, m in ((6, 7, 3, 4), (3, 4, 2, 5)):
-        mask = draw_mask(rng, n, t)
-        case = draw_case(rng, LSTM, n, d, m=m, t=t, mask=mask)
-        case.inputs[0][~mask] *= 100
-        check_gradients(student, oracle, rng, case, situation="padding anywhere")
+        mask = cases.draw_mask(rng, n, t)
+        inputs, upstream = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
+        inputs[0][~mask] *= 100
+        cases.check_gradients(passes, oracle, (inputs, upstream), "padding anywhere", mask=mask)
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    for layer, t in ((LSTM_STEP, None), (LSTM, 4)):
-        case = draw_case(rng, layer, 3, 4, m=2, t=t, dtype=np.float32)
-        check_outputs(student, oracle, case, "float32")
-        check_gradients(student, oracle, rng, case, situation="float32")
-        case = draw_case(rng, layer, 2, 4, m=3, t=t).seen_as(transposed, sliced)
-        check_outputs(student, oracle, case, "views")
-        check_gradients(student, oracle, rng, case, situation="views", view=sliced)
-        first, second = (draw_case(rng, layer, 3, 2, m=5, t=t) for _ in range(2))
-        check_stays_apart(student, oracle, rng, first, second=second)
-        check_layer_changes_nothing(student, rng, second)
-    case = draw_case(rng, LSTM, 3, 5, m=2, t=4)
-    check_layer_refuses(student, case)
-    check_layer_changes_nothing(student, rng, Case(LSTM, case.inputs, draw_mask(rng, 3, 4)))
+    step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
+    whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
+    check_types_and_side_effects(step, oracle, rng)
+    check_types_and_side_effects(whole, oracle, rng, 4)
+    inputs = draw_inputs(rng, "lstm", (3, 4, 5), 2)
+    cases.check_layer_refuses(student.lstm_forward, inputs)
+    cases.check_passes_change_nothing(whole, rng, (*inputs, cases.draw_mask(rng, 3, 4)))
 
 
 @weight(1)
@@ -209,33 +180,27 @@ def test_lstm_is_not_much_slower_than_pytorch(student, rng, oracle):
 def test_gru_step_forward_is_right_for_other_sizes(student, rng, oracle):
     """h_next is PyTorch's on other shapes."""
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_outputs(student, oracle, draw_case(rng, GRU_STEP, n, d, m=m), "a step")
+        inputs = draw_inputs(rng, "gru_step", (n, d), m)
+        result = student.gru_step_forward(*inputs)
+        compare_outputs("gru_step", result, oracle.gru_step(*inputs), "a step")
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_backward_is_right_for_other_sizes(student, rng, oracle):
     """All six gradients are PyTorch's on other shapes."""
+    passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
     for n, d, m in ((4, 3, 2), (2, 6, 5), (1, 2, 1)):
-        check_gradients(
-            student, oracle, rng, draw_case(rng, GRU_STEP, n, d, m=m), situation="a step"
-        )
+        case = cases.draw_with_upstream(rng, "gru_step", (n, d), m)
+        cases.check_gradients(passes, oracle, case, "a step")
 
 
 @weight(1)
 @number("3.3")
 def test_gru_step_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay, caches apart and refused input, on other shapes."""
-    case = draw_case(rng, GRU_STEP, 3, 4, m=2, dtype=np.float32)
-    check_outputs(student, oracle, case, "float32")
-    check_gradients(student, oracle, rng, case, situation="float32")
-    case = draw_case(rng, GRU_STEP, 2, 4, m=3).seen_as(transposed, sliced)
-    check_outputs(student, oracle, case, "views")
-    check_gradients(student, oracle, rng, case, situation="views", view=sliced)
-    first, second = (draw_case(rng, GRU_STEP, 3, 2, m=5) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second=second)
-    check_layer_changes_nothing(student, rng, second)
-    x, h, *weights = first.inputs
+    passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
+    x, h, *weights = check_types_and_side_effects(passes, oracle, rng)
     check_refused("another number of sequences", student.gru_step_forward, x[1:], h, *weights)
 
 
@@ -243,25 +208,25 @@ def test_gru_step_keeps_types_and_has_no_side_effects(student, rng, oracle):
 @number("3.4")
 def test_embedding_is_right_for_other_ids(student, rng, oracle):
     """Look-ups and their gradients are PyTorch's; types stay, and calls don't disturb."""
-    cases, douts = [], []
+    inputs, douts = [], []
     for n, t, v, e, dtype in (
         (3, 5, 7, 2, np.float64),
         (2, 9, 3, 4, np.float32),
         (1, 1, 1, 1, np.float64),
     ):
         ids = rng.integers(0, v, size=(n, t)).astype(rng.choice([np.int16, np.int64]))
-        cases.append((sliced(ids), transposed(rng.normal(size=(v, e)).astype(dtype))))
+        inputs.append((sliced(ids), transposed(rng.normal(size=(v, e)).astype(dtype))))
         douts.append(rng.normal(size=(n, t, e)).astype(dtype))
-    results = call_each(student.embedding_forward, cases)
-    for result, case in zip(results, cases, strict=True):
+    results = call_each(student.embedding_forward, inputs)
+    for result, case in zip(results, inputs, strict=True):
         out, _ = unpack(result, 2, "embedding_forward")
         assert_close(out, oracle.embedding(*case), what="out", axes=("sequence", "step", "feature"))
     order = (0, 1, 2, 0)
     calls = [(transposed(douts[i]), results[i][1]) for i in order]
     for i, dtable in zip(order, call_each(student.embedding_backward, calls), strict=True):
-        expected = oracle.embedding_gradient(*cases[i], douts[i])
+        expected = oracle.embedding_gradient(*inputs[i], douts[i])
         assert_close(dtable, expected, what="dtable", axes=("id", "feature"))
-    ids, table = cases[0]
+    ids, table = inputs[0]
     check_unchanged("embedding_forward", student.embedding_forward, ids, table)
     check_unchanged("embedding_backward", student.embedding_backward, *calls[0])
     check_refused("ids out of range", student.embedding_forward, ids + 7, table)
@@ -273,10 +238,11 @@ def test_embedding_is_right_for_other_ids(student, rng, oracle):
 def test_temporal_cross_entropy_is_right_for_other_sizes(student, rng, oracle):
     """loss and dlogits are PyTorch's on other shapes, also for logits of 1e4."""
     for n, t, v in ((4, 3, 6), (1, 7, 2), (5, 1, 3)):
-        logits, targets = rng.normal(scale=3, size=(n, t, v)), rng.integers(0, v, size=(n, t))
-        check_cross_entropy(student, oracle, logits, targets, None, "every position counts")
+        small, targets = rng.normal(scale=3, size=(n, t, v)), rng.integers(0, v, size=(n, t))
         large = rng.integers(-5, 6, size=(n, t, v)) * 1e4
-        check_cross_entropy(student, oracle, large, targets, None, "large logits")
+        for logits, situation in ((small, "every position counts"), (large, "large logits")):
+            result = student.temporal_cross_entropy(logits, targets)
+            cases.compare_cross_entropy(result, oracle.cross_entropy(logits, targets), situation)
 
 
 @weight(1)
@@ -285,12 +251,13 @@ def test_temporal_cross_entropy_is_right_for_other_masks(student, rng, oracle):
     """Masked positions count for nothing, whatever their targets are; all masked gives 0."""
     for n, t, v in ((4, 5, 6), (3, 4, 2)):
         logits, targets = rng.normal(scale=3, size=(n, t, v)), rng.integers(0, v, size=(n, t))
-        mask = draw_mask(rng, n, t)
+        mask = cases.draw_mask(rng, n, t)
         targets[~mask] = rng.choice([-100, -1, 99], size=int((~mask).sum()))
-        check_cross_entropy(student, oracle, logits, targets, mask, "padding anywhere")
-        nothing = (logits, targets, np.zeros((n, t), dtype=bool))
-        expected = np.zeros((n, t, v))
-        compare_cross_entropy(student, nothing, 0.0, expected, situation="nothing but padding")
+        result = student.temporal_cross_entropy(logits, targets, mask)
+        expected = oracle.cross_entropy(logits, targets, mask=mask)
+        cases.compare_cross_entropy(result, expected, "padding anywhere")
+        result = student.temporal_cross_entropy(logits, targets, np.zeros((n, t), dtype=bool))
+        cases.compare_cross_entropy(result, (0.0, np.zeros((n, t, v))), "nothing but padding")
 
 
 @weight(1)
@@ -298,11 +265,15 @@ def test_temporal_cross_entropy_is_right_for_other_masks(student, rng, oracle):
 def test_temporal_cross_entropy_keeps_types_and_has_no_side_effects(student, rng, oracle):
     """float32, views, inputs that stay and refused input, on other shapes."""
     logits, targets = rng.normal(scale=3, size=(4, 3, 5)), rng.integers(0, 5, size=(4, 3))
-    mask = draw_mask(rng, 4, 5)[:, 1:4]
+    mask = cases.draw_mask(rng, 4, 5)[:, 1:4]
     single = logits.astype(np.float32)
-    check_cross_entropy(student, oracle, single, targets.astype(np.uint8), None, "float32")
-    check_cross_entropy(student, oracle, single, targets, mask, "float32 with padding")
-    check_cross_entropy(student, oracle, sliced(logits), transposed(targets), mask, "views")
+    for situation, *arguments in (
+        ("float32", single, targets.astype(np.uint8)),
+        ("float32 with padding", single, targets, mask),
+        ("views", sliced(logits), transposed(targets), mask),
+    ):
+        result = student.temporal_cross_entropy(*arguments)
+        cases.compare_cross_entropy(result, oracle.cross_entropy(*arguments), situation)
     function = student.temporal_cross_entropy
     check_unchanged("temporal_cross_entropy", function, logits, targets, mask)
     check_unchanged("temporal_cross_entropy", function, single, targets)
@@ -317,26 +288,17 @@ def test_clip_by_global_norm_is_right_for_other_gradients(student, rng, oracle):
     for dtype in (np.float64, np.float32):
         sizes = {"w": (1, (3, 4)), "b": (20, (5,)), "table": (0.01, (2, 1, 3))}
         gradients = {name: (a * rng.normal(size=s)).astype(dtype) for name, (a, s) in sizes.items()}
-        for max_norm in (0.5, 1e4):
-            norm, *clipped = oracle.clip(max_norm, *gradients.values())
-            expected = dict(zip(gradients, clipped, strict=True))
-            situation = "a norm above max_norm" if max_norm < 1 else "a norm below max_norm"
-            check_clipped(
-                student, gradients, max_norm, float(norm), expected=expected, situation=situation
-            )
-            check_container_kept(
-                student,
-                student.clip_by_global_norm,
-                gradients,
-                lambda held, max_norm=max_norm: (held, max_norm),
-                what="The dict of gradients",
-            )
+        for max_norm, situation in ((0.5, "a norm above max_norm"), (1e4, "a norm below max_norm")):
+            result = student.clip_by_global_norm(gradients, max_norm)
+            expected = oracle.clip(max_norm, *gradients.values())
+            cases.compare_clipped(result, gradients, expected, situation)
+            held = hold(student, gradients)
+            call_each_held(student.clip_by_global_norm, [(held, max_norm)])
+            cases.check_kept(held, gradients, "The dict of gradients")
     large = {name: (array * 1e25).astype(np.float32) for name, array in gradients.items()}
-    norm, *clipped = oracle.clip(3.0, *large.values())
-    expected = dict(zip(large, clipped, strict=True))
-    check_clipped(
-        student, large, 3.0, float(norm), expected=expected, situation="large numbers in float32"
-    )
+    result = student.clip_by_global_norm(large, 3.0)
+    expected = oracle.clip(3.0, *large.values())
+    cases.compare_clipped(result, large, expected, "large numbers in float32")
     clip = student.clip_by_global_norm
     check_refused("a max_norm that is not above 0", clip, gradients, -0.5)
     bad = gradients | {"b": np.array([np.inf, 1.0])}
@@ -349,7 +311,8 @@ def test_make_windows_is_right_for_other_texts(student, rng, oracle):
     """Streams, windows, targets, what is left over, types of ids, and texts that are too short."""
     for batch, window, length in ((2, 5, 47), (4, 3, 61), (1, 7, 8), (6, 1, 20), (3, 4, 48)):
         ids = rng.integers(0, 90, size=length).astype(rng.choice([np.uint8, np.int32, np.int64]))
-        check_windows(student, oracle, ids, batch, window=window, situation="another text")
+        result = student.make_windows(ids, batch, window)
+        cases.compare_windows(result, oracle.windows(ids, batch, window), "another text")
         check_unchanged("make_windows", student.make_windows, ids, batch, window)
         short = ids[: batch * window]
         check_refused("a text that is too short", student.make_windows, short, batch, window)
@@ -360,11 +323,13 @@ def test_make_windows_is_right_for_other_texts(student, rng, oracle):
 def test_truncated_bptt_is_right_for_other_windows(student, rng, oracle):
     """The state goes on and the gradient doesn't, whatever the window; float32 and views."""
     for n, t, d, m, window in ((3, 8, 2, 4, 3), (2, 9, 3, 2, 4), (1, 5, 1, 3, 1), (2, 4, 3, 2, 4)):
-        case = draw_case(rng, RNN, n, d, m=m, t=t)
-        check_truncated(student, oracle, rng, case, window=window, situation="windows")
-    case = draw_case(rng, RNN, 2, 3, m=4, t=6, dtype=np.float32).seen_as(sliced, transposed)
-    check_truncated(student, oracle, rng, case, window=4, situation="float32")
-    x, *others = case.inputs
+        (x, *others), (dh,) = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
+        result = student.truncated_bptt(x, dh, *others, window)
+        cases.compare_truncated(result, oracle.truncated_bptt(x, dh, *others, window), "windows")
+    inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (2, 6, 3), 4, dtype=np.float32)
+    x, *others = cases.seen_as(inputs, sliced, transposed)
+    result = student.truncated_bptt(x, dh, *others, 4)
+    cases.compare_truncated(result, oracle.truncated_bptt(x, dh, *others, 4), "float32")
     dh = rng.normal(size=(2, 6, 4)).astype(np.float32)
     check_unchanged("truncated_bptt", student.truncated_bptt, x, dh, *others, 4)
     check_refused("a window below 1", student.truncated_bptt, x, dh, *others, -1)
@@ -375,11 +340,13 @@ def test_truncated_bptt_is_right_for_other_windows(student, rng, oracle):
 def test_gradient_norms_of_other_rnns_are_right(student, rng, oracle):
     """Norms are PyTorch's, and powers of a factor where the recurrent weights only rotate."""
     for t, d, m in ((7, 3, 4), (2, 2, 5)):
-        check_norms(student, oracle, "rnn", *draw_cell(rng, "rnn", t, d, m=m), "other sizes")
-        factor = rng.uniform(0.5, 1.5)
-        weights = (rng.normal(size=(d, m)), factor * orthogonal(rng, m), np.zeros(m))
-        arguments = ("rnn", np.zeros((t, d)), (np.zeros(m),), weights)
-        norms = student.gradient_norms_through_time(*arguments)
+        x, state, weights = cases.draw_cell(rng, "rnn", (t, d), m)
+        norms = student.gradient_norms_through_time("rnn", x, state, weights)
+        expected = oracle.rnn_norms(x, *state, *weights)
+        assert_close(norms, expected, what="norms (other sizes)", axes=("step",))
+        factor, x, state = rng.uniform(0.5, 1.5), np.zeros((t, d)), (np.zeros(m),)
+        weights = (rng.normal(size=(d, m)), factor * cases.orthogonal(rng, m), np.zeros(m))
+        norms = student.gradient_norms_through_time("rnn", x, state, weights)
         expected = factor ** np.arange(t, -1.0, -1.0)
         assert_close(norms, expected, what="norms (a scaled rotation)", axes=("step",))
 
@@ -389,8 +356,10 @@ def test_gradient_norms_of_other_rnns_are_right(student, rng, oracle):
 def test_gradient_norms_of_other_lstms_are_right(student, rng, oracle):
     """Norms are PyTorch's with c_s held fixed; an LSTM that never reads h forgets it at once."""
     for t, d, m in ((7, 3, 4), (2, 2, 5)):
-        x, state, weights = draw_cell(rng, "lstm", t, d, m=m)
-        check_norms(student, oracle, "lstm", x, state, weights, "other sizes")
+        x, state, weights = cases.draw_cell(rng, "lstm", (t, d), m)
+        norms = student.gradient_norms_through_time("lstm", x, state, weights)
+        expected = oracle.lstm_norms(x, *state, *weights)
+        assert_close(norms, expected, what="norms (other sizes)", axes=("step",))
         w_x, w_h, b = weights
         norms = student.gradient_norms_through_time("lstm", x, state, (w_x, 0 * w_h, b))
         expected = np.zeros(t + 1)
@@ -403,22 +372,27 @@ def test_gradient_norms_of_other_lstms_are_right(student, rng, oracle):
 @number("3.7")
 def test_char_lm_is_right_for_other_sizes(student, rng, oracle):
     """First parameters, logits and states; a text in two parts is read like one."""
-    check_first_parameters(student, rng, 60, 50, hidden=20)
+    model = student.CharLM(cases.new_generator(rng), 60, 50, 20)
+    model_cases.check_initial_parameters(model, 60, 50, 20, dtype="float32")
     parameters = draw_parameters(rng, 7, 4, 5)
     ids = rng.integers(0, 7, size=(3, 6))
     state = tuple(rng.normal(size=(3, 5)) for _ in range(2))
-    check_forward(student, oracle, parameters, ids, state=None, situation="from the zero state")
-    check_forward(student, oracle, parameters, ids, state=state, situation="from a state")
-    single = {name: array.astype(np.float32) for name, array in parameters.items()}
-    check_forward(student, oracle, single, ids, state=None, situation="float32")
     logits, h, c = oracle.char_lm(ids, *parameters.values())
+    result = new_model(student, parameters).forward(ids)
+    model_cases.compare_forward(result, (logits, h, c), "from the zero state")
+    result = new_model(student, parameters).forward(ids, state)
+    expected = oracle.char_lm(ids, *parameters.values(), *state)
+    model_cases.compare_forward(result, expected, "from a state")
+    single = {name: array.astype(np.float32) for name, array in parameters.items()}
+    result = new_model(student, single).forward(ids)
+    model_cases.compare_forward(result, oracle.char_lm(ids, *single.values()), "float32")
     model, cut = new_model(student, parameters), int(rng.integers(1, 6))
     _, after = unpack(model.forward(ids[:, :cut]), 2, "forward")
-    rest = read(model, ids[:, cut:], after)
-    compare_forward(rest, (logits[:, cut:], h, c), "the second part of a text")
+    rest = model.forward(ids[:, cut:], after)
+    model_cases.compare_forward(rest, (logits[:, cut:], h, c), "the second part of a text")
     changed = ids.copy()
     changed[:, cut:] = (ids[:, cut:] + rng.integers(1, 7, size=(3, 6 - cut))) % 7
-    before, _, _ = read(model, changed)
+    before, _, _ = model_cases.unpack_forward(model.forward(changed))
     check(before.shape == logits.shape, "logits has the wrong shape.")
     assert_close(before[:, :cut], logits[:, :cut], what="logits before a changed id")
 
@@ -435,10 +409,12 @@ def test_char_lm_gradients_are_right_for_other_sizes(student, rng, oracle):
         parameters = draw_parameters(rng, v, e, m, dtype=dtype)
         ids, targets = rng.integers(0, v, size=(2, n, t))
         state = tuple(rng.normal(size=(n, m)).astype(dtype) for _ in range(2))
-        for start, situation in ((None, "from the zero state"), (state, "from a state")):
-            check_loss_and_gradients(
-                student, oracle, parameters, ids, targets=targets, state=start, situation=situation
-            )
+        for start, situation in (((), "from the zero state"), (state, "from a state")):
+            arguments = (ids, targets, start) if start else (ids, targets)
+            result = new_model(student, parameters).loss_and_gradients(*arguments)
+            expected = oracle.char_lm_gradients(ids, targets, *parameters.values(), *start)
+            _, *after = oracle.char_lm(ids, *parameters.values(), *start)
+            model_cases.compare_loss_and_gradients(result, expected, situation, state=after)
 
 
 @weight(1)
@@ -451,7 +427,10 @@ def test_train_takes_the_right_steps_on_other_texts(student, rng, oracle):
         for max_norm, situation in ((50.0, "nothing to clip"), (0.05, "every step clipped")):
             config = {"steps": 10, "batch": batch, "window": window, "learning_rate": rate}
             config |= {"decay": 0.95, "max_norm": max_norm}
-            check_training(student, oracle, parameters, text, config=config, situation=situation)
+            model = new_model(student, parameters)
+            history = student.train(model, text, student.Config(**config))
+            expected = oracle.char_lm_training(text, *parameters.values(), **config)
+            model_cases.compare_training(history, model, expected, config, situation=situation)
 
 
 @weight(1)
@@ -462,7 +441,7 @@ def test_train_goes_on_exactly_where_it_stopped_on_other_texts(student, rng):
     text = rng.integers(0, 6, size=40)
     config = {"steps": 11, "batch": 3, "window": 3, "max_norm": 0.3, "decay": 0.9}
     for first in (1, 6):
-        check_resumed(student, parameters, text, config, first=first)
+        model_cases.check_resumed(student, parameters, text, config, first=first)
 
 
 @weight(1)
@@ -486,18 +465,22 @@ def test_sample_takes_the_most_likely_id_of_other_models(student, rng, oracle):
     """At temperature 0 and just above it, the highest logit wins, and of ties the lowest id."""
     for p in (1, 5):
         prime = rng.integers(0, 7, size=p)
-        parameters = draw_clear_model(rng, oracle, 7, prime, length=10)
-        check_most_likely(student, oracle, parameters, prime, length=10, rng=new_generator(rng))
+        parameters, expected = model_cases.draw_clear_model(rng, oracle, 7, prime, length=10)
+        model, generator = new_model(student, parameters), cases.new_generator(rng)
+        for temperature in (0.0, 0, 1e-6):
+            ids = student.sample(model, prime, 10, temperature, generator)
+            model_cases.check_ids(ids, 10)
+            what = f"sample's result at temperature {temperature}"
+            assert_close(ids, expected, what=what, axes=("place",))
     tied = rng.choice(7, size=3, replace=False)
     b_out = rng.normal(size=7)
     b_out[tied] = 9.0
     model = new_model(student, parameters | {"w_out": np.zeros((4, 7)), "b_out": b_out})
-    ids = student.sample(model, prime, 3, 0.0, new_generator(rng))
-    check_ids(ids, 3)
+    ids = student.sample(model, prime, 3, 0.0, cases.new_generator(rng))
+    model_cases.check_ids(ids, 3)
     assert_equal(ids.tolist(), [int(tied.min())] * 3, what="the ids where some are tied")
-    check_refused(
-        "a temperature below 0", student.sample, model, prime, 3, -1.0, new_generator(rng)
-    )
+    generator = cases.new_generator(rng)
+    check_refused("a temperature below 0", student.sample, model, prime, 3, -1.0, generator)
 
 
 @weight(1)
@@ -506,10 +489,12 @@ def test_sample_draws_right_from_other_models(student, rng):
     """Ids come as often as softmax(logits / temperature) says, up to chance."""
     parameters, prime = draw_parameters(rng, 4, 3, 5, scale=1.5), rng.integers(0, 4, size=3)
     for temperature in (0.4, 1.7):
-        check_draws(
-            student, parameters, prime, 2000, temperature=temperature, rng=new_generator(rng)
-        )
-    check_even_draws(student, parameters, prime, 1000, rng=new_generator(rng))
+        model = new_model(student, parameters)
+        ids = student.sample(model, prime, 2000, temperature, cases.new_generator(rng))
+        model_cases.check_draws(model, prime, ids, temperature)
+    model = new_model(student, parameters)
+    ids = student.sample(model, prime, 1000, 1e6, cases.new_generator(rng))
+    model_cases.check_even_draws(ids, 1000)
 
 
 @weight(1)
@@ -517,7 +502,11 @@ def test_sample_draws_right_from_other_models(student, rng):
 @tags("training")
 def test_a_model_trained_on_another_part_knows_more_than_pairs_of_characters(student, rng):
     """A model trained on another part of Shakespeare, asked for other places of unread plays."""
-    check_trained_model(student, rng, int(rng.integers(0, 3_900_000)), 40)
+    train, passages, vocabulary = model_cases.draw_texts(rng, int(rng.integers(0, 3_900_000)))
+    model = student.CharLM(cases.new_generator(rng), vocabulary, 32, 64)
+    model_cases.check_model(model)
+    history = student.train(model, train, student.Config(**model_cases.TRAINING))
+    model_cases.check_trained_model(model, history, train, passages)
 
 
 @weight(2)
