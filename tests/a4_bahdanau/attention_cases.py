@@ -1,62 +1,37 @@
-"""How the tests of exercises 4.1, 4.2 and 4.5 check attention, and what they hand in."""
+"""What the tests of exercises 4.1, 4.2 and 4.5 pass to attention, and how they check its masks."""
 
 import torch
 
-from common.testing.checks import check_refused, check_unchanged
+from common.testing.checks import check_refused
 from common.testing.compare import assert_close, check
-from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import vjp
-from tests.a4_bahdanau.cases import (
-    UNSEEN,
-    as_views,
-    check_exactly_zero,
-    check_module,
-    compare_results,
-    draw_floats,
-    draw_ids,
-    draw_inputs,
-)
+from tests.a4_bahdanau.cases import SOFTMAX, compare_results, draw_floats, draw_ids, draw_inputs
 
-# Exercise 4.1
+UNSEEN = 1e12  # what keys hold where no query may look
 
 
-def arguments(scores, mask):
-    return (scores,) if mask is None else (scores, mask)
+def compare_weights(result, drawn, inputs, situation, *, oracle):
+    """The results are PyTorch's, and weights are exactly 0 where the mask, if any, is False."""
+    compare_results(result, drawn, inputs, situation, oracle=oracle)
+    weights, mask = result if drawn is SOFTMAX else result[-1], inputs[-1]
+    if mask.dtype == torch.bool:
+        hidden = ~mask.expand(weights.shape)
+        sentence = "Where the mask is False, the weight must be exactly 0."
+        check(not bool(weights[hidden].any()), sentence)
 
 
-def check_softmax(student, oracle, scores, mask, *, situation):
-    """The weights are PyTorch's over the allowed places, and exactly 0 elsewhere."""
-    given = arguments(scores, mask)
-    expected = oracle.answer("masked_softmax", {}, given)
-    out = student.masked_softmax(*given)
-    compare_results("masked_softmax", [out], expected, situation)
-    if mask is not None:
-        check_exactly_zero(out, mask)
-
-
-def check_softmax_gradient(student, oracle, rng, scores, *, mask, situation):
+def check_softmax_gradient(softmax, inputs, situation, *, oracle, rng):
     """The gradient of the scores is PyTorch's under a random one, and 0 at hidden places."""
-    given, upstream = arguments(scores, mask), [draw_floats(rng, *scores.shape).to(scores.dtype)]
-    wanted, _ = oracle.gradients("masked_softmax", {}, given, upstream)
-    outputs, gradients, _ = vjp(student.masked_softmax, given, upstream)
-    expected = oracle.answer("masked_softmax", {}, given)
-    compare_results("masked_softmax", outputs, expected, situation)
-    assert_close(gradients[0], wanted[0], what=f"the gradient of the scores ({situation})")
-    if mask is not None:
-        hidden = ~mask.expand(scores.shape)
-        check(
-            not bool(gradients[0][hidden].any()),
-            "The gradient of a score that the mask hides must be exactly 0.",
-        )
-
-
-def check_softmax_stays_apart(student, oracle, first, second):
-    """Inputs stay as they are, and a result survives further calls. first, second: arguments."""
-    function, given = student.masked_softmax, (first, second, first)
-    for inputs, out in zip(given, call_each(function, given), strict=True):
-        expected = oracle.answer("masked_softmax", {}, inputs)
-        compare_results("masked_softmax", [out], expected, "several calls in a row")
-    check_unchanged("masked_softmax", function, *first)
+    scores, *mask = inputs
+    upstream = [draw_floats(rng, *scores.shape, dtype=scores.dtype)]
+    (wanted, *_), _ = oracle.gradients("masked_softmax", {}, inputs, upstream)
+    (out,), gradients, _ = vjp(softmax, inputs, upstream)
+    compare_results(out, SOFTMAX, inputs, situation, oracle=oracle)
+    assert_close(gradients[0], wanted, what=f"the gradient of the scores ({situation})")
+    if mask:
+        hidden = ~mask[0].expand(scores.shape)
+        sentence = "The gradient of a score that the mask hides must be exactly 0."
+        check(not bool(gradients[0][hidden].any()), sentence)
 
 
 def check_masks_refused(function, front, mask):
@@ -72,53 +47,25 @@ def check_masks_refused(function, front, mask):
         check_refused(situation, function, *front, bad)
 
 
-def check_scores_refused(student, scores):
-    """Scores that are no tensor, or have no axis, raise ValueError."""
-    check_refused("scores that are a list", student.masked_softmax, scores.tolist())
-    check_refused("scores without an axis", student.masked_softmax, scores.sum())
-
-
-# Exercise 4.2
-
-
-def draw_attention_inputs(rng, n, t, query_size, *, key_size, mask=None, dtype=torch.float64):
-    """A query for each sentence, and its keys; with a mask, where there is one."""
-    query = draw_floats(rng, n, query_size, dtype=dtype)
-    keys = draw_floats(rng, n, t, key_size, dtype=dtype)
-    return (query, keys) if mask is None else (query, keys, mask)
-
-
-def check_attention(student, oracle, drawn, inputs, *, situation):
-    """Context and weights are right, and no weight is where the mask is False."""
-    _, weights = check_module(student, oracle, drawn, inputs, situation=situation)
-    if len(inputs) == 3:
-        check_exactly_zero(weights, inputs[2])
-
-
-def blinded(inputs):
+def blinded(query, keys, mask):
     """The same inputs, with huge numbers in the keys that the mask hides."""
-    query, keys, mask = inputs
     return query, keys.masked_fill(~mask[..., None], UNSEEN), mask
 
 
-def check_attention_views(student, oracle, drawn, inputs):
-    check_attention(student, oracle, drawn, as_views(*inputs), situation="views")
+def without(mask, row):
+    """The same mask, with nothing allowed in one row."""
+    return mask.index_fill(0, torch.tensor(row), False)
 
 
-# Exercise 4.5
-
-
-def draw_step(rng, n, t, sizes, *, mask=None, dtype=torch.float64):
+def draw_step(rng, n, t, sizes, *, mask=None):
     """Tokens, states and keys for one step of an AttentionDecoder of these sizes."""
     v, _, c, h, _ = sizes
-    token = draw_ids(rng, v, n)
-    inputs = (token, draw_floats(rng, n, h, dtype=dtype), draw_floats(rng, n, t, c, dtype=dtype))
+    inputs = (draw_ids(rng, v, n), draw_floats(rng, n, h), draw_floats(rng, n, t, c))
     return inputs if mask is None else (*inputs, mask)
 
 
-def draw_whole(rng, n, u, t, *, sizes, mask=None, dtype=torch.float64):
+def draw_whole(rng, n, u, t, *, sizes, mask=None):
     """Ids, final and keys for u steps of an AttentionDecoder of these sizes."""
     v, _, c, _, _ = sizes
-    ids = draw_inputs(rng, v, n, u)
-    inputs = (ids, draw_floats(rng, n, c, dtype=dtype), draw_floats(rng, n, t, c, dtype=dtype))
+    inputs = (draw_inputs(rng, v, n, u), draw_floats(rng, n, c), draw_floats(rng, n, t, c))
     return inputs if mask is None else (*inputs, mask)

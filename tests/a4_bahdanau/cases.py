@@ -1,26 +1,25 @@
-"""What the tests of assignment 4 share: modules with drawn weights, and how answers are checked."""
+"""What the tests of assignment 4 share: modules with drawn weights, random inputs, comparisons."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from common.data.numbers import BEGIN, END, PADDING
+from common.student_code.values import Handle
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
-from common.testing.compare import TOLERANCES, assert_close, check, unpack
+from common.testing.compare import TOLERANCES, assert_close, check, kind_of, unpack
 from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import (
     check_same_weights,
     load_parameters,
-    new_module,
     parameters_of,
     vjp,
 )
 
 FIRST_WORD = 1 + max(PADDING, BEGIN, END)
-UNSEEN = 1e12  # what keys hold where no query may look
-GRU_SHAPES = {"weight_ih": "gx", "weight_hh": "gh", "bias_ih": "g", "bias_hh": "g"}
+SINGLE = torch.float32
 RESULTS = {
     "masked_softmax": ("out",),
     "AdditiveAttention": ("context", "weights"),
@@ -36,13 +35,11 @@ RESULTS = {
 LAST_AXIS = {"weights": "key", "logits": "id"}
 
 
-def gru_shapes(x, h, front="", end=""):
+def gru_shapes(x, h, front, end=""):
     """The names and shapes of the weights of a GRU."""
-    sizes = {"g": 3 * h, "h": h, "x": x}
-    return {
-        f"{front}{name}{end}": tuple(sizes[axis] for axis in axes)
-        for name, axes in GRU_SHAPES.items()
-    }
+    shapes = {"weight_ih": (3 * h, x), "weight_hh": (3 * h, h), "bias_ih": (3 * h,)}
+    shapes["bias_hh"] = (3 * h,)
+    return {f"{front}{name}{end}": shape for name, shape in shapes.items()}
 
 
 def parameter_shapes(kind, *sizes):
@@ -57,32 +54,31 @@ def parameter_shapes(kind, *sizes):
     if kind == "FixedContextDecoder":
         v, e, c, h = sizes
         shapes = {"embedding.weight": (v, e), "initial.weight": (h, c), "initial.bias": (h,)}
-        return (
-            shapes
-            | gru_shapes(e + c, h, "cell.")
-            | {"output.weight": (v, h + c), "output.bias": (v,)}
-        )
+        shapes |= gru_shapes(e + c, h, "cell.")
+        return shapes | {"output.weight": (v, h + c), "output.bias": (v,)}
     if kind == "AttentionDecoder":
-        *same, a = sizes
-        inner = parameter_shapes("AdditiveAttention", same[3], same[2], a)
-        inner = {f"attention.{name}": shape for name, shape in inner.items()}
-        return parameter_shapes("FixedContextDecoder", *same) | inner
-    source, target, e, h, attention = sizes
-    decoder = ("AttentionDecoder", h) if attention else ("FixedContextDecoder",)
-    parts = {
-        "encoder": parameter_shapes("Encoder", source, e, h),
-        "decoder": parameter_shapes(decoder[0], target, e, 2 * h, h, *decoder[1:]),
-    }
-    return {f"{part}.{n}": shape for part in parts for n, shape in parts[part].items()}
+        v, e, c, h, a = sizes
+        parts = {
+            "": parameter_shapes("FixedContextDecoder", v, e, c, h),
+            "attention.": parameter_shapes("AdditiveAttention", h, c, a),
+        }
+    else:
+        source, target, e, h, attention = sizes
+        decoder = ("AttentionDecoder", h) if attention else ("FixedContextDecoder",)
+        parts = {
+            "encoder.": parameter_shapes("Encoder", source, e, h),
+            "decoder.": parameter_shapes(decoder[0], target, e, 2 * h, h, *decoder[1:]),
+        }
+    return {f"{part}{name}": shape for part in parts for name, shape in parts[part].items()}
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A module: its class, its sizes, and its parameters by name."""
+    """A module: the name of its class, its sizes, and its parameters by name."""
 
     kind: str
     sizes: tuple
-    parameters: dict = field(repr=False)
+    parameters: dict
 
     @property
     def dtype(self):
@@ -93,13 +89,23 @@ class Drawn:
         """The error allowed in what such a module gives as Python's floats."""
         return TOLERANCES[str(self.dtype).removeprefix("torch.")]
 
-    def on(self, student):
-        """The student's module with these parameters."""
-        module = new_module(student, self.kind, *self.sizes)
+    def build(self, module_class):
+        """A module of the student's class, with these sizes and parameters."""
+        module = module_class(*self.sizes)
+        check_is_module(self.kind, module)
         if self.dtype == torch.float64:
             module.double()
         load_parameters(module, self.parameters)
         return module
+
+
+SOFTMAX = Drawn("masked_softmax", (), {})  # a function, which has no parameters
+
+
+def check_is_module(kind, module):
+    """The student's class gives objects, not plain values."""
+    sentence = f"{kind} must be a class of modules, but it gives {kind_of(module)}."
+    check(isinstance(module, Handle), sentence)
 
 
 def draw_module(rng, kind, *sizes, dtype=torch.float64):
@@ -161,21 +167,23 @@ def draw_inputs(rng, vocabulary, n, u):
 
 def as_single(*tensors):
     """The same tensors, those of floats in float32."""
-    return tuple(tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors)
+    return [tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors]
 
 
 def as_views(*tensors):
-    """The same tensors, each laid out in memory in another way than usual. None stays None."""
-    return [None if tensor is None else as_view(tensor, i) for i, tensor in enumerate(tensors)]
+    """The same tensors in other memory layouts: some are transposed, the others are slices."""
+    views = []
+    for place, tensor in enumerate(tensors):
+        layout = transposed if tensor.ndim > 1 and place % 2 == 0 else sliced
+        views.append(torch.from_numpy(layout(tensor.numpy())))
+    return views
 
 
-def as_view(tensor, place):
-    """Every other tensor is transposed, the others are slices, and so is all with a single axis."""
-    other = transposed if tensor.ndim > 1 and place % 2 == 0 else sliced
-    return torch.from_numpy(other(tensor.numpy()))
-
-
-def compare_results(name, results, expected, situation):
+def compare_results(result, drawn, inputs, situation, *, oracle, method=None):
+    """What the module, or its method, returned for these inputs is what PyTorch gives."""
+    name = name_of(drawn, method)
+    expected = oracle.answer(name, drawn.parameters, inputs)
+    results = [result] if len(expected) == 1 else unpack(result, len(expected), name)
     for what, actual, wanted in zip(RESULTS[name], results, expected, strict=True):
         middle = ("place" if what == "states" else "step",) if wanted.ndim == 3 else ()
         axes = ("sentence", *middle, LAST_AXIS.get(what, "feature"))
@@ -183,35 +191,23 @@ def compare_results(name, results, expected, situation):
         assert_close(actual, wanted, f"{what} of {name} ({situation})", axes)
 
 
-def as_list(name, result):
-    """The results of a call, as many as there should be."""
-    count = len(RESULTS[name])
-    return [result] if count == 1 else unpack(result, count, name)
+def name_of(drawn, method):
+    return f"{drawn.kind}.{method}" if method else drawn.kind
 
 
-def label_of(drawn, method):
-    return drawn.kind if method is None else f"{drawn.kind}.{method}"
+def check_gradients(function, drawn, inputs, situation, *, oracle, rng, method=None):
+    """Under random gradients of all results, those of inputs and parameters are PyTorch's.
 
-
-def check_module(student, oracle, drawn, inputs, *, situation, method=None):
-    """What a module, or one of its methods, gives with these weights is what PyTorch gives."""
-    module, name = drawn.on(student), label_of(drawn, method)
-    expected = oracle.answer(name, drawn.parameters, inputs)
-    results = as_list(name, (module if method is None else getattr(module, method))(*inputs))
-    compare_results(name, results, expected, situation)
-    return results
-
-
-def check_module_gradients(student, oracle, rng, drawn, *, inputs, situation, method=None):
-    """The gradients of inputs and parameters are PyTorch's under random ones of all results."""
-    module, name = drawn.on(student), label_of(drawn, method)
+    function: the module, or its method; gradients of parameters are compared for modules only.
+    """
+    name = name_of(drawn, method)
     expected = oracle.answer(name, drawn.parameters, inputs)
     upstream = [draw_floats(rng, *tensor.shape, dtype=tensor.dtype) for tensor in expected]
-    wanted, of_parameters = oracle.gradients(name, drawn.parameters, inputs, upstream)
-    function = module if method is None else getattr(module, method)
+    of_inputs, of_parameters = oracle.gradients(name, drawn.parameters, inputs, upstream)
     outputs, gradients, parameters = vjp(function, inputs, upstream)
-    compare_results(name, unpack(outputs, len(expected), name), expected, situation)
-    for place, (actual, right) in enumerate(zip(gradients, wanted, strict=True)):
+    result = outputs if len(expected) > 1 else unpack(outputs, 1, name)[0]
+    compare_results(result, drawn, inputs, situation, oracle=oracle, method=method)
+    for place, (actual, right) in enumerate(zip(gradients, of_inputs, strict=True)):
         if right is not None:
             what = f"the gradient of input {place + 1} of {name} ({situation})"
             assert_close(actual, right, what=what)
@@ -221,9 +217,9 @@ def check_module_gradients(student, oracle, rng, drawn, *, inputs, situation, me
             assert_close(parameters[parameter], right, what=what)
 
 
-def check_first_parameters(student, kind, *sizes):
+def check_initial_parameters(kind, module, sizes):
     """Names and shapes are the docstring's, in float32, and there is nothing else."""
-    module = new_module(student, kind, *sizes)
+    check_is_module(kind, module)
     for name, value in parameters_of(module).items():
         check(value.dtype == torch.float32, f"The parameter {name} of {kind} must be of float32.")
     zeros = {name: torch.zeros(s) for name, s in parameter_shapes(kind, *sizes).items()}
@@ -235,25 +231,16 @@ def check_first_parameters(student, kind, *sizes):
         check(False, names, str(error))
 
 
-def check_stays_apart(student, oracle, drawn, first, second, method=None):
-    """Inputs and weights stay as they are, and a result survives further calls."""
-    module, name = drawn.on(student), label_of(drawn, method)
-    function = module if method is None else getattr(module, method)
-    given = (first, second, first)
+def check_stays_apart(module, oracle, drawn, calls, *, method=None):
+    """Inputs and weights stay as they are, and a result survives further calls. calls: two."""
+    name, function = name_of(drawn, method), getattr(module, method) if method else module
+    given = (*calls, calls[0])
     for inputs, result in zip(given, call_each(function, given), strict=True):
-        expected = oracle.answer(name, drawn.parameters, inputs)
-        compare_results(name, as_list(name, result), expected, "several calls in a row")
-    check_unchanged(name, function, *first)
-    check_same_weights(module, drawn.parameters, name)
-
-
-def check_exactly_zero(weights, mask):
-    """No weight where the mask is False, not even a tiny one."""
-    hidden = ~mask.expand(weights.shape)
-    check(
-        not bool(weights[hidden].any()),
-        "Where the mask is False, the weight must be exactly 0.",
-    )
+        situation = "several calls in a row"
+        compare_results(result, drawn, inputs, situation, oracle=oracle, method=method)
+    check_unchanged(name, function, *calls[0])
+    if drawn.parameters:
+        check_same_weights(module, drawn.parameters, name)
 
 
 def bad_ids(ids, vocabulary):
