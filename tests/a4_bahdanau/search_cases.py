@@ -6,19 +6,7 @@ from common.data.numbers import BEGIN, END, PADDING
 from common.testing.checks import check_float, check_unchanged
 from common.testing.compare import assert_close, check, kind_of, unpack
 from common.testing.remote.torch_modules import check_same_weights
-from tests.a4_bahdanau.cases import draw_module, draw_source
 from tests.a4_bahdanau.story_cases import LETTERS, ids_of, log_probability
-
-
-def draw_translator(rng, attention, sizes=(7, 5, 4, 3), dtype=torch.float64):
-    """A model with clear preferences."""
-    drawn = draw_module(rng, "Seq2Seq", *sizes, attention, dtype=dtype)
-    drawn.parameters["decoder.output.weight"].mul_(2)
-    return drawn
-
-
-def draw_sources(rng, drawn, lengths, t=None):
-    return draw_source(rng, lengths, drawn.sizes[0], t)
 
 
 def compare_loss_gradients(gradients, oracle, drawn, pairs, *, situation):

@@ -10,73 +10,14 @@ from common.labs.answer_checks import check_choice, check_number
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import check
 from common.testing.remote.torch_modules import loss_gradients
-from tests.a4_bahdanau.attention_cases import (
-    blinded,
-    check_masks_refused,
-    check_softmax_gradient,
-    compare_weights,
-    draw_step,
-    draw_whole,
-    without,
-)
-from tests.a4_bahdanau.cases import (
-    FIRST_WORD,
-    SINGLE,
-    SOFTMAX,
-    as_single,
-    as_views,
-    bad_ids,
-    bad_sources,
-    bad_targets,
-    check_batches_refused,
-    check_each_refused,
-    check_gradients,
-    check_initial_parameters,
-    check_stays_apart,
-    compare_results,
-    draw_floats,
-    draw_ids,
-    draw_inputs,
-    draw_mask,
-    draw_module,
-    draw_source,
-    draw_target,
-)
-from tests.a4_bahdanau.search_cases import (
-    all_candidates,
-    best_of,
-    check_greedy,
-    check_searches_stay_apart,
-    check_single_beam,
-    compare_beam_stories,
-    compare_beams,
-    compare_greedy_stories,
-    compare_loss_gradients,
-    draw_sources,
-    draw_translator,
-)
-from tests.a4_bahdanau.story_cases import (
-    LETTERS,
-    STORIES,
-    flat_model,
-    story_model,
-    story_source,
-    told,
-)
-from tests.a4_bahdanau.training_cases import (
-    TINY,
-    broken,
-    check_every_pair_once,
-    check_no_gradient,
-    check_orders,
-    check_stops,
-    compare_alignment,
-    compare_share,
-    compare_told_alignment,
-    compare_training,
-    draw_pairs,
-    story_pairs,
-)
+from tests.a4_bahdanau import cases
+from tests.a4_bahdanau import draw_cases as draw
+from tests.a4_bahdanau import search_cases as search
+from tests.a4_bahdanau import story_cases as story
+from tests.a4_bahdanau import training_cases as training
+from tests.a4_bahdanau.cases import as_views, check_gradients, compare_results, compare_weights
+
+SINGLE = torch.float32
 
 # Exercise 4.1
 
@@ -93,11 +34,11 @@ def test_masked_softmax_is_right_for_other_shapes_and_masks(student, rng, oracle
         ((3, 2, 5), (5,)),
         ((2, 4, 1, 3), (4, 1, 3)),
     ):
-        scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
+        scores, mask = draw.floats(rng, *shape), draw.mask(rng, *mask_shape)
         out = student.masked_softmax(scores)
-        compare_weights(out, SOFTMAX, (scores,), "no mask", oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (scores,), "no mask", oracle=oracle)
         out = student.masked_softmax(scores, mask)
-        compare_weights(out, SOFTMAX, (scores, mask), "another mask", oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (scores, mask), "another mask", oracle=oracle)
 
 
 @weight(1)
@@ -106,11 +47,11 @@ def test_masked_softmax_gives_zeros_to_other_rows_without_any_place(student, rng
     """Zeros in out and in the gradient of the scores, never NaN."""
     softmax, situation = student.masked_softmax, "rows without any place"
     for shape in ((4, 3), (3, 4, 5)):
-        scores, mask = draw_floats(rng, *shape), draw_mask(rng, *shape)
+        scores, mask = draw.floats(rng, *shape), draw.mask(rng, *shape)
         mask[rng.integers(shape[0])] = False
         out = student.masked_softmax(scores, mask)
-        compare_weights(out, SOFTMAX, (scores, mask), situation, oracle=oracle)
-        check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
+        compare_weights(out, cases.SOFTMAX, (scores, mask), situation, oracle=oracle)
+        cases.check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
 
 
 @weight(1)
@@ -119,31 +60,35 @@ def test_masked_softmax_has_the_gradient_of_softmax_for_other_shapes(student, rn
     """With and without masks, under a random gradient."""
     softmax = student.masked_softmax
     for shape, mask_shape in (((4, 6), (4, 6)), ((3, 2, 5), (3, 1, 5)), ((2, 7), (7,))):
-        scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
-        check_softmax_gradient(softmax, (scores,), "no mask", oracle=oracle, rng=rng)
-        check_softmax_gradient(softmax, (scores, mask), "another mask", oracle=oracle, rng=rng)
+        scores, mask = draw.floats(rng, *shape), draw.mask(rng, *mask_shape)
+        cases.check_softmax_gradient(softmax, (scores,), "no mask", oracle=oracle, rng=rng)
+        cases.check_softmax_gradient(
+            softmax, (scores, mask), "another mask", oracle=oracle, rng=rng
+        )
 
 
 @weight(1)
 @number("4.1")
 def test_masked_softmax_takes_other_huge_scores_and_has_no_side_effects(student, rng, oracle):
     """Huge scores, float32 and views on other shapes; inputs stay; odd masks are refused."""
-    softmax, scores, mask = student.masked_softmax, draw_floats(rng, 4, 5), draw_mask(rng, 4, 5)
-    calls = ((draw_floats(rng, 4, 5), draw_mask(rng, 4, 5)), (scores, mask))
-    check_stays_apart(softmax, oracle, SOFTMAX, calls)
+    softmax, scores, mask = student.masked_softmax, draw.floats(rng, 4, 5), draw.mask(rng, 4, 5)
+    calls = ((draw.floats(rng, 4, 5), draw.mask(rng, 4, 5)), (scores, mask))
+    cases.check_stays_apart(softmax, oracle, cases.SOFTMAX, calls)
     for shift in (9e3, -9e3):
         large = scores + shift
         out = softmax(large, mask)
-        compare_weights(out, SOFTMAX, (large, mask), "large scores", oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (large, mask), "large scores", oracle=oracle)
         out = softmax(large)
-        compare_weights(out, SOFTMAX, (large,), "large scores, no mask", oracle=oracle)
-        check_softmax_gradient(softmax, (large, mask), "large scores", oracle=oracle, rng=rng)
+        compare_weights(out, cases.SOFTMAX, (large,), "large scores, no mask", oracle=oracle)
+        cases.check_softmax_gradient(softmax, (large, mask), "large scores", oracle=oracle, rng=rng)
     for hidden in (1e200, -1e200, 1e6):
         lured, situation = scores.masked_fill(~mask, hidden), "huge numbers where the mask is False"
-        compare_weights(softmax(lured, mask), SOFTMAX, (lured, mask), situation, oracle=oracle)
+        compare_weights(
+            softmax(lured, mask), cases.SOFTMAX, (lured, mask), situation, oracle=oracle
+        )
     views = as_views(scores.float(), mask)
-    compare_weights(softmax(*views), SOFTMAX, views, "float32, views", oracle=oracle)
-    check_masks_refused(softmax, (scores,), mask)
+    compare_weights(softmax(*views), cases.SOFTMAX, views, "float32, views", oracle=oracle)
+    cases.check_masks_refused(softmax, (scores,), mask)
 
 
 # Exercise 4.2
@@ -154,10 +99,10 @@ def test_masked_softmax_takes_other_huge_scores_and_has_no_side_effects(student,
 def test_additive_attention_is_right_for_other_sizes(student, rng, oracle):
     """context and weights without a mask; the parameters of other sizes."""
     module = student.AdditiveAttention(6, 2, 5)
-    check_initial_parameters("AdditiveAttention", module, (6, 2, 5))
+    cases.check_initial_parameters("AdditiveAttention", module, (6, 2, 5))
     for n, t, q, k, h in ((3, 6, 2, 5, 4), (2, 3, 7, 4, 2), (1, 1, 3, 2, 5), (5, 2, 4, 1, 3)):
-        drawn = draw_module(rng, "AdditiveAttention", q, k, h)
-        query, keys = draw_floats(rng, n, q), draw_floats(rng, n, t, k)
+        drawn = draw.module(rng, "AdditiveAttention", q, k, h)
+        query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
         result = drawn.build(student.AdditiveAttention)(query, keys)
         compare_weights(result, drawn, (query, keys), "other sizes", oracle=oracle)
 
@@ -167,12 +112,12 @@ def test_additive_attention_is_right_for_other_sizes(student, rng, oracle):
 def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
     """Hidden keys play no part, whatever they hold; where all are hidden, zeros."""
     for n, t, q, k, h in ((4, 6, 2, 5, 3), (2, 3, 5, 4, 6), (1, 5, 3, 2, 4)):
-        drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        query, keys = draw_floats(rng, n, q), draw_floats(rng, n, t, k)
-        unseeing = without(mask, rng.integers(n))
+        drawn, mask = draw.module(rng, "AdditiveAttention", q, k, h), draw.mask(rng, n, t)
+        query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
+        unseeing = cases.hide_row(mask, rng.integers(n))
         for situation, inputs in (
             ("another mask", (query, keys, mask)),
-            ("huge numbers in hidden keys", blinded(query, keys, mask)),
+            ("huge numbers in hidden keys", cases.blinded(query, keys, mask)),
             ("a sentence in which all is hidden", (query, keys, unseeing)),
         ):
             result = drawn.build(student.AdditiveAttention)(*inputs)
@@ -184,15 +129,15 @@ def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
 def test_additive_attention_has_all_gradients_for_other_sizes(student, rng, oracle):
     """Those of query, keys and weights, with a mask, and where all is hidden."""
     for n, t, q, k, h in ((3, 4, 2, 5, 6), (2, 6, 5, 3, 4)):
-        drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        query, keys = draw_floats(rng, n, q), draw_floats(rng, n, t, k)
+        drawn, mask = draw.module(rng, "AdditiveAttention", q, k, h), draw.mask(rng, n, t)
+        query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
         for situation, inputs in (
             ("no mask", (query, keys)),
             ("another mask", (query, keys, mask)),
         ):
             attention = drawn.build(student.AdditiveAttention)
             check_gradients(attention, drawn, inputs, situation, oracle=oracle, rng=rng)
-        inputs = blinded(query, keys, without(mask, rng.integers(n)))
+        inputs = cases.blinded(query, keys, cases.hide_row(mask, rng.integers(n)))
         attention = drawn.build(student.AdditiveAttention)
         check_gradients(attention, drawn, inputs, "all is hidden", oracle=oracle, rng=rng)
 
@@ -201,21 +146,21 @@ def test_additive_attention_has_all_gradients_for_other_sizes(student, rng, orac
 @number("4.2")
 def test_additive_attention_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """float32 and views on other shapes; inputs stay; odd masks and sizes are refused."""
-    mask = draw_mask(rng, 2, 5)
-    drawn = draw_module(rng, "AdditiveAttention", 4, 3, 6, dtype=SINGLE)
-    inputs = as_single(draw_floats(rng, 2, 4), draw_floats(rng, 2, 5, 3), mask)
+    mask = draw.mask(rng, 2, 5)
+    drawn = draw.module(rng, "AdditiveAttention", 4, 3, 6, dtype=SINGLE)
+    inputs = cases.as_single(draw.floats(rng, 2, 4), draw.floats(rng, 2, 5, 3), mask)
     views = as_views(*inputs)
     result = drawn.build(student.AdditiveAttention)(*views)
     compare_weights(result, drawn, views, "views", oracle=oracle)
     attention = drawn.build(student.AdditiveAttention)
     check_gradients(attention, drawn, inputs, "float32", oracle=oracle, rng=rng)
-    drawn, calls = draw_module(rng, "AdditiveAttention", 4, 3, 6), []
+    drawn, calls = draw.module(rng, "AdditiveAttention", 4, 3, 6), []
     for _ in range(2):
-        other = draw_mask(rng, 2, 5)
-        calls.append((draw_floats(rng, 2, 4), draw_floats(rng, 2, 5, 3), other))
-    check_stays_apart(drawn.build(student.AdditiveAttention), oracle, drawn, calls)
-    check_masks_refused(drawn.build(student.AdditiveAttention), calls[0][:2], mask)
-    check_batches_refused(drawn.build(student.AdditiveAttention), calls[0][:2])
+        other = draw.mask(rng, 2, 5)
+        calls.append((draw.floats(rng, 2, 4), draw.floats(rng, 2, 5, 3), other))
+    cases.check_stays_apart(drawn.build(student.AdditiveAttention), oracle, drawn, calls)
+    cases.check_masks_refused(drawn.build(student.AdditiveAttention), calls[0][:2], mask)
+    cases.check_batches_refused(drawn.build(student.AdditiveAttention), calls[0][:2])
 
 
 # Exercise 4.3
@@ -225,9 +170,9 @@ def test_additive_attention_keeps_other_types_and_has_no_side_effects(student, r
 @number("4.3")
 def test_encoder_is_right_for_other_sizes(student, rng, oracle):
     """states and final without padding, for other sizes; the parameters of other sizes."""
-    check_initial_parameters("Encoder", student.Encoder(6, 5, 2), (6, 5, 2))
+    cases.check_initial_parameters("Encoder", student.Encoder(6, 5, 2), (6, 5, 2))
     for n, t, v, e, h in ((3, 4, 8, 5, 2), (2, 7, 5, 2, 6), (1, 1, 6, 3, 3)):
-        drawn, source = draw_module(rng, "Encoder", v, e, h), draw_source(rng, [t] * n, v)
+        drawn, source = draw.module(rng, "Encoder", v, e, h), draw.source(rng, [t] * n, v)
         result = drawn.build(student.Encoder)(source)
         compare_results(result, drawn, (source,), "other sizes", oracle=oracle)
 
@@ -237,10 +182,10 @@ def test_encoder_is_right_for_other_sizes(student, rng, oracle):
 def test_encoder_gives_the_same_numbers_with_other_padding(student, rng, oracle):
     """Sentences of other lengths, in any order, and with columns of padding alone."""
     for n, t, v, e, h in ((4, 6, 8, 5, 3), (6, 5, 9, 2, 4), (1, 4, 6, 3, 2)):
-        drawn = draw_module(rng, "Encoder", v, e, h)
+        drawn = draw.module(rng, "Encoder", v, e, h)
         lengths = [1, *rng.integers(1, t, size=n - 1)]
         for situation, last in (("columns to spare", lengths[-1]), ("other lengths", t)):
-            source = draw_source(rng, [*lengths[:-1], last], v, t)
+            source = draw.source(rng, [*lengths[:-1], last], v, t)
             result = drawn.build(student.Encoder)(source)
             compare_results(result, drawn, (source,), situation, oracle=oracle)
 
@@ -250,7 +195,7 @@ def test_encoder_gives_the_same_numbers_with_other_padding(student, rng, oracle)
 def test_encoder_has_all_gradients_for_other_sizes(student, rng, oracle):
     """Those of the embedding and of the GRU, with padding."""
     for lengths, t, v, e, h in (([3, 5, 1], 5, 6, 4, 2), ([2, 1], 4, 9, 2, 5)):
-        drawn, source = draw_module(rng, "Encoder", v, e, h), draw_source(rng, lengths, v, t)
+        drawn, source = draw.module(rng, "Encoder", v, e, h), draw.source(rng, lengths, v, t)
         encoder = drawn.build(student.Encoder)
         check_gradients(encoder, drawn, (source,), "other sizes", oracle=oracle, rng=rng)
 
@@ -259,15 +204,15 @@ def test_encoder_has_all_gradients_for_other_sizes(student, rng, oracle):
 @number("4.3")
 def test_encoder_keeps_other_types_and_refuses_what_is_no_source(student, rng, oracle):
     """float32 and views on other shapes; calls stay apart; what is no source is refused."""
-    drawn = draw_module(rng, "Encoder", 9, 4, 2, dtype=SINGLE)
-    source = draw_source(rng, [3, 5, 2], 9, 6)
+    drawn = draw.module(rng, "Encoder", 9, 4, 2, dtype=SINGLE)
+    source = draw.source(rng, [3, 5, 2], 9, 6)
     result = drawn.build(student.Encoder)(*as_views(source))
     compare_results(result, drawn, (source,), "float32, views", oracle=oracle)
     encoder = drawn.build(student.Encoder)
     check_gradients(encoder, drawn, (source,), "float32", oracle=oracle, rng=rng)
-    drawn, other = draw_module(rng, "Encoder", 9, 4, 2), draw_source(rng, [4, 2], 9)
-    check_stays_apart(drawn.build(student.Encoder), oracle, drawn, ((other,), (source,)))
-    check_each_refused(drawn.build(student.Encoder), (), bad_sources(other, 9))
+    drawn, other = draw.module(rng, "Encoder", 9, 4, 2), draw.source(rng, [4, 2], 9)
+    cases.check_stays_apart(drawn.build(student.Encoder), oracle, drawn, ((other,), (source,)))
+    cases.check_each_refused(drawn.build(student.Encoder), (), cases.bad_sources(other, 9))
 
 
 # Exercise 4.4
@@ -278,15 +223,15 @@ def test_encoder_keeps_other_types_and_refuses_what_is_no_source(student, rng, o
 def test_fixed_context_decoder_takes_other_first_steps(student, rng, oracle):
     """state_0, and the logits and state after a step, with gradients, for other sizes."""
     decoder = student.FixedContextDecoder(5, 4, 2, 3)
-    check_initial_parameters("FixedContextDecoder", decoder, (5, 4, 2, 3))
+    cases.check_initial_parameters("FixedContextDecoder", decoder, (5, 4, 2, 3))
     for n, (v, e, c, h) in ((4, (8, 2, 6, 3)), (1, (6, 5, 1, 4)), (3, (9, 3, 4, 7))):
-        drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
-        context, situation = draw_floats(rng, n, c), "other sizes"
+        drawn = draw.module(rng, "FixedContextDecoder", v, e, c, h)
+        context, situation = draw.floats(rng, n, c), "other sizes"
         state = drawn.build(student.FixedContextDecoder).start(context)
         compare_results(state, drawn, (context,), situation, oracle=oracle, method="start")
         start = drawn.build(student.FixedContextDecoder).start
         check_gradients(start, drawn, (context,), situation, oracle=oracle, rng=rng, method="start")
-        inputs = (draw_ids(rng, v, n), draw_floats(rng, n, h), context)
+        inputs = (draw.ids(rng, v, n), draw.floats(rng, n, h), context)
         result = drawn.build(student.FixedContextDecoder).step(*inputs)
         compare_results(result, drawn, inputs, "other sizes", oracle=oracle, method="step")
         step = drawn.build(student.FixedContextDecoder).step
@@ -298,8 +243,8 @@ def test_fixed_context_decoder_takes_other_first_steps(student, rng, oracle):
 def test_fixed_context_decoder_reads_other_targets(student, rng, oracle):
     """The logits of all steps, with gradients, for other sizes."""
     for n, u, (v, e, c, h) in ((3, 5, (8, 2, 6, 3)), (1, 1, (6, 5, 1, 4)), (4, 2, (9, 3, 4, 7))):
-        drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
-        inputs = (draw_inputs(rng, v, n, u), draw_floats(rng, n, c))
+        drawn = draw.module(rng, "FixedContextDecoder", v, e, c, h)
+        inputs = (draw.inputs(rng, v, n, u), draw.floats(rng, n, c))
         logits = drawn.build(student.FixedContextDecoder)(*inputs)
         compare_results(logits, drawn, inputs, "other sizes", oracle=oracle)
         decoder = drawn.build(student.FixedContextDecoder)
@@ -310,26 +255,26 @@ def test_fixed_context_decoder_reads_other_targets(student, rng, oracle):
 @number("4.4")
 def test_fixed_context_decoder_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """float32 and views on other shapes; inputs stay; odd ids and sizes are refused."""
-    single = draw_module(rng, "FixedContextDecoder", 8, 2, 6, 3, dtype=SINGLE)
-    inputs = as_single(draw_inputs(rng, 8, 3, 4), draw_floats(rng, 3, 6))
+    single = draw.module(rng, "FixedContextDecoder", 8, 2, 6, 3, dtype=SINGLE)
+    inputs = cases.as_single(draw.inputs(rng, 8, 3, 4), draw.floats(rng, 3, 6))
     logits = single.build(student.FixedContextDecoder)(*as_views(*inputs))
     compare_results(logits, single, inputs, "float32, views", oracle=oracle)
     decoder = single.build(student.FixedContextDecoder)
     check_gradients(decoder, single, inputs, "float32", oracle=oracle, rng=rng)
-    drawn = draw_module(rng, "FixedContextDecoder", 8, 2, 6, 3)
-    calls = [(draw_inputs(rng, 8, 3, 4), draw_floats(rng, 3, 6)) for _ in range(2)]
-    check_stays_apart(drawn.build(student.FixedContextDecoder), oracle, drawn, calls)
+    drawn = draw.module(rng, "FixedContextDecoder", 8, 2, 6, 3)
+    calls = [(draw.inputs(rng, 8, 3, 4), draw.floats(rng, 3, 6)) for _ in range(2)]
+    cases.check_stays_apart(drawn.build(student.FixedContextDecoder), oracle, drawn, calls)
     decoder, (ids, context) = drawn.build(student.FixedContextDecoder), calls[0]
-    step = (draw_ids(rng, 8, 3), draw_floats(rng, 3, 3), context)
-    views = as_views(*as_single(*step))
+    step = (draw.ids(rng, 8, 3), draw.floats(rng, 3, 3), context)
+    views = as_views(*cases.as_single(*step))
     result = single.build(student.FixedContextDecoder).step(*views)
     compare_results(result, single, views, "float32, views", oracle=oracle, method="step")
     state = drawn.build(student.FixedContextDecoder).start(*as_views(context))
     compare_results(state, drawn, (context,), "views", oracle=oracle, method="start")
-    check_each_refused(decoder, (), bad_ids(ids, 8), context)
-    check_each_refused(decoder.step, (), bad_ids(step[0], 8), *step[1:])
-    check_batches_refused(decoder, calls[0])
-    check_batches_refused(decoder.step, step)
+    cases.check_each_refused(decoder, (), cases.bad_ids(ids, 8), context)
+    cases.check_each_refused(decoder.step, (), cases.bad_ids(step[0], 8), *step[1:])
+    cases.check_batches_refused(decoder, calls[0])
+    cases.check_batches_refused(decoder.step, step)
 
 
 # Exercise 4.5
@@ -340,13 +285,13 @@ def test_fixed_context_decoder_keeps_other_types_and_has_no_side_effects(student
 def test_attention_decoder_takes_other_first_steps(student, rng, oracle):
     """state_0, and logits, state and weights after a step, with masks and gradients."""
     decoder = student.AttentionDecoder(5, 4, 2, 3, 6)
-    check_initial_parameters("AttentionDecoder", decoder, (5, 4, 2, 3, 6))
+    cases.check_initial_parameters("AttentionDecoder", decoder, (5, 4, 2, 3, 6))
     for n, t, sizes in ((4, 5, (8, 2, 6, 3, 5)), (1, 4, (6, 5, 3, 4, 1)), (3, 3, (9, 3, 4, 7, 2))):
-        drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        final = draw_floats(rng, n, sizes[2])
+        drawn = draw.module(rng, "AttentionDecoder", *sizes)
+        final = draw.floats(rng, n, sizes[2])
         state = drawn.build(student.AttentionDecoder).start(final)
         compare_results(state, drawn, (final,), "other sizes", oracle=oracle, method="start")
-        masked = draw_step(rng, n, t, sizes, mask=draw_mask(rng, n, t))
+        masked = draw.step(rng, n, t, sizes, mask=draw.mask(rng, n, t))
         for situation, inputs in (("no mask", masked[:3]), ("another mask", masked)):
             result = drawn.build(student.AttentionDecoder).step(*inputs)
             compare_results(result, drawn, inputs, situation, oracle=oracle, method="step")
@@ -359,12 +304,12 @@ def test_attention_decoder_takes_other_first_steps(student, rng, oracle):
 def test_attention_decoder_looks_anew_at_every_step_of_other_targets(student, rng, oracle):
     """Logits, weights and gradients of all steps, with masks, and where all is hidden."""
     for n, u, t, sizes in ((3, 4, 5, (8, 2, 6, 3, 5)), (2, 2, 4, (6, 5, 3, 4, 1))):
-        drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        masked = draw_whole(rng, n, u, t, sizes=sizes, mask=draw_mask(rng, n, t))
+        drawn = draw.module(rng, "AttentionDecoder", *sizes)
+        masked = draw.whole(rng, n, u, t, sizes=sizes, mask=draw.mask(rng, n, t))
         for situation, inputs in (("no mask", masked[:3]), ("another mask", masked)):
             decoder = drawn.build(student.AttentionDecoder)
             check_gradients(decoder, drawn, inputs, situation, oracle=oracle, rng=rng)
-        inputs = (*masked[:3], without(masked[3], rng.integers(n)))
+        inputs = (*masked[:3], cases.hide_row(masked[3], rng.integers(n)))
         result = drawn.build(student.AttentionDecoder)(*inputs)
         compare_results(result, drawn, inputs, "a sentence in which all is hidden", oracle=oracle)
         decoder = drawn.build(student.AttentionDecoder)
@@ -375,31 +320,31 @@ def test_attention_decoder_looks_anew_at_every_step_of_other_targets(student, rn
 @number("4.5")
 def test_attention_decoder_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """float32 and views on other shapes; inputs stay; odd ids, masks and sizes are refused."""
-    sizes, mask = (8, 2, 6, 3, 5), draw_mask(rng, 3, 4)
-    single = draw_module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
-    inputs = as_single(*draw_whole(rng, 3, 2, 4, sizes=sizes, mask=mask))
+    sizes, mask = (8, 2, 6, 3, 5), draw.mask(rng, 3, 4)
+    single = draw.module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
+    inputs = cases.as_single(*draw.whole(rng, 3, 2, 4, sizes=sizes, mask=mask))
     result = single.build(student.AttentionDecoder)(*as_views(*inputs))
     compare_results(result, single, inputs, "float32, views", oracle=oracle)
     decoder = single.build(student.AttentionDecoder)
     check_gradients(decoder, single, inputs, "float32", oracle=oracle, rng=rng)
-    drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    calls = [draw_whole(rng, 3, 2, 4, sizes=sizes, mask=draw_mask(rng, 3, 4)) for _ in range(2)]
-    check_stays_apart(drawn.build(student.AttentionDecoder), oracle, drawn, calls)
-    steps = [draw_step(rng, 3, 4, sizes, mask=draw_mask(rng, 3, 4)) for _ in range(2)]
+    drawn = draw.module(rng, "AttentionDecoder", *sizes)
+    calls = [draw.whole(rng, 3, 2, 4, sizes=sizes, mask=draw.mask(rng, 3, 4)) for _ in range(2)]
+    cases.check_stays_apart(drawn.build(student.AttentionDecoder), oracle, drawn, calls)
+    steps = [draw.step(rng, 3, 4, sizes, mask=draw.mask(rng, 3, 4)) for _ in range(2)]
     decoder = drawn.build(student.AttentionDecoder)
-    check_stays_apart(decoder, oracle, drawn, steps, method="step")
+    cases.check_stays_apart(decoder, oracle, drawn, steps, method="step")
     (token, *others), final = steps[0], calls[0][1]
-    views = as_views(*as_single(*steps[0]))
+    views = as_views(*cases.as_single(*steps[0]))
     result = single.build(student.AttentionDecoder).step(*views)
     compare_results(result, single, views, "float32, views", oracle=oracle, method="step")
     state = drawn.build(student.AttentionDecoder).start(*as_views(final))
     compare_results(state, drawn, (final,), "views", oracle=oracle, method="start")
     decoder = drawn.build(student.AttentionDecoder)
-    check_masks_refused(decoder, calls[0][:3], mask)
-    check_masks_refused(decoder.step, steps[0][:3], mask)
-    check_each_refused(decoder.step, (), bad_ids(token, 8), *others)
-    check_batches_refused(decoder, calls[0][:3])
-    check_batches_refused(decoder.step, steps[0][:3])
+    cases.check_masks_refused(decoder, calls[0][:3], mask)
+    cases.check_masks_refused(decoder.step, steps[0][:3], mask)
+    cases.check_each_refused(decoder.step, (), cases.bad_ids(token, 8), *others)
+    cases.check_batches_refused(decoder, calls[0][:3])
+    cases.check_batches_refused(decoder.step, steps[0][:3])
 
 
 # Exercise 4.6
@@ -410,19 +355,19 @@ def test_attention_decoder_keeps_other_types_and_has_no_side_effects(student, rn
 def test_loss_is_right_for_other_pairs(student, rng, oracle):
     """Other lengths and more padding, with both decoders; what is no pair is refused."""
     for attention in (True, False):
-        drawn = draw_translator(rng, attention, (9, 8, 3, 4))
+        drawn = draw.translator(rng, attention, (9, 8, 3, 4))
         for lengths, counts, t, u in (
             ([2, 5, 1, 3], [4, 1, 0, 2], 5, 6),
             ([3, 2], [1, 5], 5, 9),
             ([4], [3], 4, 5),
         ):
-            pairs = (draw_sources(rng, drawn, lengths, t), draw_target(rng, counts, 8, u))
+            pairs = (draw.source(rng, lengths, 9, t), draw.target(rng, counts, 8, u))
             loss = drawn.build(student.Seq2Seq).loss(*pairs)
             compare_results(loss, drawn, pairs, "other lengths", oracle=oracle, method="loss")
-    source, target = draw_sources(rng, drawn, [4, 2, 3]), draw_target(rng, [2, 0, 1], 8)
+    source, target = draw.source(rng, [4, 2, 3], 9), draw.target(rng, [2, 0, 1], 8)
     model = drawn.build(student.Seq2Seq)
-    check_each_refused(model.loss, (source,), bad_targets(target, 8))
-    check_each_refused(model.loss, (), bad_sources(source, 9), target)
+    cases.check_each_refused(model.loss, (source,), cases.bad_targets(target, 8))
+    cases.check_each_refused(model.loss, (), cases.bad_sources(source, 9), target)
 
 
 @weight(1)
@@ -430,24 +375,24 @@ def test_loss_is_right_for_other_pairs(student, rng, oracle):
 def test_loss_has_gradients_for_all_weights_with_other_pairs(student, rng, oracle):
     """Those of the encoder and of the decoder, with other lengths."""
     for attention in (True, False):
-        drawn = draw_translator(rng, attention, (9, 8, 3, 4))
-        pairs = (draw_sources(rng, drawn, [1, 4], 6), draw_target(rng, [3, 2], 8, 7))
+        drawn = draw.translator(rng, attention, (9, 8, 3, 4))
+        pairs = (draw.source(rng, [1, 4], 9, 6), draw.target(rng, [3, 2], 8, 7))
         model = drawn.build(student.Seq2Seq)
         loss, gradients = loss_gradients(model, model.loss, *pairs)
         compare_results(loss, drawn, pairs, "other lengths", oracle=oracle, method="loss")
-        compare_loss_gradients(gradients, oracle, drawn, pairs, situation="other lengths")
+        search.compare_loss_gradients(gradients, oracle, drawn, pairs, situation="other lengths")
 
 
-def rename(rng, vocabulary, letters=LETTERS):
+def rename(rng, vocabulary, letters=story.LETTERS):
     """Other ids for the letters of the stories."""
-    ids = FIRST_WORD + rng.permutation(vocabulary - FIRST_WORD)[: len(letters)]
+    ids = draw.FIRST_WORD + rng.permutation(vocabulary - draw.FIRST_WORD)[: len(letters)]
     return dict(zip(letters, ids.tolist(), strict=True))
 
 
 def some_stories(rng, expected):
     """All stories and what is expected of each, in another order."""
-    order = rng.permutation(len(STORIES)).tolist()
-    stories = list(STORIES.values())
+    order = rng.permutation(len(story.STORIES)).tolist()
+    stories = list(story.STORIES.values())
     return [stories[place] for place in order], [expected[place] for place in order]
 
 
@@ -461,15 +406,17 @@ def test_greedy_decode_writes_other_ids_until_the_end(student, rng):
     ):
         letters = rename(rng, 14)
         stories, texts = some_stories(rng, expected)
-        model = story_model(stories, 14, letters, attention).build(student.Seq2Seq)
-        rows = model.greedy_decode(story_source(6), max_length)
-        compare_greedy_stories(rows, texts, max_length, situation="other stories", letters=letters)
+        model = story.model(stories, 14, letters, attention).build(student.Seq2Seq)
+        rows = model.greedy_decode(story.source(6), max_length)
+        search.compare_greedy_stories(
+            rows, texts, max_length, situation="other stories", letters=letters
+        )
     source = torch.tensor([[4, 3, 5], [3, 0, 0], [5, 5, 0]])
     for bias, expected in (
         ((0.0, -1.0, 1.0, 0.0, 2.0, 2.0), [4] * 3),
         ((2.0, 0.0, 2.0, 2.0), [0] * 3),
     ):
-        model = flat_model(6, bias, attention=False).build(student.Seq2Seq)
+        model = story.flat_model(6, bias, attention=False).build(student.Seq2Seq)
         rows = model.greedy_decode(source, 3)
         check(rows == [expected] * 3, "On a tie, greedy_decode must write the lowest id.")
 
@@ -481,16 +428,16 @@ def test_searches_translate_other_sentences_alike_in_every_batch(student, rng, o
     calls = []
     for attention in (True, False):
         for sizes in ((8, 6, 3, 4), (25, 30, 5, 7)):
-            drawn = draw_translator(rng, attention, sizes)
-            source = draw_sources(rng, drawn, [2, 6, 1, 3, 4], 6)
+            drawn = draw.translator(rng, attention, sizes)
+            source = draw.source(rng, [2, 6, 1, 3, 4], sizes[0], 6)
             calls.append((drawn, source, 7, "other sentences"))
-    drawn = draw_translator(rng, False, (8, 6, 3, 4), SINGLE)
-    calls.append((drawn, *as_views(draw_sources(rng, drawn, [1, 4, 2], 5)), 5, "float32, views"))
+    drawn = draw.translator(rng, False, (8, 6, 3, 4), SINGLE)
+    calls.append((drawn, *as_views(draw.source(rng, [1, 4, 2], 8, 5)), 5, "float32, views"))
     for drawn, source, steps, situation in calls:
         rows = drawn.build(student.Seq2Seq).greedy_decode(source, steps)
-        check_greedy(rows, oracle, drawn, source, max_length=steps, situation=situation)
+        search.check_greedy(rows, oracle, drawn, source, max_length=steps, situation=situation)
         result = drawn.build(student.Seq2Seq).beam_decode(source, 1, 1.0, 5)
-        check_single_beam(result, oracle, drawn, source, max_length=5, situation=situation)
+        search.check_single_beam(result, oracle, drawn, source, max_length=5, situation=situation)
 
 
 @weight(1)
@@ -498,14 +445,14 @@ def test_searches_translate_other_sentences_alike_in_every_batch(student, rng, o
 def test_beam_decode_finds_the_best_of_all_for_other_sentences(student, rng, oracle):
     """Nothing is dropped: the best of all rows of ids, whatever alpha is."""
     for attention, sizes, max_length in ((True, (8, 4, 3, 4), 4), (False, (6, 6, 4, 3), 3)):
-        drawn = draw_translator(rng, attention, sizes)
-        source = draw_sources(rng, drawn, [2, 4, 1], 5)
+        drawn = draw.translator(rng, attention, sizes)
+        source = draw.source(rng, [2, 4, 1], sizes[0], 5)
         width = 2 * sizes[1] ** max_length
-        every = [all_candidates(oracle, drawn, ids, max_length) for ids in source]
+        every = [search.all_candidates(oracle, drawn, ids, max_length) for ids in source]
         for alpha in (0.0, 0.5, 2.0):
             result = drawn.build(student.Seq2Seq).beam_decode(source, width, alpha, max_length)
-            expected = [best_of(found, alpha) for found in every]
-            compare_beams(result, expected, f"nothing is dropped, alpha {alpha}")
+            expected = [search.best_of(found, alpha) for found in every]
+            search.compare_beams(result, expected, f"nothing is dropped, alpha {alpha}")
 
 
 def kept_by(found, width, max_length):
@@ -521,11 +468,11 @@ def kept_by(found, width, max_length):
 def draw_tricky(rng, oracle, attention, *, widths, alpha):
     """A model and sources that two widths translate differently; what the first one gives."""
     while True:
-        drawn = draw_translator(rng, attention, (9, 5, 4, 3))
-        source = draw_sources(rng, drawn, [3, 1, 2, 4, 1], 5)
+        drawn = draw.translator(rng, attention, (9, 5, 4, 3))
+        source = draw.source(rng, [3, 1, 2, 4, 1], 9, 5)
         rows = [oracle.sequences(drawn.parameters, ids[ids.ne(PADDING)], 4) for ids in source]
         expected, differs = (
-            [best_of(kept_by(found, width, 4), alpha) for found in rows] for width in widths
+            [search.best_of(kept_by(found, width, 4), alpha) for found in rows] for width in widths
         )
         if expected != differs:
             return drawn, source, expected
@@ -545,7 +492,7 @@ def test_beam_decode_follows_as_many_beginnings_as_it_is_wide_elsewhere(student,
             rng, oracle, attention, widths=(width, other), alpha=alpha
         )
         result = drawn.build(student.Seq2Seq).beam_decode(source, width, alpha, 4)
-        compare_beams(result, expected, f"width {width}, alpha {alpha}")
+        search.compare_beams(result, expected, f"width {width}, alpha {alpha}")
 
 
 @weight(1)
@@ -561,9 +508,11 @@ def test_beam_decode_weighs_other_stories_by_alpha(student, rng):
     ):
         letters = rename(rng, 13)
         stories, texts = some_stories(rng, expected)
-        drawn = story_model(stories, 13, letters, attention=settings[0] != 3)
-        result = drawn.build(student.Seq2Seq).beam_decode(story_source(6), *settings)
-        compare_beam_stories(result, drawn, stories, texts, settings=settings, letters=letters)
+        drawn = story.model(stories, 13, letters, attention=settings[0] != 3)
+        result = drawn.build(student.Seq2Seq).beam_decode(story.source(6), *settings)
+        search.compare_beam_stories(
+            result, drawn, stories, texts, settings=settings, letters=letters
+        )
 
 
 @weight(1)
@@ -571,10 +520,10 @@ def test_beam_decode_weighs_other_stories_by_alpha(student, rng):
 def test_decoding_has_no_side_effects_and_refuses_what_makes_no_sense(student, rng):
     """Sources and weights stay, calls give the same; bad numbers and sources are refused."""
     for attention in (True, False):
-        drawn = draw_translator(rng, attention, (9, 6, 3, 4), SINGLE)
-        source = draw_sources(rng, drawn, [2, 4, 1, 3], 5)
-        target = draw_target(rng, [2, 0, 1, 3], 6)
-        check_searches_stay_apart(drawn.build(student.Seq2Seq), drawn, source, target)
+        drawn = draw.translator(rng, attention, (9, 6, 3, 4), SINGLE)
+        source = draw.source(rng, [2, 4, 1, 3], 9, 5)
+        target = draw.target(rng, [2, 0, 1, 3], 6)
+        search.check_searches_stay_apart(drawn.build(student.Seq2Seq), drawn, source, target)
     model = drawn.build(student.Seq2Seq)
     check_refused("a max_length of 0", model.greedy_decode, source, 0)
     for situation, more in (
@@ -585,9 +534,9 @@ def test_decoding_has_no_side_effects_and_refuses_what_makes_no_sense(student, r
         ("a negative max_length", (2, 1.0, -1)),
     ):
         check_refused(situation, model.beam_decode, source, *more)
-    check_each_refused(model.greedy_decode, (), bad_sources(source, 9))
-    check_each_refused(model.beam_decode, (), bad_sources(source, 9), 3)
-    spoiled = broken(drawn, "encoder.embedding.weight", source[0, 0], math.nan)
+    cases.check_each_refused(model.greedy_decode, (), cases.bad_sources(source, 9))
+    cases.check_each_refused(model.beam_decode, (), cases.bad_sources(source, 9), 3)
+    spoiled = training.broken(drawn, "encoder.embedding.weight", source[0, 0], math.nan)
     model = spoiled.build(student.Seq2Seq)
     check_refused("logits that are not finite", model.greedy_decode, source)
     check_refused("logits that are not finite", model.beam_decode, source, 3)
@@ -606,8 +555,8 @@ def test_train_takes_the_steps_of_adam_on_other_pairs(student, rng, oracle):
         (True, 0.2, "every step clipped"),
         (False, 0.05, "no attention"),
     ):
-        drawn = draw_module(rng, "Seq2Seq", *TINY, attention)
-        pairs = draw_pairs(rng, [1, 4, 2], [2, 0, 3])
+        drawn = draw.module(rng, "Seq2Seq", *training.TINY, attention)
+        pairs = training.draw_pairs(rng, [1, 4, 2], [2, 0, 3])
         runs.append((drawn, pairs, max_norm, situation))
     runs.append((drawn, as_views(*pairs), max_norm, "views"))
     for drawn, pairs, max_norm, situation in runs:
@@ -615,23 +564,23 @@ def test_train_takes_the_steps_of_adam_on_other_pairs(student, rng, oracle):
         config = student.Config(batch_size=4, epochs=5, learning_rate=0.03, max_norm=max_norm)
         history = student.train(model, *pairs, config)
         expected = oracle.training(drawn.parameters, *pairs, 5, 0.03, max_norm)
-        compare_training(history, model, expected, situation, learning_rate=0.03)
+        training.compare_training(history, model, expected, situation, learning_rate=0.03)
 
 
 @weight(1)
 @number("4.7")
 def test_train_uses_other_pairs_once_in_each_epoch_and_stops_in_time(student, rng, oracle):
     """Mini-batches, orders, and the step at which a loss is not finite."""
-    check_every_pair_once(student, oracle, rng, n=6, batch_size=4)
-    check_orders(student, oracle, rng)
-    check_stops(student, oracle, rng)
+    training.check_every_pair_once(student, oracle, rng, n=6, batch_size=4)
+    training.check_orders(student, oracle, rng)
+    training.check_stops(student, oracle, rng)
 
 
 @weight(1)
 @number("4.7")
 def test_exact_match_counts_other_translations(student, rng):
     """Too long, too short, without an end, with padding in it, and very long, with other ids."""
-    for situation, cases, settings in (
+    for situation, texts, settings in (
         ("all kinds", (("fed$", "fed"), ("ab$", "abc"), ("abcd$", "ab"), ("ce$", "ec")), {}),
         ("one id too many", (("fe$", "f"), ("dc", "dc")), {}),
         (
@@ -646,15 +595,15 @@ def test_exact_match_counts_other_translations(student, rng):
             {"dtype": SINGLE},
         ),
     ):
-        drawn, source, target = story_pairs(cases, 11, rename(rng, 11), **settings)
+        drawn, source, target = training.story_pairs(texts, 11, rename(rng, 11), **settings)
         model = drawn.build(student.Seq2Seq)
-        compare_share(student.exact_match(model, source, target), cases, situation)
+        training.compare_share(student.exact_match(model, source, target), texts, situation)
         check_unchanged("exact_match", student.exact_match, model, source, target)
     alphabet = "abcdefghijklmnopqrstuvwxyz"
-    cases = ((f"{alphabet}$", alphabet), (f"{alphabet[2:]}$", alphabet[2:]), ("ab$", "b"))
-    drawn, source, target = story_pairs(cases, 29, rename(rng, 29, alphabet))
+    texts = ((f"{alphabet}$", alphabet), (f"{alphabet[2:]}$", alphabet[2:]), ("ab$", "b"))
+    drawn, source, target = training.story_pairs(texts, 29, rename(rng, 29, alphabet))
     model = drawn.build(student.Seq2Seq)
-    compare_share(student.exact_match(model, source, target), cases, "many words")
+    training.compare_share(student.exact_match(model, source, target), texts, "many words")
     check_unchanged("exact_match", student.exact_match, model, source, target)
 
 
@@ -665,20 +614,24 @@ def test_alignment_is_right_for_other_models(student, rng, oracle):
     texts = ("bdf$", "fa", "ce_$", "$")
     for steps in (2, 5):
         letters = rename(rng, 12)
-        model = story_model([told(text) for text in texts], 12, letters).build(student.Seq2Seq)
-        for ids, text in zip(story_source(4), texts, strict=True):
+        model = story.model([story.told(text) for text in texts], 12, letters).build(
+            student.Seq2Seq
+        )
+        for ids, text in zip(story.source(4), texts, strict=True):
             result = student.alignment(model, ids, steps)
-            compare_told_alignment(result, ids, text, max_length=steps, letters=letters)
+            training.compare_told_alignment(result, ids, text, max_length=steps, letters=letters)
     for sizes, length, t in (((8, 6, 3, 4), 5, 5), ((10, 9, 5, 3), 2, 5), ((6, 5, 2, 6), 3, 4)):
-        drawn = draw_translator(rng, True, sizes)
-        ids = draw_sources(rng, drawn, [length], t)[0]
+        drawn = draw.translator(rng, True, sizes)
+        ids = draw.source(rng, [length], sizes[0], t)[0]
         for given, steps, situation in ((ids, 6, "other sizes"), (*as_views(ids), 4, "views")):
             model = drawn.build(student.Seq2Seq)
             result = student.alignment(model, given, steps)
-            compare_alignment(result, oracle, drawn, given, max_length=steps, situation=situation)
+            training.compare_alignment(
+                result, oracle, drawn, given, max_length=steps, situation=situation
+            )
             check_unchanged("alignment", student.alignment, model, given)
-    check_no_gradient(student.alignment, drawn.build(student.Seq2Seq), ids)
-    plain = draw_translator(rng, False, sizes).build(student.Seq2Seq)
+    training.check_no_gradient(student.alignment, drawn.build(student.Seq2Seq), ids)
+    plain = draw.translator(rng, False, sizes).build(student.Seq2Seq)
     check_refused("a model without attention", student.alignment, plain, ids)
     model = drawn.build(student.Seq2Seq)
     check_refused("a max_length of 0", student.alignment, model, ids, 0)

@@ -12,68 +12,14 @@ from common.labs.answer_checks import check_number
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import check
 from common.testing.remote.torch_modules import loss_gradients, seed_torch
-from tests.a4_bahdanau.attention_cases import (
-    blinded,
-    check_masks_refused,
-    check_softmax_gradient,
-    compare_weights,
-    draw_step,
-    draw_whole,
-    without,
-)
-from tests.a4_bahdanau.cases import (
-    FIRST_WORD,
-    SINGLE,
-    SOFTMAX,
-    as_single,
-    as_views,
-    bad_ids,
-    bad_sources,
-    bad_targets,
-    check_batches_refused,
-    check_each_refused,
-    check_gradients,
-    check_initial_parameters,
-    check_is_module,
-    check_stays_apart,
-    compare_results,
-    draw_floats,
-    draw_ids,
-    draw_inputs,
-    draw_mask,
-    draw_module,
-    draw_source,
-    draw_target,
-)
-from tests.a4_bahdanau.search_cases import (
-    all_candidates,
-    best_of,
-    check_greedy,
-    check_searches_stay_apart,
-    check_single_beam,
-    check_translations,
-    compare_beam_stories,
-    compare_beams,
-    compare_greedy_stories,
-    compare_loss_gradients,
-    draw_sources,
-    draw_translator,
-)
-from tests.a4_bahdanau.story_cases import STORIES, flat_model, story_model, story_source, told
-from tests.a4_bahdanau.training_cases import (
-    TINY,
-    broken,
-    check_every_pair_once,
-    check_no_gradient,
-    check_orders,
-    check_stops,
-    compare_alignment,
-    compare_share,
-    compare_told_alignment,
-    compare_training,
-    draw_pairs,
-    story_pairs,
-)
+from tests.a4_bahdanau import cases
+from tests.a4_bahdanau import draw_cases as draw
+from tests.a4_bahdanau import search_cases as search
+from tests.a4_bahdanau import story_cases as story
+from tests.a4_bahdanau import training_cases as training
+from tests.a4_bahdanau.cases import as_views, check_gradients, compare_results, compare_weights
+
+SINGLE = torch.float32
 
 # Exercise 4.1
 
@@ -83,12 +29,12 @@ from tests.a4_bahdanau.training_cases import (
 def test_masked_softmax_without_a_mask_is_softmax(student, rng, oracle):
     """out is PyTorch's over the last axis, for any axes in front and for sizes of 1."""
     for shape in ((5,), (3, 4), (2, 3, 4), (4, 1), (1, 1, 1), (2, 1, 3, 5)):
-        scores = draw_floats(rng, *shape)
+        scores = draw.floats(rng, *shape)
         out = student.masked_softmax(scores)
-        compare_weights(out, SOFTMAX, (scores,), f"scores of {shape}", oracle=oracle)
-    scores, mask = draw_floats(rng, 3, 4), torch.ones(3, 4, dtype=torch.bool)
+        compare_weights(out, cases.SOFTMAX, (scores,), f"scores of {shape}", oracle=oracle)
+    scores, mask = draw.floats(rng, 3, 4), torch.ones(3, 4, dtype=torch.bool)
     out = student.masked_softmax(scores, mask)
-    compare_weights(out, SOFTMAX, (scores, mask), "all True", oracle=oracle)
+    compare_weights(out, cases.SOFTMAX, (scores, mask), "all True", oracle=oracle)
 
 
 @weight(1)
@@ -104,36 +50,36 @@ def test_masked_softmax_shares_out_one_among_the_allowed_places(student, rng, or
         ((2, 3, 4), (3, 4)),
         ((2, 3, 4, 5), (2, 1, 1, 5)),
     ):
-        scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
+        scores, mask = draw.floats(rng, *shape), draw.mask(rng, *mask_shape)
         out = student.masked_softmax(scores, mask)
         situation = f"scores of {shape}, a mask of {mask_shape}"
-        compare_weights(out, SOFTMAX, (scores, mask), situation, oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (scores, mask), situation, oracle=oracle)
 
 
 @weight(1)
 @number("4.1")
 def test_masked_softmax_gives_zeros_to_a_row_without_any_place(student, rng, oracle):
     """A row that is all False gets zeros, and its scores a gradient of zero: no NaN."""
-    scores, some = draw_floats(rng, 2, 3, 4), draw_mask(rng, 2, 3, 4)
+    scores, some = draw.floats(rng, 2, 3, 4), draw.mask(rng, 2, 3, 4)
     some[0, 1] = some[1, 2] = False
     none = torch.zeros(4, dtype=torch.bool)
     for mask, situation in ((some, "rows without any place"), (none, "nothing is allowed")):
         out = student.masked_softmax(scores, mask)
-        compare_weights(out, SOFTMAX, (scores, mask), situation, oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (scores, mask), situation, oracle=oracle)
         softmax = student.masked_softmax
-        check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
+        cases.check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
 
 
 @weight(1)
 @number("4.1")
 def test_masked_softmax_has_the_gradient_of_softmax(student, rng, oracle):
     """The gradient is PyTorch's under a random one, with and without a mask."""
-    softmax, scores = student.masked_softmax, draw_floats(rng, 3, 5)
-    check_softmax_gradient(softmax, (scores,), "no mask", oracle=oracle, rng=rng)
+    softmax, scores = student.masked_softmax, draw.floats(rng, 3, 5)
+    cases.check_softmax_gradient(softmax, (scores,), "no mask", oracle=oracle, rng=rng)
     for shape, mask_shape in (((3, 4), (3, 4)), ((2, 3, 4), (2, 1, 4)), ((5,), (5,))):
-        scores, mask = draw_floats(rng, *shape), draw_mask(rng, *mask_shape)
+        scores, mask = draw.floats(rng, *shape), draw.mask(rng, *mask_shape)
         situation = f"a mask of {mask_shape}"
-        check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
+        cases.check_softmax_gradient(softmax, (scores, mask), situation, oracle=oracle, rng=rng)
 
 
 @weight(1)
@@ -142,27 +88,27 @@ def test_masked_softmax_takes_huge_scores_views_and_float32_and_leaves_them_alon
     student, rng, oracle
 ):
     """Scores near 1e4 and -1e4, any number at hidden places, types, views; odd input is refused."""
-    scores, mask = draw_floats(rng, 3, 4), draw_mask(rng, 3, 4)
-    calls = ((scores, mask), (draw_floats(rng, 3, 4), draw_mask(rng, 4)))
-    check_stays_apart(student.masked_softmax, oracle, SOFTMAX, calls)
+    scores, mask = draw.floats(rng, 3, 4), draw.mask(rng, 3, 4)
+    calls = ((scores, mask), (draw.floats(rng, 3, 4), draw.mask(rng, 4)))
+    cases.check_stays_apart(student.masked_softmax, oracle, cases.SOFTMAX, calls)
     for shift in (1e4, -1e4):
         shifted, situation = scores + shift, f"scores near {shift:g}"
         out = student.masked_softmax(shifted, mask)
-        compare_weights(out, SOFTMAX, (shifted, mask), situation, oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (shifted, mask), situation, oracle=oracle)
         out = student.masked_softmax(shifted)
-        compare_weights(out, SOFTMAX, (shifted,), f"{situation}, no mask", oracle=oracle)
+        compare_weights(out, cases.SOFTMAX, (shifted,), f"{situation}, no mask", oracle=oracle)
     softmax = student.masked_softmax
     for hidden in (1e300, -1e300, 1e9):
         inputs = (scores.masked_fill(~mask, hidden), mask)
         situation = f"{hidden:g} where the mask is False"
-        compare_weights(softmax(*inputs), SOFTMAX, inputs, situation, oracle=oracle)
-        check_softmax_gradient(softmax, inputs, "huge hidden scores", oracle=oracle, rng=rng)
+        compare_weights(softmax(*inputs), cases.SOFTMAX, inputs, situation, oracle=oracle)
+        cases.check_softmax_gradient(softmax, inputs, "huge hidden scores", oracle=oracle, rng=rng)
     inputs = (scores.float(), mask)
-    compare_weights(softmax(*inputs), SOFTMAX, inputs, "float32", oracle=oracle)
-    check_softmax_gradient(softmax, inputs, "float32", oracle=oracle, rng=rng)
+    compare_weights(softmax(*inputs), cases.SOFTMAX, inputs, "float32", oracle=oracle)
+    cases.check_softmax_gradient(softmax, inputs, "float32", oracle=oracle, rng=rng)
     views = as_views(scores, mask)
-    compare_weights(softmax(*views), SOFTMAX, views, "views", oracle=oracle)
-    check_masks_refused(softmax, (scores,), mask)
+    compare_weights(softmax(*views), cases.SOFTMAX, views, "views", oracle=oracle)
+    cases.check_masks_refused(softmax, (scores,), mask)
     check_refused("scores that are a list", softmax, scores.tolist())
     check_refused("scores without an axis", softmax, scores.sum())
 
@@ -176,7 +122,7 @@ def test_additive_attention_has_the_parameters_of_the_docstring(student):
     """query.weight, key.weight and score.weight, with their shapes, and nothing else."""
     for sizes in ((3, 5, 4), (4, 2, 1)):
         module = student.AdditiveAttention(*sizes)
-        check_initial_parameters("AdditiveAttention", module, sizes)
+        cases.check_initial_parameters("AdditiveAttention", module, sizes)
 
 
 @weight(1)
@@ -184,8 +130,8 @@ def test_additive_attention_has_the_parameters_of_the_docstring(student):
 def test_additive_attention_weighs_all_keys_without_a_mask(student, rng, oracle):
     """context and weights for queries and keys of different sizes, and for a single key."""
     for n, t, q, k, h in ((2, 5, 3, 4, 6), (3, 4, 5, 2, 1), (1, 3, 2, 6, 4), (4, 1, 1, 3, 2)):
-        drawn = draw_module(rng, "AdditiveAttention", q, k, h)
-        query, keys = draw_floats(rng, n, q), draw_floats(rng, n, t, k)
+        drawn = draw.module(rng, "AdditiveAttention", q, k, h)
+        query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
         result = drawn.build(student.AdditiveAttention)(query, keys)
         compare_results(result, drawn, (query, keys), f"{n} sentences of {t} keys", oracle=oracle)
 
@@ -195,12 +141,12 @@ def test_additive_attention_weighs_all_keys_without_a_mask(student, rng, oracle)
 def test_additive_attention_looks_only_at_keys_that_the_mask_allows(student, rng, oracle):
     """Hidden keys get exactly 0 and play no part; where all are hidden, zeros and no NaN."""
     for n, t, q, k, h in ((2, 5, 3, 4, 6), (3, 4, 2, 5, 3), (1, 3, 4, 2, 5)):
-        drawn, mask = draw_module(rng, "AdditiveAttention", q, k, h), draw_mask(rng, n, t)
-        query, keys = draw_floats(rng, n, q), draw_floats(rng, n, t, k)
+        drawn, mask = draw.module(rng, "AdditiveAttention", q, k, h), draw.mask(rng, n, t)
+        query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
         for situation, inputs in (
             ("a mask", (query, keys, mask)),
-            ("huge numbers in hidden keys", blinded(query, keys, mask)),
-            ("a sentence in which all is hidden", (query, keys, without(mask, n - 1))),
+            ("huge numbers in hidden keys", cases.blinded(query, keys, mask)),
+            ("a sentence in which all is hidden", (query, keys, cases.hide_row(mask, n - 1))),
         ):
             result = drawn.build(student.AdditiveAttention)(*inputs)
             compare_weights(result, drawn, inputs, situation, oracle=oracle)
@@ -210,15 +156,15 @@ def test_additive_attention_looks_only_at_keys_that_the_mask_allows(student, rng
 @number("4.2")
 def test_additive_attention_has_all_gradients(student, rng, oracle):
     """Those of query, keys and the three weights, through context and weights, with a mask too."""
-    drawn = draw_module(rng, "AdditiveAttention", 3, 4, 6)
-    query, keys = draw_floats(rng, 2, 3), draw_floats(rng, 2, 5, 4)
+    drawn = draw.module(rng, "AdditiveAttention", 3, 4, 6)
+    query, keys = draw.floats(rng, 2, 3), draw.floats(rng, 2, 5, 4)
     attention = drawn.build(student.AdditiveAttention)
     check_gradients(attention, drawn, (query, keys), "no mask", oracle=oracle, rng=rng)
-    mask = draw_mask(rng, 2, 5)
+    mask = draw.mask(rng, 2, 5)
     for situation, inputs in (
         ("a mask", (query, keys, mask)),
-        ("huge hidden keys", blinded(query, keys, mask)),
-        ("a sentence that sees nothing", (query, keys, without(mask, 0))),
+        ("huge hidden keys", cases.blinded(query, keys, mask)),
+        ("a sentence that sees nothing", (query, keys, cases.hide_row(mask, 0))),
     ):
         attention = drawn.build(student.AdditiveAttention)
         check_gradients(attention, drawn, inputs, situation, oracle=oracle, rng=rng)
@@ -228,22 +174,22 @@ def test_additive_attention_has_all_gradients(student, rng, oracle):
 @number("4.2")
 def test_additive_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart; a ValueError for odd masks, sizes."""
-    drawn, mask = draw_module(rng, "AdditiveAttention", 3, 5, 4, dtype=SINGLE), draw_mask(rng, 3, 4)
-    inputs = (*as_single(draw_floats(rng, 3, 3), draw_floats(rng, 3, 4, 5)), mask)
+    drawn, mask = draw.module(rng, "AdditiveAttention", 3, 5, 4, dtype=SINGLE), draw.mask(rng, 3, 4)
+    inputs = (*cases.as_single(draw.floats(rng, 3, 3), draw.floats(rng, 3, 4, 5)), mask)
     result = drawn.build(student.AdditiveAttention)(*inputs)
     compare_weights(result, drawn, inputs, "float32", oracle=oracle)
     attention = drawn.build(student.AdditiveAttention)
     check_gradients(attention, drawn, inputs, "float32", oracle=oracle, rng=rng)
-    drawn = draw_module(rng, "AdditiveAttention", 3, 5, 4)
-    query, keys = draw_floats(rng, 3, 3), draw_floats(rng, 3, 4, 5)
+    drawn = draw.module(rng, "AdditiveAttention", 3, 5, 4)
+    query, keys = draw.floats(rng, 3, 3), draw.floats(rng, 3, 4, 5)
     views = as_views(query, keys, mask)
     result = drawn.build(student.AdditiveAttention)(*views)
     compare_weights(result, drawn, views, "views", oracle=oracle)
-    other = draw_mask(rng, 3, 4)
-    calls = ((query, keys, mask), (draw_floats(rng, 3, 3), draw_floats(rng, 3, 4, 5), other))
-    check_stays_apart(drawn.build(student.AdditiveAttention), oracle, drawn, calls)
-    check_masks_refused(drawn.build(student.AdditiveAttention), (query, keys), mask)
-    check_batches_refused(drawn.build(student.AdditiveAttention), (query, keys))
+    other = draw.mask(rng, 3, 4)
+    calls = ((query, keys, mask), (draw.floats(rng, 3, 3), draw.floats(rng, 3, 4, 5), other))
+    cases.check_stays_apart(drawn.build(student.AdditiveAttention), oracle, drawn, calls)
+    cases.check_masks_refused(drawn.build(student.AdditiveAttention), (query, keys), mask)
+    cases.check_batches_refused(drawn.build(student.AdditiveAttention), (query, keys))
 
 
 # Exercise 4.3
@@ -254,7 +200,7 @@ def test_additive_attention_keeps_float32_and_leaves_inputs_alone(student, rng, 
 def test_encoder_has_the_parameters_of_the_docstring(student):
     """An embedding and the eight weights of a bidirectional GRU, with the names of nn.GRU."""
     for sizes in ((7, 3, 4), (4, 1, 2)):
-        check_initial_parameters("Encoder", student.Encoder(*sizes), sizes)
+        cases.check_initial_parameters("Encoder", student.Encoder(*sizes), sizes)
 
 
 @weight(1)
@@ -262,8 +208,8 @@ def test_encoder_has_the_parameters_of_the_docstring(student):
 def test_encoder_reads_a_sentence_in_both_directions(student, rng, oracle):
     """states and final are those of an nn.GRU for each direction, also for a single id."""
     for n, t, v, e, h in ((2, 5, 7, 3, 4), (3, 4, 9, 2, 1), (1, 6, 5, 4, 3), (2, 1, 6, 3, 2)):
-        drawn = draw_module(rng, "Encoder", v, e, h)
-        source = draw_source(rng, [t] * n, v)
+        drawn = draw.module(rng, "Encoder", v, e, h)
+        source = draw.source(rng, [t] * n, v)
         result = drawn.build(student.Encoder)(source)
         compare_results(result, drawn, (source,), f"{n} sentences of {t} ids", oracle=oracle)
 
@@ -273,8 +219,8 @@ def test_encoder_reads_a_sentence_in_both_directions(student, rng, oracle):
 def test_encoder_gives_a_sentence_the_same_numbers_with_any_padding(student, rng, oracle):
     """Sentences of different lengths in any order; zeros at padding; columns of padding alone."""
     for lengths, t in (([5, 3, 1], 5), ([2, 4, 1, 4, 3], 4), ([1, 3], 6), ([2], 5)):
-        drawn = draw_module(rng, "Encoder", 7, 3, 4)
-        source = draw_source(rng, lengths, 7, t)
+        drawn = draw.module(rng, "Encoder", 7, 3, 4)
+        source = draw.source(rng, lengths, 7, t)
         result = drawn.build(student.Encoder)(source)
         situation = f"lengths {lengths} in {t} columns"
         compare_results(result, drawn, (source,), situation, oracle=oracle)
@@ -284,9 +230,9 @@ def test_encoder_gives_a_sentence_the_same_numbers_with_any_padding(student, rng
 @number("4.3")
 def test_encoder_has_all_gradients(student, rng, oracle):
     """Those of the embedding and of all weights of the GRU, with padding."""
-    drawn = draw_module(rng, "Encoder", 7, 3, 4)
+    drawn = draw.module(rng, "Encoder", 7, 3, 4)
     for lengths, t in (([4, 4], 4), ([2, 5, 3], 6)):
-        source = draw_source(rng, lengths, 7, t)
+        source = draw.source(rng, lengths, 7, t)
         encoder, situation = drawn.build(student.Encoder), f"lengths {lengths} in {t} columns"
         check_gradients(encoder, drawn, (source,), situation, oracle=oracle, rng=rng)
 
@@ -295,17 +241,17 @@ def test_encoder_has_all_gradients(student, rng, oracle):
 @number("4.3")
 def test_encoder_keeps_float32_and_refuses_what_is_no_source(student, rng, oracle):
     """Types, views, calls that stay apart; ids out of range, empty sources, padding in between."""
-    drawn, source = draw_module(rng, "Encoder", 7, 3, 4, dtype=SINGLE), draw_source(rng, [2, 4], 7)
+    drawn, source = draw.module(rng, "Encoder", 7, 3, 4, dtype=SINGLE), draw.source(rng, [2, 4], 7)
     result = drawn.build(student.Encoder)(source)
     compare_results(result, drawn, (source,), "float32", oracle=oracle)
     encoder = drawn.build(student.Encoder)
     check_gradients(encoder, drawn, (source,), "float32", oracle=oracle, rng=rng)
-    drawn = draw_module(rng, "Encoder", 7, 3, 4)
+    drawn = draw.module(rng, "Encoder", 7, 3, 4)
     result = drawn.build(student.Encoder)(*as_views(source))
     compare_results(result, drawn, (source,), "views", oracle=oracle)
-    calls = ((source,), (draw_source(rng, [3, 1, 2], 7, 5),))
-    check_stays_apart(drawn.build(student.Encoder), oracle, drawn, calls)
-    check_each_refused(drawn.build(student.Encoder), (), bad_sources(source, 7))
+    calls = ((source,), (draw.source(rng, [3, 1, 2], 7, 5),))
+    cases.check_stays_apart(drawn.build(student.Encoder), oracle, drawn, calls)
+    cases.check_each_refused(drawn.build(student.Encoder), (), cases.bad_sources(source, 7))
 
 
 # Exercise 4.4
@@ -317,7 +263,7 @@ def test_fixed_context_decoder_has_the_parameters_of_the_docstring(student):
     """embedding, initial, cell and output, with their shapes, and nothing else."""
     for sizes in ((7, 3, 5, 4), (4, 2, 1, 3)):
         decoder = student.FixedContextDecoder(*sizes)
-        check_initial_parameters("FixedContextDecoder", decoder, sizes)
+        cases.check_initial_parameters("FixedContextDecoder", decoder, sizes)
 
 
 @weight(1)
@@ -325,8 +271,8 @@ def test_fixed_context_decoder_has_the_parameters_of_the_docstring(student):
 def test_fixed_context_decoder_starts_from_the_context(student, rng, oracle):
     """state_0 is the tanh of W c + b, with gradients."""
     for n, sizes in ((2, (7, 3, 5, 4)), (1, (5, 2, 3, 6))):
-        drawn = draw_module(rng, "FixedContextDecoder", *sizes)
-        context = draw_floats(rng, n, sizes[2])
+        drawn = draw.module(rng, "FixedContextDecoder", *sizes)
+        context = draw.floats(rng, n, sizes[2])
         state = drawn.build(student.FixedContextDecoder).start(context)
         situation = f"{n} sentences"
         compare_results(state, drawn, (context,), situation, oracle=oracle, method="start")
@@ -339,9 +285,9 @@ def test_fixed_context_decoder_starts_from_the_context(student, rng, oracle):
 def test_fixed_context_decoder_takes_one_step(student, rng, oracle):
     """Logits and the new state, from any state, with gradients; special ids are like others."""
     for n, (v, e, c, h) in ((3, (7, 3, 5, 4)), (1, (5, 2, 3, 6)), (8, (6, 4, 2, 3))):
-        drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
+        drawn = draw.module(rng, "FixedContextDecoder", v, e, c, h)
         token = torch.arange(n) % v
-        state, context = draw_floats(rng, n, h), draw_floats(rng, n, c)
+        state, context = draw.floats(rng, n, h), draw.floats(rng, n, c)
         inputs = (token, state, context)
         result = drawn.build(student.FixedContextDecoder).step(token, state, context)
         situation = f"{n} sentences"
@@ -349,7 +295,7 @@ def test_fixed_context_decoder_takes_one_step(student, rng, oracle):
         step = drawn.build(student.FixedContextDecoder).step
         check_gradients(step, drawn, inputs, situation, oracle=oracle, rng=rng, method="step")
     step = drawn.build(student.FixedContextDecoder).step
-    check_each_refused(step, (), bad_ids(token, v), state, context)
+    cases.check_each_refused(step, (), cases.bad_ids(token, v), state, context)
 
 
 @weight(2)
@@ -357,8 +303,8 @@ def test_fixed_context_decoder_takes_one_step(student, rng, oracle):
 def test_fixed_context_decoder_reads_a_whole_target(student, rng, oracle):
     """Teacher forcing: logits[:, k] are those after inputs 0 to k, also for one step."""
     for n, u, (v, e, c, h) in ((2, 4, (7, 3, 5, 4)), (3, 1, (5, 2, 3, 6)), (1, 5, (6, 4, 2, 3))):
-        drawn = draw_module(rng, "FixedContextDecoder", v, e, c, h)
-        ids, context = draw_inputs(rng, v, n, u), draw_floats(rng, n, c)
+        drawn = draw.module(rng, "FixedContextDecoder", v, e, c, h)
+        ids, context = draw.inputs(rng, v, n, u), draw.floats(rng, n, c)
         logits = drawn.build(student.FixedContextDecoder)(ids, context)
         situation = f"{n} sentences, {u} steps"
         compare_results(logits, drawn, (ids, context), situation, oracle=oracle)
@@ -373,40 +319,40 @@ def test_fixed_context_decoder_reads_a_whole_target(student, rng, oracle):
 @number("4.4")
 def test_fixed_context_decoder_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart; a ValueError for odd ids, sizes."""
-    single = draw_module(rng, "FixedContextDecoder", 7, 3, 5, 4, dtype=SINGLE)
-    inputs = as_single(draw_inputs(rng, 7, 2, 3), draw_floats(rng, 2, 5))
+    single = draw.module(rng, "FixedContextDecoder", 7, 3, 5, 4, dtype=SINGLE)
+    inputs = cases.as_single(draw.inputs(rng, 7, 2, 3), draw.floats(rng, 2, 5))
     logits = single.build(student.FixedContextDecoder)(*inputs)
     compare_results(logits, single, inputs, "float32", oracle=oracle)
     decoder = single.build(student.FixedContextDecoder)
     check_gradients(decoder, single, inputs, "float32", oracle=oracle, rng=rng)
 
-    drawn = draw_module(rng, "FixedContextDecoder", 7, 3, 5, 4)
-    calls = [(draw_inputs(rng, 7, 2, 3), draw_floats(rng, 2, 5)) for _ in range(2)]
+    drawn = draw.module(rng, "FixedContextDecoder", 7, 3, 5, 4)
+    calls = [(draw.inputs(rng, 7, 2, 3), draw.floats(rng, 2, 5)) for _ in range(2)]
     logits = drawn.build(student.FixedContextDecoder)(*as_views(*calls[0]))
     compare_results(logits, drawn, calls[0], "views", oracle=oracle)
-    check_stays_apart(drawn.build(student.FixedContextDecoder), oracle, drawn, calls)
+    cases.check_stays_apart(drawn.build(student.FixedContextDecoder), oracle, drawn, calls)
     decoder, (ids, context) = drawn.build(student.FixedContextDecoder), calls[0]
-    check_each_refused(decoder, (), bad_ids(ids, 7), context)
+    cases.check_each_refused(decoder, (), cases.bad_ids(ids, 7), context)
     check_refused("no steps at all", decoder, ids[:, :0], context)
-    check_batches_refused(decoder, (ids, context))
+    cases.check_batches_refused(decoder, (ids, context))
 
     calls = [
-        (draw_ids(rng, 7, 2), draw_floats(rng, 2, 4), draw_floats(rng, 2, 5)) for _ in range(2)
+        (draw.ids(rng, 7, 2), draw.floats(rng, 2, 4), draw.floats(rng, 2, 5)) for _ in range(2)
     ]
     step = calls[0]
     built = drawn.build(student.FixedContextDecoder)
-    check_stays_apart(built, oracle, drawn, calls, method="step")
+    cases.check_stays_apart(built, oracle, drawn, calls, method="step")
     for module, inputs, situation in (
         (drawn, as_views(*step), "views"),
-        (single, as_single(*step), "float32"),
+        (single, cases.as_single(*step), "float32"),
     ):
         result = module.build(student.FixedContextDecoder).step(*inputs)
         compare_results(result, module, inputs, situation, oracle=oracle, method="step")
-    views = as_views(*as_single(step[2]))
+    views = as_views(*cases.as_single(step[2]))
     state = single.build(student.FixedContextDecoder).start(*views)
     compare_results(state, single, views, "float32, views", oracle=oracle, method="start")
-    check_batches_refused(decoder.step, step)
-    check_batches_refused(decoder.start, step[2:])
+    cases.check_batches_refused(decoder.step, step)
+    cases.check_batches_refused(decoder.start, step[2:])
 
 
 # Exercise 4.5
@@ -417,7 +363,7 @@ def test_fixed_context_decoder_keeps_float32_and_leaves_inputs_alone(student, rn
 def test_attention_decoder_has_the_parameters_of_the_docstring(student):
     """Those of FixedContextDecoder, and three of the attention."""
     for sizes in ((7, 3, 5, 4, 6), (4, 2, 1, 3, 2)):
-        check_initial_parameters("AttentionDecoder", student.AttentionDecoder(*sizes), sizes)
+        cases.check_initial_parameters("AttentionDecoder", student.AttentionDecoder(*sizes), sizes)
 
 
 @weight(1)
@@ -425,8 +371,8 @@ def test_attention_decoder_has_the_parameters_of_the_docstring(student):
 def test_attention_decoder_starts_from_the_final_state(student, rng, oracle):
     """state_0 is the tanh of W final + b, with gradients."""
     for n, sizes in ((2, (7, 3, 5, 4, 6)), (1, (5, 2, 3, 6, 1))):
-        drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        final = draw_floats(rng, n, sizes[2])
+        drawn = draw.module(rng, "AttentionDecoder", *sizes)
+        final = draw.floats(rng, n, sizes[2])
         state = drawn.build(student.AttentionDecoder).start(final)
         situation = f"{n} sentences"
         compare_results(state, drawn, (final,), situation, oracle=oracle, method="start")
@@ -439,18 +385,18 @@ def test_attention_decoder_starts_from_the_final_state(student, rng, oracle):
 def test_attention_decoder_looks_from_the_state_before_the_step(student, rng, oracle):
     """Logits, the new state and the weights of one step, with a mask and without."""
     for n, t, sizes in ((3, 4, (7, 3, 5, 4, 6)), (1, 3, (5, 2, 4, 3, 2)), (2, 1, (6, 4, 2, 5, 3))):
-        drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        inputs = draw_step(rng, n, t, sizes)
+        drawn = draw.module(rng, "AttentionDecoder", *sizes)
+        inputs = draw.step(rng, n, t, sizes)
         result = drawn.build(student.AttentionDecoder).step(*inputs)
         compare_results(result, drawn, inputs, "no mask", oracle=oracle, method="step")
         if t > 1:
-            masked = (*inputs, draw_mask(rng, n, t))
+            masked = (*inputs, draw.mask(rng, n, t))
             result = drawn.build(student.AttentionDecoder).step(*masked)
             compare_results(result, drawn, masked, "a mask", oracle=oracle, method="step")
             step = drawn.build(student.AttentionDecoder).step
             check_gradients(step, drawn, masked, "a mask", oracle=oracle, rng=rng, method="step")
     step = drawn.build(student.AttentionDecoder).step
-    check_each_refused(step, (), bad_ids(inputs[0], 6), *inputs[1:])
+    cases.check_each_refused(step, (), cases.bad_ids(inputs[0], 6), *inputs[1:])
 
 
 @weight(2)
@@ -463,15 +409,15 @@ def test_attention_decoder_looks_anew_at_every_step(student, rng, oracle):
         (3, 1, 5, (5, 2, 4, 3, 2)),
         (1, 5, 4, (6, 4, 2, 5, 3)),
     ):
-        drawn = draw_module(rng, "AttentionDecoder", *sizes)
-        ids, final, keys = draw_whole(rng, n, u, t, sizes=sizes)
-        mask, situation = draw_mask(rng, n, t), f"{n} sentences, {u} steps"
+        drawn = draw.module(rng, "AttentionDecoder", *sizes)
+        ids, final, keys = draw.whole(rng, n, u, t, sizes=sizes)
+        mask, situation = draw.mask(rng, n, t), f"{n} sentences, {u} steps"
         calls.append((drawn, (ids, final, keys), situation))
         calls.append((drawn, (ids, final, keys, mask), f"{situation}, a mask"))
     padded = ids.clone()
     padded[0, 2:] = PADDING
     calls.append((drawn, (padded, final, keys, mask), "padding in a target"))
-    hidden = (padded, final, keys, without(mask, 0))
+    hidden = (padded, final, keys, cases.hide_row(mask, 0))
     calls.append((drawn, hidden, "a sentence in which all is hidden"))
     for drawn, inputs, situation in calls:
         result = drawn.build(student.AttentionDecoder)(*inputs)
@@ -483,14 +429,14 @@ def test_attention_decoder_looks_anew_at_every_step(student, rng, oracle):
 def test_attention_decoder_has_all_gradients(student, rng, oracle):
     """Those of final, keys and all weights, through logits and weights, over several steps."""
     sizes = (7, 3, 5, 4, 6)
-    drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    inputs = draw_whole(rng, 2, 3, 4, sizes=sizes)
+    drawn = draw.module(rng, "AttentionDecoder", *sizes)
+    inputs = draw.whole(rng, 2, 3, 4, sizes=sizes)
     decoder = drawn.build(student.AttentionDecoder)
     check_gradients(decoder, drawn, inputs, "no mask", oracle=oracle, rng=rng)
-    mask = draw_mask(rng, 2, 4)
+    mask = draw.mask(rng, 2, 4)
     for situation, some in (
         ("a mask", mask),
-        ("a sentence that sees nothing", without(mask, 1)),
+        ("a sentence that sees nothing", cases.hide_row(mask, 1)),
     ):
         decoder = drawn.build(student.AttentionDecoder)
         check_gradients(decoder, drawn, (*inputs, some), situation, oracle=oracle, rng=rng)
@@ -500,41 +446,41 @@ def test_attention_decoder_has_all_gradients(student, rng, oracle):
 @number("4.5")
 def test_attention_decoder_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart; odd ids, masks, sizes: refused."""
-    sizes, mask = (7, 3, 5, 4, 6), draw_mask(rng, 2, 3)
-    single = draw_module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
-    inputs = as_single(*draw_whole(rng, 2, 4, 3, sizes=sizes, mask=mask))
+    sizes, mask = (7, 3, 5, 4, 6), draw.mask(rng, 2, 3)
+    single = draw.module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
+    inputs = cases.as_single(*draw.whole(rng, 2, 4, 3, sizes=sizes, mask=mask))
     result = single.build(student.AttentionDecoder)(*inputs)
     compare_results(result, single, inputs, "float32", oracle=oracle)
     decoder = single.build(student.AttentionDecoder)
     check_gradients(decoder, single, inputs, "float32", oracle=oracle, rng=rng)
 
-    drawn = draw_module(rng, "AttentionDecoder", *sizes)
-    calls = [draw_whole(rng, 2, 4, 3, sizes=sizes, mask=draw_mask(rng, 2, 3)) for _ in range(2)]
+    drawn = draw.module(rng, "AttentionDecoder", *sizes)
+    calls = [draw.whole(rng, 2, 4, 3, sizes=sizes, mask=draw.mask(rng, 2, 3)) for _ in range(2)]
     ids, final, keys, _ = calls[0]
     result = drawn.build(student.AttentionDecoder)(*as_views(*calls[0]))
     compare_results(result, drawn, calls[0], "views", oracle=oracle)
-    check_stays_apart(drawn.build(student.AttentionDecoder), oracle, drawn, calls)
+    cases.check_stays_apart(drawn.build(student.AttentionDecoder), oracle, drawn, calls)
 
-    steps = [draw_step(rng, 2, 3, sizes, mask=draw_mask(rng, 2, 3)) for _ in range(2)]
+    steps = [draw.step(rng, 2, 3, sizes, mask=draw.mask(rng, 2, 3)) for _ in range(2)]
     decoder = drawn.build(student.AttentionDecoder)
-    check_stays_apart(decoder, oracle, drawn, steps, method="step")
+    cases.check_stays_apart(decoder, oracle, drawn, steps, method="step")
     for module, inputs, situation in (
         (drawn, as_views(*steps[0]), "views"),
-        (single, as_single(*steps[0]), "float32"),
+        (single, cases.as_single(*steps[0]), "float32"),
     ):
         result = module.build(student.AttentionDecoder).step(*inputs)
         compare_results(result, module, inputs, situation, oracle=oracle, method="step")
-    views = as_views(*as_single(final))
+    views = as_views(*cases.as_single(final))
     state = single.build(student.AttentionDecoder).start(*views)
     compare_results(state, single, views, "float32, views", oracle=oracle, method="start")
 
     decoder = drawn.build(student.AttentionDecoder)
-    check_masks_refused(decoder, (ids, final, keys), mask)
-    check_masks_refused(decoder.step, steps[0][:3], mask)
-    check_each_refused(decoder, (), bad_ids(ids, 7), *calls[0][1:])
-    check_batches_refused(decoder, (ids, final, keys))
-    check_batches_refused(decoder.step, steps[0][:3])
-    check_batches_refused(decoder.start, (final,))
+    cases.check_masks_refused(decoder, (ids, final, keys), mask)
+    cases.check_masks_refused(decoder.step, steps[0][:3], mask)
+    cases.check_each_refused(decoder, (), cases.bad_ids(ids, 7), *calls[0][1:])
+    cases.check_batches_refused(decoder, (ids, final, keys))
+    cases.check_batches_refused(decoder.step, steps[0][:3])
+    cases.check_batches_refused(decoder.start, (final,))
 
 
 # Exercise 4.6
@@ -546,27 +492,27 @@ def test_loss_is_the_mean_over_all_ids_that_are_to_be_predicted(student, rng, or
     """END counts, BEGIN and padding don't; more padding changes nothing; with both decoders."""
     calls = []
     for attention in (True, False):
-        drawn = draw_translator(rng, attention)
+        drawn = draw.translator(rng, attention)
         for lengths, counts, t, u in (
             ([3, 3], [2, 2], 3, 4),
             ([4, 1, 2], [1, 4, 2], 4, 6),
             ([2, 4, 1], [3, 0, 1], 6, 8),
             ([2], [0], 2, 2),
         ):
-            source, target = draw_sources(rng, drawn, lengths, t), draw_target(rng, counts, 5, u)
+            source, target = draw.source(rng, lengths, 7, t), draw.target(rng, counts, 5, u)
             situation = f"attention {attention}, targets of {counts} words in {u} columns"
             calls.append((drawn, source, target, situation))
-    drawn = draw_translator(rng, True, dtype=SINGLE)
+    drawn = draw.translator(rng, True, dtype=SINGLE)
     calls.append((drawn, source, target, "float32"))
-    source, target = draw_sources(rng, drawn, [3, 1, 2]), draw_target(rng, [2, 1, 3], 5)
-    drawn = draw_translator(rng, True)
+    source, target = draw.source(rng, [3, 1, 2], 7), draw.target(rng, [2, 1, 3], 5)
+    drawn = draw.translator(rng, True)
     calls.append((drawn, *as_views(source, target), "views"))
     for drawn, *pairs, situation in calls:
         loss = drawn.build(student.Seq2Seq).loss(*pairs)
         compare_results(loss, drawn, pairs, situation, oracle=oracle, method="loss")
     model = drawn.build(student.Seq2Seq)
-    check_each_refused(model.loss, (source,), bad_targets(target, 5))
-    check_each_refused(model.loss, (), bad_sources(source, 7), target)
+    cases.check_each_refused(model.loss, (source,), cases.bad_targets(target, 5))
+    cases.check_each_refused(model.loss, (), cases.bad_sources(source, 7), target)
 
 
 @weight(1)
@@ -574,13 +520,13 @@ def test_loss_is_the_mean_over_all_ids_that_are_to_be_predicted(student, rng, or
 def test_loss_has_gradients_for_all_weights(student, rng, oracle):
     """Those of the encoder and of the decoder, with padding in sources and targets."""
     for attention in (True, False):
-        drawn = draw_translator(rng, attention)
-        pairs = (draw_sources(rng, drawn, [3, 1, 2]), draw_target(rng, [1, 3, 2], 5))
+        drawn = draw.translator(rng, attention)
+        pairs = (draw.source(rng, [3, 1, 2], 7), draw.target(rng, [1, 3, 2], 5))
         model = drawn.build(student.Seq2Seq)
         loss, gradients = loss_gradients(model, model.loss, *pairs)
         situation = f"attention {attention}"
         compare_results(loss, drawn, pairs, situation, oracle=oracle, method="loss")
-        compare_loss_gradients(gradients, oracle, drawn, pairs, situation=situation)
+        search.compare_loss_gradients(gradients, oracle, drawn, pairs, situation=situation)
 
 
 @weight(1)
@@ -588,22 +534,22 @@ def test_loss_has_gradients_for_all_weights(student, rng, oracle):
 def test_greedy_decode_writes_the_highest_logit_until_the_end(student):
     """END is left out, PADDING and BEGIN are not; max_length; on a tie, the lowest id."""
     for attention in (True, False):
-        drawn = story_model(list(STORIES.values()), 10, attention=attention)
+        drawn = story.model(list(story.STORIES.values()), 10, attention=attention)
         for max_length, texts in (
             (8, ("a$", "a$", "$", "a$", "babababa", "_a^_a^_a")),
             (3, ("a$", "a$", "$", "a$", "bab", "_a^")),
             (1, ("a", "a", "$", "a", "b", "_")),
         ):
-            rows = drawn.build(student.Seq2Seq).greedy_decode(story_source(6), max_length)
+            rows = drawn.build(student.Seq2Seq).greedy_decode(story.source(6), max_length)
             situation = f"max_length {max_length}"
-            compare_greedy_stories(rows, texts, max_length, situation=situation)
+            search.compare_greedy_stories(rows, texts, max_length, situation=situation)
     source = torch.tensor([[3, 4], [5, 0]])
     for bias, expected in (
         ((0.0, 1.0, -1.0, 2.0, 2.0, 2.0), [3, 3, 3, 3]),
         ((1.0, 0.0, -1.0, 1.0, 0.0, 1.0), [0, 0, 0, 0]),
         ((0.0, 1.0, 3.0, 2.0, 3.0, 3.0), []),
     ):
-        rows = flat_model(6, bias).build(student.Seq2Seq).greedy_decode(source, 4)
+        rows = story.flat_model(6, bias).build(student.Seq2Seq).greedy_decode(source, 4)
         check(
             rows == [expected, expected],
             "On a tie, greedy_decode must write the lowest id.",
@@ -617,15 +563,15 @@ def test_greedy_decode_translates_a_sentence_alike_in_every_batch(student, rng, 
     """Sentences of all lengths at once: each id has the highest logit for its sentence alone."""
     for attention in (True, False):
         for sizes in ((7, 5, 4, 3), (30, 20, 6, 8)):
-            drawn = draw_translator(rng, attention, sizes)
-            source = draw_sources(rng, drawn, [3, 1, 5, 2, 4, 1], 7)
+            drawn = draw.translator(rng, attention, sizes)
+            source = draw.source(rng, [3, 1, 5, 2, 4, 1], sizes[0], 7)
             rows = drawn.build(student.Seq2Seq).greedy_decode(source, 6)
             situation = f"attention {attention}"
-            check_greedy(rows, oracle, drawn, source, max_length=6, situation=situation)
-    drawn = draw_translator(rng, True, dtype=SINGLE)
-    (source,) = as_views(draw_sources(rng, drawn, [2, 3, 1]))
+            search.check_greedy(rows, oracle, drawn, source, max_length=6, situation=situation)
+    drawn = draw.translator(rng, True, dtype=SINGLE)
+    (source,) = as_views(draw.source(rng, [2, 3, 1], 7))
     rows = drawn.build(student.Seq2Seq).greedy_decode(source, 4)
-    check_greedy(rows, oracle, drawn, source, max_length=4, situation="float32, views")
+    search.check_greedy(rows, oracle, drawn, source, max_length=4, situation="float32, views")
 
 
 @weight(1)
@@ -634,20 +580,24 @@ def test_beam_decode_of_width_1_is_greedy(student, rng, oracle):
     """Each id has the highest logit, and the score is the mean of the log-probabilities."""
     for attention in (True, False):
         for sizes in ((7, 5, 4, 3), (30, 20, 6, 8)):
-            drawn = draw_translator(rng, attention, sizes)
-            source = draw_sources(rng, drawn, [3, 1, 5, 2], 6)
+            drawn = draw.translator(rng, attention, sizes)
+            source = draw.source(rng, [3, 1, 5, 2], sizes[0], 6)
             result = drawn.build(student.Seq2Seq).beam_decode(source, 1, 1.0, 6)
             situation = f"attention {attention}"
-            check_single_beam(result, oracle, drawn, source, max_length=6, situation=situation)
-    drawn = draw_translator(rng, True, dtype=SINGLE)
-    (source,) = as_views(draw_sources(rng, drawn, [2, 3, 1]))
+            search.check_single_beam(
+                result, oracle, drawn, source, max_length=6, situation=situation
+            )
+    drawn = draw.translator(rng, True, dtype=SINGLE)
+    (source,) = as_views(draw.source(rng, [2, 3, 1], 7))
     result = drawn.build(student.Seq2Seq).beam_decode(source, 1, 1.0, 4)
-    check_single_beam(result, oracle, drawn, source, max_length=4, situation="float32, views")
-    stories = list(STORIES.values())
-    drawn = story_model(stories, 10)
+    search.check_single_beam(
+        result, oracle, drawn, source, max_length=4, situation="float32, views"
+    )
+    stories = list(story.STORIES.values())
+    drawn = story.model(stories, 10)
     texts = ("a$", "a$", "$", "a$", "babababa", "_a^_a^_a")
-    result = drawn.build(student.Seq2Seq).beam_decode(story_source(6), 1, 1.0, 8)
-    compare_beam_stories(result, drawn, stories, texts, settings=(1, 1.0, 8))
+    result = drawn.build(student.Seq2Seq).beam_decode(story.source(6), 1, 1.0, 8)
+    search.compare_beam_stories(result, drawn, stories, texts, settings=(1, 1.0, 8))
 
 
 @weight(1)
@@ -655,14 +605,14 @@ def test_beam_decode_of_width_1_is_greedy(student, rng, oracle):
 def test_beam_decode_finds_the_best_of_all_if_nothing_is_dropped(student, rng, oracle):
     """A width above the number of all rows of ids: the best of these, whatever alpha is."""
     for attention, max_length in ((True, 4), (False, 3), (True, 1)):
-        drawn = draw_translator(rng, attention)
-        source = draw_sources(rng, drawn, [3, 1, 2], 4)
+        drawn = draw.translator(rng, attention)
+        source = draw.source(rng, [3, 1, 2], 7, 4)
         width = 2 * 5**max_length
-        every = [all_candidates(oracle, drawn, ids, max_length) for ids in source]
+        every = [search.all_candidates(oracle, drawn, ids, max_length) for ids in source]
         for alpha in (0.0, 1.0, 1.7):
             result = drawn.build(student.Seq2Seq).beam_decode(source, width, alpha, max_length)
-            expected = [best_of(found, alpha) for found in every]
-            compare_beams(result, expected, f"nothing is dropped, alpha {alpha}")
+            expected = [search.best_of(found, alpha) for found in every]
+            search.compare_beams(result, expected, f"nothing is dropped, alpha {alpha}")
 
 
 @weight(2)
@@ -670,9 +620,9 @@ def test_beam_decode_finds_the_best_of_all_if_nothing_is_dropped(student, rng, o
 def test_beam_decode_follows_as_many_beginnings_as_it_is_wide(student):
     """Small stories: a better second, a better third, and an end that takes one of the places."""
     names = ("a better second", "a better third", "an early end")
-    stories = [STORIES[name] for name in names]
+    stories = [story.STORIES[name] for name in names]
     for attention, dtype in ((True, torch.float64), (False, torch.float64), (True, SINGLE)):
-        drawn = story_model(stories, 10, attention=attention, dtype=dtype)
+        drawn = story.model(stories, 10, attention=attention, dtype=dtype)
         for settings, texts in (
             ((2, 0.0, 8), ("b$", "a$", "$")),
             ((2, 1.0, 8), ("b$", "a$", "$")),
@@ -680,8 +630,8 @@ def test_beam_decode_follows_as_many_beginnings_as_it_is_wide(student):
             ((3, 1.0, 8), ("b$", "c$", "b$")),
             ((2, 2.0, 8), ("b$", "aaaaaaa$", "aaaaaaa$")),
         ):
-            result = drawn.build(student.Seq2Seq).beam_decode(story_source(3), *settings)
-            compare_beam_stories(result, drawn, stories, texts, settings=settings)
+            result = drawn.build(student.Seq2Seq).beam_decode(story.source(3), *settings)
+            search.compare_beam_stories(result, drawn, stories, texts, settings=settings)
 
 
 @weight(1)
@@ -689,8 +639,8 @@ def test_beam_decode_follows_as_many_beginnings_as_it_is_wide(student):
 def test_beam_decode_weighs_long_against_short_by_alpha(student):
     """log-probability / length**alpha, END counted; what has not ended is a candidate, too."""
     names = ("a long one", "no end", "special ids")
-    stories = [STORIES[name] for name in names]
-    drawn = story_model(stories, 10)
+    stories = [story.STORIES[name] for name in names]
+    drawn = story.model(stories, 10)
     for settings, texts in (
         ((2, 0.0, 8), ("a$", "babababa", "_a$")),
         ((2, 1.0, 8), ("bcdef$", "babababa", "_a^_a^_a")),
@@ -699,33 +649,33 @@ def test_beam_decode_weighs_long_against_short_by_alpha(student):
         ((2, 3.0, 3), ("bcd", "bab", "_a^")),
         ((4, 1.0, 6), ("bcdef$", "bababa", "_a^_a^")),
     ):
-        result = drawn.build(student.Seq2Seq).beam_decode(story_source(3), *settings)
-        compare_beam_stories(result, drawn, stories, texts, settings=settings)
+        result = drawn.build(student.Seq2Seq).beam_decode(story.source(3), *settings)
+        search.compare_beam_stories(result, drawn, stories, texts, settings=settings)
 
 
 @weight(1)
 @number("4.6")
 def test_beam_decode_keeps_sentences_and_calls_apart(student, rng):
     """All stories in one batch, in two orders; sources and weights stay; calls give the same."""
-    every = list(STORIES.values())
+    every = list(story.STORIES.values())
     best = ("b$", "c$", "b$", "bcdef$", "babababa", "_a^_a^_a")
     for order in ((0, 1, 2, 3, 4, 5), (5, 3, 1, 4, 0, 2)):
         stories, texts = [every[place] for place in order], [best[place] for place in order]
-        drawn = story_model(stories, 12)
-        result = drawn.build(student.Seq2Seq).beam_decode(story_source(6), 3, 1.0, 8)
-        compare_beam_stories(result, drawn, stories, texts, settings=(3, 1.0, 8))
+        drawn = story.model(stories, 12)
+        result = drawn.build(student.Seq2Seq).beam_decode(story.source(6), 3, 1.0, 8)
+        search.compare_beam_stories(result, drawn, stories, texts, settings=(3, 1.0, 8))
     for attention in (True, False):
-        drawn = draw_translator(rng, attention, dtype=SINGLE)
-        source, target = draw_sources(rng, drawn, [3, 1, 2], 4), draw_target(rng, [1, 2, 0], 5)
-        check_searches_stay_apart(drawn.build(student.Seq2Seq), drawn, source, target)
+        drawn = draw.translator(rng, attention, dtype=SINGLE)
+        source, target = draw.source(rng, [3, 1, 2], 7, 4), draw.target(rng, [1, 2, 0], 5)
+        search.check_searches_stay_apart(drawn.build(student.Seq2Seq), drawn, source, target)
 
 
 @weight(1)
 @number("4.6")
 def test_decoding_refuses_what_makes_no_sense(student, rng):
     """A width or a max_length below 1, an alpha below 0 or not finite, no source, logits of NaN."""
-    drawn = draw_translator(rng, True)
-    model, source = drawn.build(student.Seq2Seq), draw_sources(rng, drawn, [3, 2])
+    drawn = draw.translator(rng, True)
+    model, source = drawn.build(student.Seq2Seq), draw.source(rng, [3, 2], 7)
     check(model.greedy_decode(source) is not None, "greedy_decode returned None.")
     check(model.beam_decode(source, 2) is not None, "beam_decode returned None.")
     check_refused("a max_length of 0", model.greedy_decode, source, 0)
@@ -738,11 +688,11 @@ def test_decoding_refuses_what_makes_no_sense(student, rng):
         ("a max_length of 0", (2, 1.0, 0)),
     ):
         check_refused(situation, model.beam_decode, source, *more)
-    check_each_refused(model.greedy_decode, (), bad_sources(source, 7))
-    check_each_refused(model.beam_decode, (), bad_sources(source, 7), 2)
+    cases.check_each_refused(model.greedy_decode, (), cases.bad_sources(source, 7))
+    cases.check_each_refused(model.beam_decode, (), cases.bad_sources(source, 7), 2)
     for attention in (True, False):
-        drawn = draw_translator(rng, attention)
-        model = broken(drawn, "decoder.output.bias", 0, math.nan).build(student.Seq2Seq)
+        drawn = draw.translator(rng, attention)
+        model = training.broken(drawn, "decoder.output.bias", 0, math.nan).build(student.Seq2Seq)
         check_refused("logits that are not finite", model.greedy_decode, source)
         check_refused("logits that are not finite", model.beam_decode, source, 2)
 
@@ -760,8 +710,8 @@ def test_train_takes_the_steps_of_adam_with_clipped_gradients(student, rng, orac
         (True, 0.1, "every step clipped"),
         (False, 0.5, "no attention"),
     ):
-        drawn = draw_module(rng, "Seq2Seq", *TINY, attention)
-        pairs = draw_pairs(rng, [3, 1, 2], [1, 3, 2])
+        drawn = draw.module(rng, "Seq2Seq", *training.TINY, attention)
+        pairs = training.draw_pairs(rng, [3, 1, 2], [1, 3, 2])
         runs.append((drawn, pairs, max_norm, situation))
     runs.append((drawn, as_views(*pairs), max_norm, "views"))
     for drawn, pairs, max_norm, situation in runs:
@@ -769,27 +719,31 @@ def test_train_takes_the_steps_of_adam_with_clipped_gradients(student, rng, orac
         config = student.Config(batch_size=4, epochs=4, learning_rate=0.05, max_norm=max_norm)
         history = student.train(model, *pairs, config)
         expected = oracle.training(drawn.parameters, *pairs, 4, 0.05, max_norm)
-        compare_training(history, model, expected, situation, learning_rate=0.05)
+        training.compare_training(history, model, expected, situation, learning_rate=0.05)
 
 
 @weight(1)
 @number("4.7")
 def test_train_uses_every_pair_once_in_each_epoch(student, rng, oracle):
     """Also when the last mini-batch is smaller; in a new order each time, decided by the seed."""
-    check_every_pair_once(student, oracle, rng, n=7, batch_size=3)
-    check_orders(student, oracle, rng)
+    training.check_every_pair_once(student, oracle, rng, n=7, batch_size=3)
+    training.check_orders(student, oracle, rng)
 
 
 @weight(1)
 @number("4.7")
 def test_train_stops_when_a_loss_is_not_finite(student, rng, oracle):
     """NaN and infinity raise a ValueError that names the step; bad pairs are refused."""
-    check_stops(student, oracle, rng)
-    drawn = draw_module(rng, "Seq2Seq", *TINY, True)
-    (source, target), config = draw_pairs(rng, [3, 2], [1, 2]), student.Config(epochs=1)
+    training.check_stops(student, oracle, rng)
+    drawn = draw.module(rng, "Seq2Seq", *training.TINY, True)
+    (source, target), config = training.draw_pairs(rng, [3, 2], [1, 2]), student.Config(epochs=1)
     model = drawn.build(student.Seq2Seq)
-    check_each_refused(student.train, (model,), bad_sources(source, TINY[0]), target, config)
-    check_each_refused(student.train, (model, source), bad_targets(target, TINY[1]), config)
+    cases.check_each_refused(
+        student.train, (model,), cases.bad_sources(source, training.TINY[0]), target, config
+    )
+    cases.check_each_refused(
+        student.train, (model, source), cases.bad_targets(target, training.TINY[1]), config
+    )
 
 
 @weight(1)
@@ -799,7 +753,7 @@ def test_exact_match_counts_translations_without_a_mistake(student):
     alphabet = "abcdefghijklmnopqrstuvwxyz"
     letters = {letter: 3 + place for place, letter in enumerate(alphabet)}
     backwards = alphabet[::-1]
-    for situation, cases, settings in (
+    for situation, texts, settings in (
         ("all kinds", (("abc$", "abc"), ("abc$", "ab"), ("ab$", "abc"), ("abd$", "abc")), {}),
         ("right ones", (("abc$", "abc"), ("$", ""), ("f$", "f")), {}),
         ("one id too many", (("abcd$", "abc"),), {}),
@@ -818,16 +772,16 @@ def test_exact_match_counts_translations_without_a_mistake(student):
             {"letters": letters, "vocabulary": 29},
         ),
     ):
-        drawn, source, target = story_pairs(cases, **settings)
+        drawn, source, target = training.story_pairs(texts, **settings)
         model = drawn.build(student.Seq2Seq)
-        compare_share(student.exact_match(model, source, target), cases, situation)
+        training.compare_share(student.exact_match(model, source, target), texts, situation)
         check_unchanged("exact_match", student.exact_match, model, source, target)
-    drawn = flat_model(6, (0.0, 0.0, 1.0, 0.0))
+    drawn = story.flat_model(6, (0.0, 0.0, 1.0, 0.0))
     source, target = torch.tensor([[3, 4], [5, 0]]), torch.tensor([[1, 2, 0], [1, 3, 2]])
     model = drawn.build(student.Seq2Seq)
-    check_each_refused(student.exact_match, (model,), bad_sources(source, 6), target)
+    cases.check_each_refused(student.exact_match, (model,), cases.bad_sources(source, 6), target)
     model = drawn.build(student.Seq2Seq)
-    check_each_refused(student.exact_match, (model, source), bad_targets(target, 4))
+    cases.check_each_refused(student.exact_match, (model, source), cases.bad_targets(target, 4))
 
 
 @weight(1)
@@ -836,19 +790,19 @@ def test_alignment_gives_the_tokens_of_greedy_decoding_with_their_end(student):
     """END is there if it was written; nothing comes after max_length; padding has no weight."""
     texts = ("abc$", "ab", "$", "ab_c$")
     for max_length in (6, 3):
-        model = story_model([told(text) for text in texts], 9).build(student.Seq2Seq)
-        for ids, text in zip(story_source(4), texts, strict=True):
+        model = story.model([story.told(text) for text in texts], 9).build(student.Seq2Seq)
+        for ids, text in zip(story.source(4), texts, strict=True):
             result = student.alignment(model, ids, max_length)
-            compare_told_alignment(result, ids, text, max_length=max_length)
-    drawn = flat_model(6, (0.0, 0.0, 1.0, 0.0))
+            training.compare_told_alignment(result, ids, text, max_length=max_length)
+    drawn = story.flat_model(6, (0.0, 0.0, 1.0, 0.0))
     model, source = drawn.build(student.Seq2Seq), torch.tensor([3, 4, 0])
     check_unchanged("alignment", student.alignment, model, source)
     check_refused("a max_length of 0", student.alignment, model, source, 0)
-    check_each_refused(student.alignment, (model,), bad_ids(source, 6))
+    cases.check_each_refused(student.alignment, (model,), cases.bad_ids(source, 6))
     check_refused("padding between ids", student.alignment, model, torch.tensor([3, 0, 4]))
-    model = broken(drawn, "decoder.output.bias", 0, math.nan).build(student.Seq2Seq)
+    model = training.broken(drawn, "decoder.output.bias", 0, math.nan).build(student.Seq2Seq)
     check_refused("logits that are not finite", student.alignment, model, source)
-    plain = flat_model(6, (0.0, 0.0, 1.0, 0.0), attention=False).build(student.Seq2Seq)
+    plain = story.flat_model(6, (0.0, 0.0, 1.0, 0.0), attention=False).build(student.Seq2Seq)
     check_refused("a model without attention", student.alignment, plain, source)
 
 
@@ -857,18 +811,20 @@ def test_alignment_gives_the_tokens_of_greedy_decoding_with_their_end(student):
 def test_alignment_shows_the_weights_of_every_step(student, rng, oracle):
     """matrix[k, j] is the weight of source[j] when tokens[k] was written; it has no gradient."""
     for sizes, length, t in (((7, 5, 4, 3), 4, 4), ((9, 12, 3, 5), 3, 6), ((7, 5, 4, 3), 1, 2)):
-        drawn, situation = draw_translator(rng, True, sizes), f"{length} ids in {t} columns"
+        drawn, situation = draw.translator(rng, True, sizes), f"{length} ids in {t} columns"
         for _ in range(3):
-            ids = draw_sources(rng, drawn, [length], t)[0]
+            ids = draw.source(rng, [length], sizes[0], t)[0]
             model = drawn.build(student.Seq2Seq)
             result = student.alignment(model, ids, 5)
-            compare_alignment(result, oracle, drawn, ids, max_length=5, situation=situation)
+            training.compare_alignment(
+                result, oracle, drawn, ids, max_length=5, situation=situation
+            )
             check_unchanged("alignment", student.alignment, model, ids)
-    check_no_gradient(student.alignment, drawn.build(student.Seq2Seq), ids)
-    drawn = draw_translator(rng, True, dtype=SINGLE)
+    training.check_no_gradient(student.alignment, drawn.build(student.Seq2Seq), ids)
+    drawn = draw.translator(rng, True, dtype=SINGLE)
     model, (ids,) = drawn.build(student.Seq2Seq), as_views(torch.tensor([3, 5, 4, 0]))
     result = student.alignment(model, ids, 4)
-    compare_alignment(result, oracle, drawn, ids, max_length=4, situation="float32, views")
+    training.compare_alignment(result, oracle, drawn, ids, max_length=4, situation="float32, views")
     check_unchanged("alignment", student.alignment, model, ids)
 
 
@@ -881,14 +837,16 @@ def test_a_model_translates_90_percent_of_held_out_numbers_after_one_epoch(stude
     sizes = len(numbers.source_vocabulary), len(numbers.target_vocabulary)
     # Ids are renamed at random, so that nothing but the training pairs tells what they mean.
     new_source, new_target = (
-        np.concatenate([np.arange(FIRST_WORD), FIRST_WORD + rng.permutation(size - FIRST_WORD)])
+        np.concatenate(
+            [np.arange(draw.FIRST_WORD), draw.FIRST_WORD + rng.permutation(size - draw.FIRST_WORD)]
+        )
         for size in sizes
     )
     source = torch.from_numpy(new_source[pad(numbers.train.source_ids[:4000])[0]])
     target = torch.from_numpy(new_target[pad(numbers.train.target_ids[:4000])[0]])
     seed_torch(student, int(rng.integers(1000)))
     model = student.Seq2Seq(*sizes)
-    check_is_module("Seq2Seq", model)
+    draw.check_is_module("Seq2Seq", model)
     config = student.Config(epochs=1, batch_size=32, learning_rate=0.007)
     student.train(model, source, target, config)
     order = rng.permutation(len(numbers.test))
@@ -898,7 +856,7 @@ def test_a_model_translates_90_percent_of_held_out_numbers_after_one_epoch(stude
     for first in range(0, len(order), 250):
         part = slice(first, first + 250)
         rows = model.greedy_decode(source[part])
-        check_translations(rows, len(source[part]), "greedy_decode")
+        search.check_translations(rows, len(source[part]), "greedy_decode")
         right += sum(map(list.__eq__, rows, wanted[part]))
     # In 24 runs of three right versions, with other seeds for weights, batches and ids, the share
     # was 96.6 to 98.7 %: 97.5 % in the mean, with a standard deviation of 0.5 points. So 90 % lies

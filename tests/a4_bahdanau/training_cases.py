@@ -9,9 +9,10 @@ from common.data.numbers import BEGIN, END, PADDING, pad
 from common.testing.checks import check_float, check_names_step, check_refused, check_unchanged
 from common.testing.compare import assert_close, check, kind_of, unpack
 from common.testing.remote.torch_modules import parameters_of, vjp
-from tests.a4_bahdanau.cases import as_views, draw_module, draw_source, draw_target
+from tests.a4_bahdanau import draw_cases as draw
+from tests.a4_bahdanau import story_cases as story
+from tests.a4_bahdanau.cases import as_views
 from tests.a4_bahdanau.search_cases import check_highest
-from tests.a4_bahdanau.story_cases import LETTERS, ids_of, story_model, story_source, told
 
 HISTORY = ("loss", "norm", "learning_rate")
 # Steps add up: clipping exactly to max_norm, or to a millionth less as PyTorch does, changes losses
@@ -24,7 +25,7 @@ TINY = (9, 7, 3, 2)  # both vocabularies, embedding and hidden size
 
 def draw_pairs(rng, lengths, word_counts):
     """Sources and targets of these lengths for a model of the sizes TINY."""
-    return draw_source(rng, lengths, TINY[0]), draw_target(rng, word_counts, TINY[1])
+    return draw.source(rng, lengths, TINY[0]), draw.target(rng, word_counts, TINY[1])
 
 
 def broken(drawn, name, row, value):
@@ -51,18 +52,17 @@ def read_history(history, steps):
     return {name: np.array(history[name]) for name in HISTORY}
 
 
-def compare_learning_rates(history, first):
+def compare_learning_rates(rates, first):
     """The learning rate falls from the first one to 0 in a straight line."""
-    steps = len(history["learning_rate"])
-    rates = first * (1 - np.arange(steps) / steps)
-    assert_close(history["learning_rate"], rates, 'history["learning_rate"]', ("step",))
+    expected = first * (1 - np.arange(len(rates)) / len(rates))
+    assert_close(rates, expected, 'history["learning_rate"]', ("step",))
 
 
 def compare_training(history, model, expected, situation, *, learning_rate):
     """Losses, norms and the weights of the model are those of Adam. expected: these three."""
     losses, norms, weights = expected
     history = read_history(history, len(losses))
-    compare_learning_rates(history, learning_rate)
+    compare_learning_rates(history["learning_rate"], learning_rate)
     for name, wanted in (("loss", losses), ("norm", norms)):
         what = f'history["{name}"] ({situation})'
         assert_close(history[name], np.array(wanted), what, ("step",), AFTER_STEPS)
@@ -72,14 +72,14 @@ def compare_training(history, model, expected, situation, *, learning_rate):
         assert_close(trained[name], wanted, what, tolerance=AFTER_STEPS)
 
 
-def draw_telling(oracle, rng, draw):
+def draw_telling(oracle, rng, draw_batch):
     """A model, pairs that each have a loss of their own, and these losses.
 
-    draw: gives sources and targets. It is called anew until no two losses are alike, since two
+    draw_batch: gives sources and targets. It is called until no two losses are alike, since two
     equal pairs have the same loss with every model.
     """
     while True:
-        drawn, (source, target) = draw_module(rng, "Seq2Seq", *TINY, True), draw()
+        drawn, (source, target) = draw.module(rng, "Seq2Seq", *TINY, True), draw_batch()
         pairs = zip(source.split(1), target.split(1), strict=True)
         answers = [oracle.answer("Seq2Seq.loss", drawn.parameters, pair) for pair in pairs]
         losses = np.array([float(loss) for (loss,) in answers])
@@ -104,7 +104,7 @@ def check_every_pair_once(student, oracle, rng, *, n, batch_size):
     means = history["loss"].reshape(2, -1) @ sizes / n
     what = 'the mean of history["loss"] over the pairs of each epoch'
     assert_close(means, np.full(2, losses.mean()), what, ("epoch",))
-    compare_learning_rates(history, STANDSTILL)
+    compare_learning_rates(history["learning_rate"], STANDSTILL)
     config = student.Config(epochs=1, batch_size=2)
     check_unchanged("train", student.train, model, *pairs, config)
 
@@ -146,13 +146,13 @@ def check_stops(student, oracle, rng, n=6):
     """
     rare, place = TINY[0] - 1, int(rng.integers(2, n))
 
-    def draw():
+    def draw_batch():
         lengths, counts = rng.integers(1, 4, size=n), rng.integers(1, 4, size=n)
-        source, target = draw_source(rng, lengths, rare), draw_target(rng, counts, TINY[1])
+        source, target = draw.source(rng, lengths, rare), draw.target(rng, counts, TINY[1])
         source[place, 0] = rare
         return source, target
 
-    drawn, pairs, losses = draw_telling(oracle, rng, draw)
+    drawn, pairs, losses = draw_telling(oracle, rng, draw_batch)
     seed = int(rng.integers(1000))
     order = order_of(student, drawn, losses, pairs, seed=seed, epochs=1)[0].tolist()
     sentence = 'With mini-batches of 1, history["loss"] must hold the loss of each pair.'
@@ -168,24 +168,24 @@ def check_stops(student, oracle, rng, n=6):
         check_names_step(message, step)
 
 
-def story_pairs(cases, vocabulary=9, letters=LETTERS, *, attention=True, dtype=torch.float64):
+def story_pairs(texts, vocabulary=9, letters=story.LETTERS, *, attention=True, dtype=torch.float64):
     """A model, sources, and targets: views for float32.
 
-    cases: what the model writes for each source, and its target, in letters. What it writes ends
+    texts: what the model writes for each source, and its target, in letters. What it writes ends
     with $, or begins again.
     """
-    stories = [told(text) for text, _ in cases]
-    drawn = story_model(stories, vocabulary, letters, attention, dtype=dtype)
-    rows = [[BEGIN, *ids_of(wanted, letters), END] for _, wanted in cases]
-    source, target = story_source(len(cases)), torch.from_numpy(pad(rows)[0])
+    stories = [story.told(text) for text, _ in texts]
+    drawn = story.model(stories, vocabulary, letters, attention, dtype=dtype)
+    rows = [[BEGIN, *story.ids_of(wanted, letters), END] for _, wanted in texts]
+    source, target = story.source(len(texts)), torch.from_numpy(pad(rows)[0])
     return drawn, *(as_views(source, target) if dtype == torch.float32 else (source, target))
 
 
-def compare_share(share, cases, situation):
-    """The share of the cases in which the model writes the target, and then END."""
-    right = sum(text == f"{wanted}$" for text, wanted in cases)
+def compare_share(share, texts, situation):
+    """The share of the sources for which the model writes the target, and then END."""
+    right = sum(text == f"{wanted}$" for text, wanted in texts)
     check_float(share, "exact_match's result")
-    assert_close(share, right / len(cases), what=f"the share of exact matches ({situation})")
+    assert_close(share, right / len(texts), what=f"the share of exact matches ({situation})")
 
 
 def read_alignment(result, t):
@@ -222,9 +222,9 @@ def compare_alignment(result, oracle, drawn, ids, *, max_length, situation):
     check(not bool(matrix[:, ~real].any()), "Padding must get weights of exactly 0.")
 
 
-def compare_told_alignment(result, ids, text, *, max_length, letters=LETTERS):
+def compare_told_alignment(result, ids, text, *, max_length, letters=story.LETTERS):
     """Tokens end with the END that was written, or after max_length; all weights are equal."""
-    written = ids_of(text, letters)
+    written = story.ids_of(text, letters)
     written = ([*written, END] if text.endswith("$") else written * max_length)[:max_length]
     tokens, matrix = read_alignment(result, len(ids))
     check(
