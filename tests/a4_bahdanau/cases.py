@@ -119,7 +119,7 @@ def compare_weights(result, drawn, inputs, situation, *, oracle):
         check(not bool(weights[hidden].any()), sentence)
 
 
-def check_softmax_gradient(softmax, inputs, situation, *, oracle, rng):
+def check_softmax_vjp(softmax, inputs, situation, *, oracle, rng):
     """The gradient of the scores is PyTorch's under a random one, and 0 at hidden places."""
     scores, *mask = inputs
     upstream = [draw.floats(rng, *scores.shape, dtype=scores.dtype)]

@@ -35,7 +35,7 @@ def check_translations(rows, n, what):
     )
 
 
-def compare_greedy_stories(rows, texts, max_length, *, situation, letters=LETTERS):
+def compare_greedy(rows, texts, max_length, *, situation, letters=LETTERS):
     """texts: what is written for each source, in letters."""
     check_translations(rows, len(texts), "greedy_decode")
     for row, text in zip(rows, texts, strict=True):
@@ -91,7 +91,7 @@ def read_beams(result, n):
     return rows, scores
 
 
-def check_single_beam(result, oracle, drawn, source, *, max_length, situation):
+def check_width_1(result, oracle, drawn, source, *, max_length, situation):
     """Width 1 writes what has the highest logit, and its score is that of what it writes."""
     rows, scores = read_beams(result, len(source))
     name, what = f"beam_decode of width 1 ({situation})", f"the score of width 1 ({situation})"
@@ -113,7 +113,7 @@ def compare_beams(result, expected, situation, tolerance=None):
         assert_close(score, wanted, what, tolerance=tolerance)
 
 
-def compare_beam_stories(result, drawn, stories, texts, *, settings, letters=LETTERS):
+def compare_stories(result, drawn, stories, texts, *, settings, letters=LETTERS):
     """texts: the best for each source, in letters, with its END if it has one."""
     width, alpha, max_length = settings
     expected = [

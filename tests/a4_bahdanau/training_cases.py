@@ -205,7 +205,7 @@ def read_alignment(result, t):
     return tokens, matrix
 
 
-def compare_alignment(result, oracle, drawn, ids, *, max_length, situation):
+def check_alignment(result, oracle, drawn, ids, *, max_length, situation):
     """Tokens have the highest logits, and the matrix holds the weights of these steps."""
     tokens, matrix = read_alignment(result, len(ids))
     ended = tokens[-1] == END
