@@ -1,26 +1,21 @@
-"""What the tests of assignment 4 share: modules with drawn weights, and how answers are checked."""
+"""How the tests of assignment 4 compare results and gradients, and which inputs are refused."""
 
-import math
-from dataclasses import dataclass, field
-
-import numpy as np
 import torch
 
 from common.data.numbers import BEGIN, END, PADDING
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
-from common.testing.compare import TOLERANCES, assert_close, check, unpack
+from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import (
     check_same_weights,
     load_parameters,
-    new_module,
     parameters_of,
     vjp,
 )
+from tests.a4_bahdanau import draw_cases as draw
 
-FIRST_WORD = 1 + max(PADDING, BEGIN, END)
+SOFTMAX = draw.Drawn("masked_softmax", (), {})  # a function, which has no parameters
 UNSEEN = 1e12  # what keys hold where no query may look
-GRU_SHAPES = {"weight_ih": "gx", "weight_hh": "gh", "bias_ih": "g", "bias_hh": "g"}
 RESULTS = {
     "masked_softmax": ("out",),
     "AdditiveAttention": ("context", "weights"),
@@ -36,146 +31,25 @@ RESULTS = {
 LAST_AXIS = {"weights": "key", "logits": "id"}
 
 
-def gru_shapes(x, h, front="", end=""):
-    """The names and shapes of the weights of a GRU."""
-    sizes = {"g": 3 * h, "h": h, "x": x}
-    return {
-        f"{front}{name}{end}": tuple(sizes[axis] for axis in axes)
-        for name, axes in GRU_SHAPES.items()
-    }
-
-
-def parameter_shapes(kind, *sizes):
-    """The names and shapes that the docstring of a module gives."""
-    if kind == "AdditiveAttention":
-        q, k, h = sizes
-        return {"query.weight": (h, q), "key.weight": (h, k), "score.weight": (1, h)}
-    if kind == "Encoder":
-        v, e, h = sizes
-        both = gru_shapes(e, h, "gru.", "_l0") | gru_shapes(e, h, "gru.", "_l0_reverse")
-        return {"embedding.weight": (v, e)} | both
-    if kind == "FixedContextDecoder":
-        v, e, c, h = sizes
-        shapes = {"embedding.weight": (v, e), "initial.weight": (h, c), "initial.bias": (h,)}
-        return (
-            shapes
-            | gru_shapes(e + c, h, "cell.")
-            | {"output.weight": (v, h + c), "output.bias": (v,)}
-        )
-    if kind == "AttentionDecoder":
-        *same, a = sizes
-        inner = parameter_shapes("AdditiveAttention", same[3], same[2], a)
-        inner = {f"attention.{name}": shape for name, shape in inner.items()}
-        return parameter_shapes("FixedContextDecoder", *same) | inner
-    source, target, e, h, attention = sizes
-    decoder = ("AttentionDecoder", h) if attention else ("FixedContextDecoder",)
-    parts = {
-        "encoder": parameter_shapes("Encoder", source, e, h),
-        "decoder": parameter_shapes(decoder[0], target, e, 2 * h, h, *decoder[1:]),
-    }
-    return {f"{part}.{n}": shape for part in parts for n, shape in parts[part].items()}
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A module: its class, its sizes, and its parameters by name."""
-
-    kind: str
-    sizes: tuple
-    parameters: dict = field(repr=False)
-
-    @property
-    def dtype(self):
-        return next(iter(self.parameters.values())).dtype
-
-    @property
-    def tolerance(self):
-        """The error allowed in what such a module gives as Python's floats."""
-        return TOLERANCES[str(self.dtype).removeprefix("torch.")]
-
-    def on(self, student):
-        """The student's module with these parameters."""
-        module = new_module(student, self.kind, *self.sizes)
-        if self.dtype == torch.float64:
-            module.double()
-        load_parameters(module, self.parameters)
-        return module
-
-
-def draw_module(rng, kind, *sizes, dtype=torch.float64):
-    """Random weights, and biases that are far from 0."""
-    parameters = {}
-    for name, shape in parameter_shapes(kind, *sizes).items():
-        if len(shape) == 1:
-            values = rng.uniform(0.4, 1, size=shape) * rng.choice([-1, 1], size=shape)
-        elif name.endswith("embedding.weight"):
-            values = rng.normal(size=shape)
-        else:
-            values = rng.normal(scale=1.5 / math.sqrt(shape[1]), size=shape)
-        parameters[name] = torch.from_numpy(values).to(dtype)
-    return Drawn(kind, sizes, parameters)
-
-
-def draw_floats(rng, *shape, dtype=torch.float64):
-    return torch.from_numpy(rng.normal(size=shape)).to(dtype)
-
-
-def draw_mask(rng, *shape):
-    """In every row at least two are True and one is False, for three keys or more.
-
-    With a single True, weights would not move, and there would be no gradient to compare.
-    """
-    places = rng.uniform(size=shape).argsort(axis=-1)
-    mask = (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
-    return torch.from_numpy(mask)
-
-
-def draw_source(rng, lengths, vocabulary, t=None):
-    """A batch of sources of these lengths with padding after them, in t columns."""
-    source = np.full((len(lengths), t or max(lengths)), PADDING)
-    for row, length in zip(source, lengths, strict=True):
-        row[:length] = rng.integers(FIRST_WORD, vocabulary, size=length)
-    return torch.from_numpy(source)
-
-
-def draw_target(rng, lengths, vocabulary, u=None):
-    """A batch of targets with so many words each, between BEGIN and END; u columns."""
-    target = np.full((len(lengths), u or max(lengths) + 2), PADDING)
-    for row, length in zip(target, lengths, strict=True):
-        words = rng.integers(FIRST_WORD, vocabulary, size=length)
-        row[: length + 2] = [BEGIN, *words, END]
-    return torch.from_numpy(target)
-
-
-def draw_ids(rng, vocabulary, *shape):
-    """Ids without PADDING: an embedding may well give it no gradient."""
-    return torch.from_numpy(rng.integers(BEGIN, vocabulary, size=shape))
-
-
-def draw_inputs(rng, vocabulary, n, u):
-    """What the decoder reads with teacher forcing: BEGIN, then words."""
-    words = rng.integers(FIRST_WORD, vocabulary, size=(n, u))
-    words[:, 0] = BEGIN
-    return torch.from_numpy(words)
-
-
 def as_single(*tensors):
     """The same tensors, those of floats in float32."""
-    return tuple(tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors)
+    return [tensor.float() if tensor.is_floating_point() else tensor for tensor in tensors]
 
 
 def as_views(*tensors):
-    """The same tensors, each laid out in memory in another way than usual. None stays None."""
-    return [None if tensor is None else as_view(tensor, i) for i, tensor in enumerate(tensors)]
+    """The same tensors in other memory layouts: some are transposed, the others are slices."""
+    views = []
+    for place, tensor in enumerate(tensors):
+        layout = transposed if tensor.ndim > 1 and place % 2 == 0 else sliced
+        views.append(torch.from_numpy(layout(tensor.numpy())))
+    return views
 
 
-def as_view(tensor, place):
-    """Every other tensor is transposed, the others are slices, and so is all with a single axis."""
-    other = transposed if tensor.ndim > 1 and place % 2 == 0 else sliced
-    return torch.from_numpy(other(tensor.numpy()))
-
-
-def compare_results(name, results, expected, situation):
+def compare_results(result, drawn, inputs, situation, *, oracle, method=None):
+    """What the module, or its method, returned for these inputs is what PyTorch gives."""
+    name = name_of(drawn, method)
+    expected = oracle.answer(name, drawn.parameters, inputs)
+    results = [result] if len(expected) == 1 else unpack(result, len(expected), name)
     for what, actual, wanted in zip(RESULTS[name], results, expected, strict=True):
         middle = ("place" if what == "states" else "step",) if wanted.ndim == 3 else ()
         axes = ("sentence", *middle, LAST_AXIS.get(what, "feature"))
@@ -183,35 +57,23 @@ def compare_results(name, results, expected, situation):
         assert_close(actual, wanted, f"{what} of {name} ({situation})", axes)
 
 
-def as_list(name, result):
-    """The results of a call, as many as there should be."""
-    count = len(RESULTS[name])
-    return [result] if count == 1 else unpack(result, count, name)
+def name_of(drawn, method):
+    return f"{drawn.kind}.{method}" if method else drawn.kind
 
 
-def label_of(drawn, method):
-    return drawn.kind if method is None else f"{drawn.kind}.{method}"
+def check_gradients(function, drawn, inputs, situation, *, oracle, rng, method=None):
+    """Under random gradients of all results, those of inputs and parameters are PyTorch's.
 
-
-def check_module(student, oracle, drawn, inputs, *, situation, method=None):
-    """What a module, or one of its methods, gives with these weights is what PyTorch gives."""
-    module, name = drawn.on(student), label_of(drawn, method)
+    function: the module, or its method; gradients of parameters are compared for modules only.
+    """
+    name = name_of(drawn, method)
     expected = oracle.answer(name, drawn.parameters, inputs)
-    results = as_list(name, (module if method is None else getattr(module, method))(*inputs))
-    compare_results(name, results, expected, situation)
-    return results
-
-
-def check_module_gradients(student, oracle, rng, drawn, *, inputs, situation, method=None):
-    """The gradients of inputs and parameters are PyTorch's under random ones of all results."""
-    module, name = drawn.on(student), label_of(drawn, method)
-    expected = oracle.answer(name, drawn.parameters, inputs)
-    upstream = [draw_floats(rng, *tensor.shape, dtype=tensor.dtype) for tensor in expected]
-    wanted, of_parameters = oracle.gradients(name, drawn.parameters, inputs, upstream)
-    function = module if method is None else getattr(module, method)
+    upstream = [draw.floats(rng, *tensor.shape, dtype=tensor.dtype) for tensor in expected]
+    of_inputs, of_parameters = oracle.gradients(name, drawn.parameters, inputs, upstream)
     outputs, gradients, parameters = vjp(function, inputs, upstream)
-    compare_results(name, unpack(outputs, len(expected), name), expected, situation)
-    for place, (actual, right) in enumerate(zip(gradients, wanted, strict=True)):
+    result = outputs if len(expected) > 1 else unpack(outputs, 1, name)[0]
+    compare_results(result, drawn, inputs, situation, oracle=oracle, method=method)
+    for place, (actual, right) in enumerate(zip(gradients, of_inputs, strict=True)):
         if right is not None:
             what = f"the gradient of input {place + 1} of {name} ({situation})"
             assert_close(actual, right, what=what)
@@ -221,12 +83,12 @@ def check_module_gradients(student, oracle, rng, drawn, *, inputs, situation, me
             assert_close(parameters[parameter], right, what=what)
 
 
-def check_first_parameters(student, kind, *sizes):
+def check_initial_parameters(kind, module, sizes):
     """Names and shapes are the docstring's, in float32, and there is nothing else."""
-    module = new_module(student, kind, *sizes)
+    draw.check_is_module(kind, module)
     for name, value in parameters_of(module).items():
         check(value.dtype == torch.float32, f"The parameter {name} of {kind} must be of float32.")
-    zeros = {name: torch.zeros(s) for name, s in parameter_shapes(kind, *sizes).items()}
+    zeros = {name: torch.zeros(s) for name, s in draw.parameter_shapes(kind, *sizes).items()}
     load_parameters(module, zeros)
     try:
         module.load_state_dict(zeros)
@@ -235,25 +97,50 @@ def check_first_parameters(student, kind, *sizes):
         check(False, names, str(error))
 
 
-def check_stays_apart(student, oracle, drawn, first, second, method=None):
-    """Inputs and weights stay as they are, and a result survives further calls."""
-    module, name = drawn.on(student), label_of(drawn, method)
-    function = module if method is None else getattr(module, method)
-    given = (first, second, first)
+def check_stays_apart(module, oracle, drawn, calls, *, method=None):
+    """Inputs and weights stay as they are, and a result survives further calls. calls: two."""
+    name, function = name_of(drawn, method), getattr(module, method) if method else module
+    given = (*calls, calls[0])
     for inputs, result in zip(given, call_each(function, given), strict=True):
-        expected = oracle.answer(name, drawn.parameters, inputs)
-        compare_results(name, as_list(name, result), expected, "several calls in a row")
-    check_unchanged(name, function, *first)
-    check_same_weights(module, drawn.parameters, name)
+        situation = "several calls in a row"
+        compare_results(result, drawn, inputs, situation, oracle=oracle, method=method)
+    check_unchanged(name, function, *calls[0])
+    if drawn.parameters:
+        check_same_weights(module, drawn.parameters, name)
 
 
-def check_exactly_zero(weights, mask):
-    """No weight where the mask is False, not even a tiny one."""
-    hidden = ~mask.expand(weights.shape)
-    check(
-        not bool(weights[hidden].any()),
-        "Where the mask is False, the weight must be exactly 0.",
-    )
+def compare_weights(result, drawn, inputs, situation, *, oracle):
+    """The results are PyTorch's, and weights are exactly 0 where the mask, if any, is False."""
+    compare_results(result, drawn, inputs, situation, oracle=oracle)
+    weights, mask = result if drawn is SOFTMAX else result[-1], inputs[-1]
+    if mask.dtype == torch.bool:
+        hidden = ~mask.expand(weights.shape)
+        sentence = "Where the mask is False, the weight must be exactly 0."
+        check(not bool(weights[hidden].any()), sentence)
+
+
+def check_softmax_vjp(softmax, inputs, situation, *, oracle, rng):
+    """The gradient of the scores is PyTorch's under a random one, and 0 at hidden places."""
+    scores, *mask = inputs
+    upstream = [draw.floats(rng, *scores.shape, dtype=scores.dtype)]
+    (wanted, *_), _ = oracle.gradients("masked_softmax", {}, inputs, upstream)
+    (out,), gradients, _ = vjp(softmax, inputs, upstream)
+    compare_results(out, SOFTMAX, inputs, situation, oracle=oracle)
+    assert_close(gradients[0], wanted, what=f"the gradient of the scores ({situation})")
+    if mask:
+        hidden = ~mask[0].expand(scores.shape)
+        sentence = "The gradient of a score that the mask hides must be exactly 0."
+        check(not bool(gradients[0][hidden].any()), sentence)
+
+
+def blinded(query, keys, mask):
+    """The same inputs, with huge numbers in the keys that the mask hides."""
+    return query, keys.masked_fill(~mask[..., None], UNSEEN), mask
+
+
+def hide_row(mask, row):
+    """The same mask, with nothing allowed in one row."""
+    return mask.index_fill(0, torch.tensor(row), False)
 
 
 def bad_ids(ids, vocabulary):
@@ -290,17 +177,17 @@ def bad_targets(target, vocabulary):
     wrong[-1, 0] = END
 
     def last(*row):
-        return torch.tensor([[BEGIN, FIRST_WORD, END, PADDING]] * (len(target) - 1) + [row])
+        return torch.tensor([[BEGIN, draw.FIRST_WORD, END, PADDING]] * (len(target) - 1) + [row])
 
     return (
         *bad_ids(target, vocabulary),
         ("fewer targets than sources", target[:-1]),
         ("a target that doesn't begin with BEGIN", wrong),
         ("targets of BEGIN alone", target[:, :1]),
-        ("padding before END", last(BEGIN, PADDING, FIRST_WORD, END)),
-        ("an id after END", last(BEGIN, FIRST_WORD, END, FIRST_WORD)),
-        ("a second END", last(BEGIN, FIRST_WORD, END, END)),
-        ("no END at all", last(BEGIN, FIRST_WORD, FIRST_WORD, PADDING)),
+        ("padding before END", last(BEGIN, PADDING, draw.FIRST_WORD, END)),
+        ("an id after END", last(BEGIN, draw.FIRST_WORD, END, draw.FIRST_WORD)),
+        ("a second END", last(BEGIN, draw.FIRST_WORD, END, END)),
+        ("no END at all", last(BEGIN, draw.FIRST_WORD, draw.FIRST_WORD, PADDING)),
     )
 
 
@@ -323,3 +210,16 @@ def check_batches_refused(function, inputs):
             bad += [("sentences without a single key", tensor[:, :0])]
         check_each_refused(function, inputs[:place], bad, *inputs[place + 1 :])
     check_refused("an empty batch", function, *(tensor[:0] for tensor in inputs))
+
+
+def check_masks_refused(function, front, mask):
+    """Masks of a wrong type or shape raise ValueError, this one doesn't. mask: (n, t), n != t."""
+    check(function(*front, mask) is not None, "Nothing was returned.")
+    for situation, bad in (
+        ("a mask of floats", mask.double()),
+        ("a mask of integers", mask.long()),
+        ("a mask with its axes swapped", mask.T),
+        ("a mask with too many keys", torch.cat([mask, mask], dim=1)),
+        ("a mask with too many axes", mask[None]),
+    ):
+        check_refused(situation, function, *front, bad)

@@ -5,7 +5,7 @@ import math
 import torch
 
 from common.data.numbers import BEGIN, END, PADDING
-from tests.a4_bahdanau.cases import FIRST_WORD, Drawn, parameter_shapes
+from tests.a4_bahdanau.draw_cases import FIRST_WORD, Drawn, parameter_shapes
 
 # A story tells how likely each id comes after each other one: ^ is BEGIN, $ is END, _ is PADDING.
 # What comes after $ is there for code that goes on when it should have ended.
@@ -66,7 +66,7 @@ NEVER = 1e-15  # the probability of what a story doesn't mention
 STEEP, SHUT = 200.0, -1000.0  # where tanh is 1, and where a gate is closed
 
 
-def story_model(stories, vocabulary, letters=LETTERS, attention=True, *, dtype=torch.float64):
+def model(stories, vocabulary, letters=LETTERS, attention=True, *, dtype=torch.float64):
     """A model that tells the first story for the first word of the source, and so on.
 
     Each pair of a word and the id that was written last has a unit of its own in the decoder's
@@ -98,12 +98,12 @@ def story_model(stories, vocabulary, letters=LETTERS, attention=True, *, dtype=t
     return Drawn("Seq2Seq", sizes, {name: value.to(dtype) for name, value in p.items()})
 
 
-def story_source(count):
+def source(count):
     """A source for each story: its word, once, twice or three times, with padding after it."""
-    source = torch.full((count, 3), PADDING)
+    rows = torch.full((count, 3), PADDING)
     for place in range(count):
-        source[place, : 1 + place % 3] = FIRST_WORD + place
-    return source
+        rows[place, : 1 + place % 3] = FIRST_WORD + place
+    return rows
 
 
 def ids_of(text, letters=LETTERS):
