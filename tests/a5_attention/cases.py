@@ -52,25 +52,21 @@ SIX_WORDS_OUTPUTS = (
 
 
 def draw_attention(rng, front, sizes, mask_shape=None, *, dtype="float64"):
-    """Random q, k and v with these axes in front, and a mask if its shape is given.
-
-    sizes: t_q, t_k, d_k and d_v. Scores are between about -5 and 5.
-    """
+    """Random q, k and v with these axes in front, and a mask if its shape is given."""
     mask = [] if mask_shape is None else [draw_mask(rng, mask_shape)]
     t_q, t_k, d_k, d_v = sizes
     shapes = ((*front, t_q, d_k), (*front, t_k, d_k), (*front, t_k, d_v))
+    # Scores are between about -5 and 5.
     return [*(rng.normal(scale=1.3, size=shape).astype(dtype) for shape in shapes), *mask]
 
 
 def as_tensors(arrays):
+    """The same arrays as tensors."""
     return [torch.from_numpy(array) for array in arrays]
 
 
 def draw_mask(rng, shape):
-    """In every row at least two are True and one is False, for three keys or more.
-
-    With a single True, weights would not move, and there would be no gradient to compare.
-    """
+    """In every row at least two are True, so that weights move, and one of three or more is not."""
     places = rng.uniform(size=shape).argsort(axis=-1)
     return (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
 
@@ -83,15 +79,18 @@ def draw_like(rng, example):
     return torch.from_numpy(array).to(example.dtype)
 
 
-def draw_upstream(rng, oracle, q, k, v, mask=None):
+def draw_upstream(rng, oracle, inputs, dropout=None):
     """Random gradients of out and weights, and PyTorch's outputs and gradients for them."""
-    outputs = oracle.attention(q, k, v, mask)
+    q, k, v, mask = inputs if len(inputs) == 4 else (*inputs, None)
+    outputs = oracle.attention(q, k, v, mask, dropout=dropout)
     upstream = [draw_like(rng, output) for output in outputs]
-    return upstream, (outputs, oracle.attention_gradients(q, k, v, *upstream, mask=mask))
+    gradients = oracle.attention_gradients(q, k, v, *upstream, mask=mask, dropout=dropout)
+    return upstream, (outputs, gradients)
 
 
-def draw_dout(rng, oracle, q, k, v, mask=None):
+def draw_dout(rng, oracle, inputs):
     """A random gradient of out alone, and PyTorch's gradients of q, k and v for it."""
+    q, k, v, mask = inputs if len(inputs) == 4 else (*inputs, None)
     dout = draw_like(rng, oracle.attention(q, k, v, mask)[0])
     return dout, oracle.attention_gradients(q, k, v, dout, mask=mask)
 
@@ -137,10 +136,10 @@ def compare_gradients(gradients, expected, situation):
         assert_close(actual, wanted, f"{name} ({situation})", axes_of(name, wanted.ndim))
 
 
-def compare_forward(result, expected, situation, mask=None, *, tolerance=None):
-    """attention_forward returned the right out and weights, and a cache."""
+def compare_forward(result, oracle, inputs, situation):
+    """attention_forward returned PyTorch's out and weights for these inputs, and a cache."""
     *outputs, _ = unpack(result, 3, "attention_forward")
-    compare_outputs(outputs, expected, situation, mask, tolerance=tolerance)
+    compare_outputs(outputs, oracle.attention(*inputs), situation, *inputs[3:])
 
 
 def compare_backward(result, expected, situation):
@@ -148,15 +147,16 @@ def compare_backward(result, expected, situation):
     compare_gradients(unpack(result, 3, "attention_backward"), expected, situation)
 
 
-def compare_attention(result, expected, situation, mask=None, *, tolerance=None):
-    """scaled_dot_product_attention returned the right out and weights."""
+def compare_attention(result, oracle, inputs, situation):
+    """scaled_dot_product_attention returned PyTorch's out and weights for these inputs."""
     outputs = unpack(result, 2, "scaled_dot_product_attention")
-    compare_outputs(outputs, expected, situation, mask, tolerance=tolerance)
+    compare_outputs(outputs, oracle.attention(*inputs), situation, *inputs[3:])
 
 
 def compare_passes(found, expected, situation):
     """Outputs and gradients are right. found: what vjp gave; expected: from draw_upstream."""
-    compare_attention(found[0], expected[0], situation)
+    outputs = unpack(found[0], 2, "scaled_dot_product_attention")
+    compare_outputs(outputs, expected[0], situation)
     compare_gradients(found[1][:3], expected[1], situation)
 
 
@@ -187,19 +187,16 @@ def check_softmax_stays_apart(code, oracle, rng, xs):
 
 
 def check_passes_stay_apart(code, oracle, rng, cases):
-    """All forward calls, then all backward calls; the first case once more at the end of each.
-
-    The first cache is handed in once more after all others, so it must have stayed as it was.
-    Outputs and gradients are read at the very end, so none may lie in memory that is used again.
-    """
+    """All forward calls, then all backward calls; the first case once more at the end of each."""
     first, situation = cases[0], "several calls in a row"
-    passes = [draw_dout(rng, oracle, *case) for case in cases]
+    passes = [draw_dout(rng, oracle, case) for case in cases]
     results = call_each(code.attention_forward, [*cases, first])
     results = [unpack(result, 3, "attention_forward") for result in results]
     for case, result in zip([*cases, first], results, strict=True):
         compare_outputs(result[:2], oracle.attention(*case), situation)
     passes.append(passes[0])
     calls = [(dout, cache) for (dout, _), (*_, cache) in zip(passes, results, strict=True)]
+    # The first cache once more, after all others: it must have stayed as it was.
     backward = call_each(code.attention_backward, [*calls, calls[0]])
     for (_, expected), result in zip([*passes, passes[0]], backward, strict=True):
         compare_backward(result, expected, situation)
@@ -217,10 +214,7 @@ def check_calls_stay_apart(name, attend, expected_of, calls):
 
 
 def check_attention_refuses(function, q, k, v):
-    """Shapes that don't fit, axes of length 0 and odd masks raise ValueError; q, k and v don't.
-
-    They have one axis in front, two sequences or more, and sizes that all differ.
-    """
+    """What doesn't fit raises ValueError; q, k and v, with sizes that all differ, don't."""
     (n, t_q, _), t_k = q.shape, k.shape[1]
     ones = np.ones if isinstance(q, np.ndarray) else torch.ones
     true = np.bool_ if isinstance(q, np.ndarray) else torch.bool
@@ -240,10 +234,7 @@ def check_attention_refuses(function, q, k, v):
 
 
 def check_backward_refuses(backward, dout, cache):
-    """A dout of another shape than out raises ValueError, also one that would broadcast.
-
-    dout has one axis in front, two sequences and two queries or more.
-    """
+    """A dout of another shape than out raises ValueError, also one that would broadcast."""
     for situation, wrong in (
         ("a dout of one sequence where there are more", dout[:1]),
         ("a dout of one query where there are more", dout[:, :1]),

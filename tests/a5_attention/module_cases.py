@@ -78,10 +78,7 @@ def compare_heads(result, expected, situation, mask=None):
 
 
 def draw_heads_upstream(rng, oracle, heads, inputs):
-    """Random gradients of out and weights, and PyTorch's outputs and gradients for them.
-
-    inputs: query, key, value, and a mask if there is one.
-    """
+    """Random gradients of out and weights, and PyTorch's outputs and gradients for them."""
     outputs = oracle.multi_head_attention(*heads, *inputs)
     upstream = [draw_like(rng, output) for output in outputs]
     gradients = oracle.multi_head_attention_gradients(*heads, inputs[:3], upstream, *inputs[3:])
@@ -100,12 +97,7 @@ def compare_heads_passes(found, expected, situation):
 
 
 def check_first_parameters(module, d_model, bias):
-    """Names and shapes are the docstring's, first values nn.Linear's, and there is nothing else.
-
-    nn.Linear draws evenly between -1 / sqrt(d_model) and 1 / sqrt(d_model). The standard deviation
-    of d_model squared such numbers, d_model 32 or more, is off by 15 percent only at 10 standard
-    errors or more.
-    """
+    """Names and shapes are the docstring's, first values nn.Linear's, and there is nothing else."""
     first = parameters_of(module)
     shapes = {"weight": (d_model, d_model)} | ({"bias": (d_model,)} if bias else {})
     zeros = {f"{name}.{kind}": torch.zeros(shapes[kind]) for name in LAYERS for kind in shapes}
@@ -115,7 +107,7 @@ def check_first_parameters(module, d_model, bias):
     except RuntimeError as error:
         names = "The state_dict of MultiHeadAttention has other names than the docstring gives."
         check(False, names, str(error))
-    bound = 1 / math.sqrt(d_model)
+    bound = 1 / math.sqrt(d_model)  # nn.Linear draws evenly between -bound and bound
     for name, values in first.items():
         check(
             bool((values.abs() <= bound * (1 + 1e-6)).all()) and bool((values != 0).any()),
@@ -123,6 +115,7 @@ def check_first_parameters(module, d_model, bias):
         )
         if name.endswith("weight"):
             ratio = float(values.std()) / (bound / math.sqrt(3))
+            # 15 percent are 10 standard errors or more, for a d_model of 32 or more.
             check(
                 abs(ratio - 1) < 0.15,
                 f"The first values of {name} are not spread as those that nn.Linear draws.",

@@ -101,6 +101,15 @@ def draw_blind(rng):
     return q, k, v, mask
 
 
+def draw_masked(rng, masks):
+    """Situations and inputs, each drawn when it is asked for. masks: axes in front, and a shape."""
+    for front, shape in masks:
+        inputs = draw_attention(rng, front, (2, 4, 3, 5), shape)
+        yield "another mask", inputs
+        yield "huge numbers at a key nobody sees", with_unseen_key(*inputs)
+    yield "queries that may look at nothing", draw_blind(rng)
+
+
 # Exercise 5.1
 
 
@@ -201,25 +210,19 @@ def test_attention_forward_is_right_for_other_sizes(student, rng, oracle):
     """out and weights without a mask, with up to three axes in front, also for large scores."""
     forward = student.attention_numpy.attention_forward
     for front, sizes in SIZES:
-        q, k, v = draw_attention(rng, front, sizes)
-        compare_forward(forward(q, k, v), oracle.attention(q, k, v), "other sizes")
+        inputs = draw_attention(rng, front, sizes)
+        compare_forward(forward(*inputs), oracle, inputs, "other sizes")
     q, k, v = draw_attention(rng, (2,), (3, 4, 5, 2))
-    compare_forward(forward(900 * q, k, v), oracle.attention(900 * q, k, v), "large scores")
+    compare_forward(forward(900 * q, k, v), oracle, (900 * q, k, v), "large scores")
 
 
 @weight(1)
 @number("5.2")
 def test_attention_forward_is_right_for_other_masks(student, rng, oracle):
     """Masks that broadcast, queries that may look at nothing, and keys that nobody sees."""
-    cases = []
-    for front, shape in MASKS:
-        inputs = draw_attention(rng, front, (2, 4, 3, 5), shape)
-        cases.append(("another mask", inputs))
-        cases.append(("huge numbers at a key nobody sees", with_unseen_key(*inputs)))
-    cases.append(("queries that may look at nothing", draw_blind(rng)))
-    for situation, inputs in cases:
+    for situation, inputs in draw_masked(rng, MASKS):
         result = student.attention_numpy.attention_forward(*inputs)
-        compare_forward(result, oracle.attention(*inputs), situation, inputs[3])
+        compare_forward(result, oracle, inputs, situation)
 
 
 @weight(1)
@@ -229,7 +232,7 @@ def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
     code = student.attention_numpy
     for front, sizes in (*SIZES[:3], ((1, 3, 2), (1, 3, 2, 5))):
         q, k, v = draw_attention(rng, front, sizes)
-        dout, expected = draw_dout(rng, oracle, q, k, v)
+        dout, expected = draw_dout(rng, oracle, (q, k, v))
         _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
         compare_backward(code.attention_backward(dout, cache), expected, "other sizes")
 
@@ -239,17 +242,9 @@ def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
 def test_attention_backward_is_right_for_other_masks(student, rng, oracle):
     """dq, dk and dv with masks that broadcast, blind queries, and keys that nobody sees."""
     code = student.attention_numpy
-
-    def cases():
-        """Drawn one after the other, each with its dout."""
-        for front, shape in (((3,), (2, 4)), ((3,), (3, 1, 4)), ((2, 3), (3, 2, 4))):
-            inputs = draw_attention(rng, front, (2, 4, 3, 5), shape)
-            yield "another mask", inputs
-            yield "huge numbers at a key nobody sees", with_unseen_key(*inputs)
-        yield "queries that may look at nothing", draw_blind(rng)
-
-    for situation, inputs in cases():
-        dout, expected = draw_dout(rng, oracle, *inputs)
+    masks = (((3,), (2, 4)), ((3,), (3, 1, 4)), ((2, 3), (3, 2, 4)))
+    for situation, inputs in draw_masked(rng, masks):
+        dout, expected = draw_dout(rng, oracle, inputs)
         _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
         compare_backward(code.attention_backward(dout, cache), expected, situation)
 
@@ -259,17 +254,16 @@ def test_attention_backward_is_right_for_other_masks(student, rng, oracle):
 def test_attention_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
     """float32 and views on other shapes; inputs and caches stay; bad shapes are refused."""
     code = student.attention_numpy
-    q, k, v, mask = draw_attention(rng, (3,), (4, 7, 5, 6), (3, 1, 7), dtype="float32")
-    result = code.attention_forward(q, k, v, mask)
-    compare_forward(result, oracle.attention(q, k, v, mask), "float32", mask)
-    dout, expected = draw_dout(rng, oracle, q, k, v, mask)
-    _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
+    inputs = draw_attention(rng, (3,), (4, 7, 5, 6), (3, 1, 7), dtype="float32")
+    compare_forward(code.attention_forward(*inputs), oracle, inputs, "float32")
+    dout, expected = draw_dout(rng, oracle, inputs)
+    _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
     compare_backward(code.attention_backward(dout, cache), expected, "float32")
     q, k, v = draw_attention(rng, (2, 3), (4, 5, 2, 3))
-    q, k, v = transposed(q), sliced(k), transposed(v)
-    compare_forward(code.attention_forward(q, k, v), oracle.attention(q, k, v), "views")
-    dout, expected = draw_dout(rng, oracle, q, k, v)
-    _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
+    views = transposed(q), sliced(k), transposed(v)
+    compare_forward(code.attention_forward(*views), oracle, views, "views")
+    dout, expected = draw_dout(rng, oracle, views)
+    _, _, cache = unpack(code.attention_forward(*views), 3, "attention_forward")
     compare_backward(code.attention_backward(sliced(dout), cache), expected, "views")
     cases = [draw_attention(rng, (3,), (2, 4, 5, 3), (2, 4)) for _ in range(2)]
     check_passes_stay_apart(code, oracle, rng, cases)
@@ -288,26 +282,20 @@ def test_scaled_dot_product_attention_is_right_for_other_sizes(student, rng, ora
     """out and weights without a mask, with up to three axes in front, also for large scores."""
     attend = student.attention.scaled_dot_product_attention
     for front, sizes in SIZES:
-        q, k, v = as_tensors(draw_attention(rng, front, sizes))
-        compare_attention(attend(q, k, v), oracle.attention(q, k, v), "other sizes")
+        inputs = as_tensors(draw_attention(rng, front, sizes))
+        compare_attention(attend(*inputs), oracle, inputs, "other sizes")
     q, k, v = as_tensors(draw_attention(rng, (2,), (3, 4, 5, 2)))
-    compare_attention(attend(900 * q, k, v), oracle.attention(900 * q, k, v), "large scores")
+    compare_attention(attend(900 * q, k, v), oracle, (900 * q, k, v), "large scores")
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_is_right_for_other_masks(student, rng, oracle):
     """Masks that broadcast, queries that may look at nothing, and keys that nobody sees."""
-    cases = []
-    for front, shape in MASKS:
-        inputs = draw_attention(rng, front, (2, 4, 3, 5), shape)
-        cases.append(("another mask", inputs))
-        cases.append(("huge numbers at a key nobody sees", with_unseen_key(*inputs)))
-    cases.append(("queries that may look at nothing", draw_blind(rng)))
-    for situation, arrays in cases:
+    for situation, arrays in draw_masked(rng, MASKS):
         inputs = as_tensors(arrays)
         result = student.attention.scaled_dot_product_attention(*inputs)
-        compare_attention(result, oracle.attention(*inputs), situation, inputs[3])
+        compare_attention(result, oracle, inputs, situation)
 
 
 @weight(1)
@@ -316,11 +304,11 @@ def test_scaled_dot_product_attention_has_other_gradients_right(student, rng, or
     """Through out and weights, with and without masks, and where nothing is seen."""
     attend = student.attention.scaled_dot_product_attention
     inputs = as_tensors(draw_attention(rng, (2, 3), (4, 5, 2, 6)))
-    upstream, expected = draw_upstream(rng, oracle, *inputs)
+    upstream, expected = draw_upstream(rng, oracle, inputs)
     compare_passes(vjp(attend, inputs, upstream), expected, "no mask")
     blind = draw_blind(rng)
     for inputs in (as_tensors(blind), as_tensors(with_unseen_key(*blind))):
-        upstream, expected = draw_upstream(rng, oracle, *inputs)
+        upstream, expected = draw_upstream(rng, oracle, inputs)
         found = vjp(attend, inputs, upstream)
         compare_passes(found, expected, "queries that may look at nothing")
 
@@ -334,16 +322,15 @@ def test_scaled_dot_product_attention_is_right_with_other_dropouts(student, rng,
         ((2, 3), (4, 5, 2, 6), (2, 1, 1, 5), 0.4),
         ((), (3, 7, 5, 2), None, 0.1),
     ):
-        q, k, v, *masks = as_tensors(draw_attention(rng, front, sizes, shape))
-        mask = masks[0] if masks else None
+        inputs = as_tensors(draw_attention(rng, front, sizes, shape))
+        inputs = inputs if shape else [*inputs, None]
         keep = torch.from_numpy(rng.uniform(size=(*front, *sizes[:2])) > p)
         dropout = student.attention.FixedDropout(keep, p)
-        expected = oracle.attention(q, k, v, mask, dropout=(keep, p))
-        compare_attention(attend(q, k, v, mask, dropout), expected, "with dropout")
-        upstream = [draw_like(rng, output) for output in expected]
-        _, gradients, _ = vjp(attend, (q, k, v, mask, dropout), upstream)
-        expected = oracle.attention_gradients(q, k, v, *upstream, mask=mask, dropout=(keep, p))
-        compare_gradients(gradients[:3], expected, "with dropout")
+        upstream, (expected, expected_gradients) = draw_upstream(rng, oracle, inputs, (keep, p))
+        outputs = unpack(attend(*inputs, dropout), 2, "scaled_dot_product_attention")
+        compare_outputs(outputs, expected, "with dropout")
+        _, gradients, _ = vjp(attend, (*inputs, dropout), upstream)
+        compare_gradients(gradients[:3], expected_gradients, "with dropout")
 
 
 @weight(1)
@@ -352,12 +339,12 @@ def test_scaled_dot_product_attention_keeps_other_types_and_inputs(student, rng,
     """float32 and views on other shapes; inputs and results stay; bad shapes are refused."""
     attend = student.attention.scaled_dot_product_attention
     inputs = as_tensors(draw_attention(rng, (3,), (4, 7, 5, 6), (3, 1, 7), dtype="float32"))
-    compare_attention(attend(*inputs), oracle.attention(*inputs), "float32", inputs[3])
-    upstream, expected = draw_upstream(rng, oracle, *inputs)
+    compare_attention(attend(*inputs), oracle, inputs, "float32")
+    upstream, expected = draw_upstream(rng, oracle, inputs)
     compare_passes(vjp(attend, inputs, upstream), expected, "float32")
     q, k, v = draw_attention(rng, (2, 3), (4, 5, 2, 3))
     views = as_tensors((transposed(q), sliced(k), transposed(v)))
-    compare_attention(attend(*views), oracle.attention(*views), "views")
+    compare_attention(attend(*views), oracle, views, "views")
     calls = [as_tensors(draw_attention(rng, (3,), (2, 4, 5, 3), (2, 4))) for _ in range(2)]
     check_calls_stay_apart("scaled_dot_product_attention", attend, oracle.attention, calls)
     q, k, v = as_tensors(draw_attention(rng, (3,), (2, 6, 5, 4)))

@@ -231,7 +231,8 @@ def test_attention_forward_works_out_the_six_words(student):
         (CAT_EATS_FISH, CAT_EATS_FISH_OUTPUTS, "cat eats fish"),
     ):
         result = student.attention_numpy.attention_forward(q, k, v)
-        compare_forward(result, expected, situation, tolerance=WORKED)
+        *outputs, _ = unpack(result, 3, "attention_forward")
+        compare_outputs(outputs, expected, situation, tolerance=WORKED)
 
 
 @weight(1)
@@ -240,11 +241,10 @@ def test_attention_forward_takes_many_sequences_at_once(student, rng, oracle):
     """out and weights are PyTorch's with up to three axes in front, also for large scores."""
     forward = student.attention_numpy.attention_forward
     for front, sizes in SIZES:
-        q, k, v = draw_attention(rng, front, sizes)
-        situation = f"{len(front)} axes in front"
-        compare_forward(forward(q, k, v), oracle.attention(q, k, v), situation)
+        inputs = draw_attention(rng, front, sizes)
+        compare_forward(forward(*inputs), oracle, inputs, f"{len(front)} axes in front")
     q, k, v = draw_attention(rng, (2,), (3, 4, 5, 2))
-    compare_forward(forward(1000 * q, k, v), oracle.attention(1000 * q, k, v), "large scores")
+    compare_forward(forward(1000 * q, k, v), oracle, (1000 * q, k, v), "large scores")
 
 
 @weight(2)
@@ -260,14 +260,11 @@ def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracl
         ((2,), (5,)),
         ((2, 4), (2, 1, 3, 5)),
     ):
-        q, k, v, mask = draw_attention(rng, front, (3, 5, 4, 2), shape)
-        expected = oracle.attention(q, k, v, mask)
+        inputs = draw_attention(rng, front, (3, 5, 4, 2), shape)
         situation = f"{len(front)} axes in front, a mask of {shape}"
-        compare_forward(forward(q, k, v, mask), expected, situation, mask)
-    q, k, v = draw_attention(rng, (2,), (3, 4, 2, 5))
-    mask = np.ones((3, 4), dtype=bool)
-    expected = oracle.attention(q, k, v, mask)
-    compare_forward(forward(q, k, v, mask), expected, "a mask that is True everywhere", mask)
+        compare_forward(forward(*inputs), oracle, inputs, situation)
+    inputs = (*draw_attention(rng, (2,), (3, 4, 2, 5)), np.ones((3, 4), dtype=bool))
+    compare_forward(forward(*inputs), oracle, inputs, "a mask that is True everywhere")
 
 
 @weight(1)
@@ -282,7 +279,7 @@ def test_attention_forward_gives_zeros_to_a_query_that_may_look_at_nothing(stude
         ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
     ):
         result = student.attention_numpy.attention_forward(*inputs)
-        compare_forward(result, oracle.attention(*inputs), situation, inputs[3])
+        compare_forward(result, oracle, inputs, situation)
 
 
 @weight(2)
@@ -297,7 +294,7 @@ def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
         ((1,), (5, 2, 1, 1)),
     ):
         q, k, v = draw_attention(rng, front, sizes)
-        dout, expected = draw_dout(rng, oracle, q, k, v)
+        dout, expected = draw_dout(rng, oracle, (q, k, v))
         _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
         result = code.attention_backward(dout, cache)
         compare_backward(result, expected, f"{len(front)} axes in front")
@@ -315,7 +312,7 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
     code = student.attention_numpy
     for front, shape in (((2,), (3, 5)), ((2,), (2, 1, 5)), ((2, 4), (2, 1, 3, 5))):
         q, k, v, mask = draw_attention(rng, front, (3, 5, 4, 2), shape)
-        dout, expected = draw_dout(rng, oracle, q, k, v, mask)
+        dout, expected = draw_dout(rng, oracle, (q, k, v, mask))
         _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
         result = code.attention_backward(dout, cache)
         compare_backward(result, expected, f"a mask of {shape}")
@@ -326,7 +323,7 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
         ("huge numbers at a key nobody sees", with_unseen_key(q, k, v, mask)),
         ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
     ):
-        dout, expected = draw_dout(rng, oracle, *inputs)
+        dout, expected = draw_dout(rng, oracle, inputs)
         _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
         compare_backward(code.attention_backward(dout, cache), expected, situation)
 
@@ -336,18 +333,17 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
 def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, caches apart, and a ValueError for what doesn't fit."""
     code = student.attention_numpy
-    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32")
-    result = code.attention_forward(q, k, v, mask)
-    compare_forward(result, oracle.attention(q, k, v, mask), "float32", mask)
-    dout, expected = draw_dout(rng, oracle, q, k, v, mask)
-    _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
+    inputs = draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32")
+    compare_forward(code.attention_forward(*inputs), oracle, inputs, "float32")
+    dout, expected = draw_dout(rng, oracle, inputs)
+    _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
     compare_backward(code.attention_backward(dout, cache), expected, "float32")
 
     q, k, v = draw_attention(rng, (2,), (3, 5, 4, 2))
-    q, k, v = sliced(q), transposed(k), sliced(v)
-    compare_forward(code.attention_forward(q, k, v), oracle.attention(q, k, v), "views")
-    dout, expected = draw_dout(rng, oracle, q, k, v)
-    _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
+    views = sliced(q), transposed(k), sliced(v)
+    compare_forward(code.attention_forward(*views), oracle, views, "views")
+    dout, expected = draw_dout(rng, oracle, views)
+    _, _, cache = unpack(code.attention_forward(*views), 3, "attention_forward")
     compare_backward(code.attention_backward(transposed(dout), cache), expected, "views")
 
     cases = [draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5)) for _ in range(2)]
@@ -370,7 +366,8 @@ def test_scaled_dot_product_attention_works_out_both_examples(student):
         (CAT_EATS_FISH, CAT_EATS_FISH_OUTPUTS, "cat eats fish"),
     ):
         result = student.attention.scaled_dot_product_attention(*as_tensors(inputs))
-        compare_attention(result, as_tensors(expected), situation, tolerance=WORKED)
+        outputs = unpack(result, 2, "scaled_dot_product_attention")
+        compare_outputs(outputs, as_tensors(expected), situation, tolerance=WORKED)
 
 
 @weight(1)
@@ -378,9 +375,9 @@ def test_scaled_dot_product_attention_works_out_both_examples(student):
 def test_scaled_dot_product_attention_takes_any_axes_in_front(student, rng, oracle):
     """out and weights are PyTorch's with no, one, two and three axes in front."""
     for front, sizes in SIZES:
-        q, k, v = as_tensors(draw_attention(rng, front, sizes))
-        result = student.attention.scaled_dot_product_attention(q, k, v)
-        compare_attention(result, oracle.attention(q, k, v), f"{len(front)} axes in front")
+        inputs = as_tensors(draw_attention(rng, front, sizes))
+        result = student.attention.scaled_dot_product_attention(*inputs)
+        compare_attention(result, oracle, inputs, f"{len(front)} axes in front")
 
 
 @weight(1)
@@ -394,10 +391,10 @@ def test_scaled_dot_product_attention_looks_only_where_the_mask_is_true(student,
         ((2,), (2, 1, 5)),
         ((2, 4), (2, 1, 3, 5)),
     ):
-        q, k, v, mask = as_tensors(draw_attention(rng, front, (3, 5, 4, 2), shape))
-        result = student.attention.scaled_dot_product_attention(q, k, v, mask)
+        inputs = as_tensors(draw_attention(rng, front, (3, 5, 4, 2), shape))
+        result = student.attention.scaled_dot_product_attention(*inputs)
         situation = f"{len(front)} axes in front, a mask of {shape}"
-        compare_attention(result, oracle.attention(q, k, v, mask), situation, mask)
+        compare_attention(result, oracle, inputs, situation)
 
 
 @weight(1)
@@ -409,7 +406,7 @@ def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(stud
         ("a mask of (2, 1, 3, 5)", (2, 4), (3, 5, 4, 2), (2, 1, 3, 5)),
     ):
         inputs = as_tensors(draw_attention(rng, front, sizes, shape))
-        upstream, expected = draw_upstream(rng, oracle, *inputs)
+        upstream, expected = draw_upstream(rng, oracle, inputs)
         found = vjp(student.attention.scaled_dot_product_attention, inputs, upstream)
         compare_passes(found, expected, situation)
 
@@ -427,8 +424,8 @@ def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(stud
         ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
     ):
         inputs = as_tensors(arrays)
-        compare_attention(attend(*inputs), oracle.attention(*inputs), situation, inputs[3])
-        upstream, expected = draw_upstream(rng, oracle, *inputs)
+        compare_attention(attend(*inputs), oracle, inputs, situation)
+        upstream, expected = draw_upstream(rng, oracle, inputs)
         compare_passes(vjp(attend, inputs, upstream), expected, situation)
 
 
@@ -441,16 +438,15 @@ def test_scaled_dot_product_attention_drops_weights_but_returns_all(student, rng
         ((2,), (3, 5, 4, 2), None, 0.25),
         ((), (4, 6, 3, 5), (4, 6), 0.5),
     ):
-        q, k, v, *masks = as_tensors(draw_attention(rng, front, sizes, shape))
-        mask = masks[0] if masks else None
+        inputs = as_tensors(draw_attention(rng, front, sizes, shape))
+        inputs = inputs if shape else [*inputs, None]
         keep = torch.from_numpy(rng.uniform(size=(*front, *sizes[:2])) > p)
         dropout = student.attention.FixedDropout(keep, p)
-        expected = oracle.attention(q, k, v, mask, dropout=(keep, p))
-        compare_attention(attend(q, k, v, mask, dropout), expected, "with dropout")
-        upstream = [draw_like(rng, output) for output in expected]
-        _, gradients, _ = vjp(attend, (q, k, v, mask, dropout), upstream)
-        expected = oracle.attention_gradients(q, k, v, *upstream, mask=mask, dropout=(keep, p))
-        compare_gradients(gradients[:3], expected, "with dropout")
+        upstream, (expected, expected_gradients) = draw_upstream(rng, oracle, inputs, (keep, p))
+        outputs = unpack(attend(*inputs, dropout), 2, "scaled_dot_product_attention")
+        compare_outputs(outputs, expected, "with dropout")
+        _, gradients, _ = vjp(attend, (*inputs, dropout), upstream)
+        compare_gradients(gradients[:3], expected_gradients, "with dropout")
 
 
 @weight(1)
@@ -459,12 +455,12 @@ def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(stud
     """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
     attend = student.attention.scaled_dot_product_attention
     inputs = as_tensors(draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32"))
-    compare_attention(attend(*inputs), oracle.attention(*inputs), "float32", inputs[3])
-    upstream, expected = draw_upstream(rng, oracle, *inputs)
+    compare_attention(attend(*inputs), oracle, inputs, "float32")
+    upstream, expected = draw_upstream(rng, oracle, inputs)
     compare_passes(vjp(attend, inputs, upstream), expected, "float32")
     q, k, v = draw_attention(rng, (2,), (3, 5, 4, 2))
     views = as_tensors((sliced(q), transposed(k), sliced(v)))
-    compare_attention(attend(*views), oracle.attention(*views), "views")
+    compare_attention(attend(*views), oracle, views, "views")
 
     calls = [as_tensors(draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5))) for _ in range(2)]
     check_calls_stay_apart("scaled_dot_product_attention", attend, oracle.attention, calls)
