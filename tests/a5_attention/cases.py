@@ -10,45 +10,50 @@ from common.testing.remote.operations import call_each, warnings_of
 WORKED = 1e-6  # the tolerance of worked examples, which are given to eight digits
 UNSEEN = 1e12  # what keys and values hold where no query may look
 
-# q, k and v of the handout's examples, and the out and weights that they give.
-CAT_EATS_FISH = (
-    np.array([[0.8, 0.2]]),
-    np.array([[0.9, 0.1], [0.4, 0.3], [0.5, 0.5]]),
-    np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
-)
-CAT_EATS_FISH_OUTPUTS = (
-    np.array([[0.54290311, 0.45709689]]),
-    np.array([[0.38180006, 0.29599383, 0.32220611]]),
-)
-
-# the, cat, sat, on, the, mat: is-animal, is-action, is-object, definiteness
-SIX_WORDS = (
-    np.array([[0.9, 0.1, 0.2, 0.3]]),
-    np.array(
-        [
-            [0.0, 0.0, 0.0, 1.0],
-            [1.0, 0.0, 0.3, 0.0],
-            [0.0, 1.0, 0.0, 0.0],
-            [0.0, 0.0, 0.0, 0.0],
-            [0.0, 0.0, 0.0, 1.0],
-            [0.0, 0.0, 1.0, 0.0],
-        ]
+# The handout's examples: q, k and v; and the out and weights that they give.
+EXAMPLES = {
+    # the, cat, sat, on, the, mat: is-animal, is-action, is-object, definiteness
+    "the six words": (
+        (
+            np.array([[0.9, 0.1, 0.2, 0.3]]),
+            np.array(
+                [
+                    [0.0, 0.0, 0.0, 1.0],
+                    [1.0, 0.0, 0.3, 0.0],
+                    [0.0, 1.0, 0.0, 0.0],
+                    [0.0, 0.0, 0.0, 0.0],
+                    [0.0, 0.0, 0.0, 1.0],
+                    [0.0, 0.0, 1.0, 0.0],
+                ]
+            ),
+            np.array(
+                [
+                    [0.1, 0.0, 0.0, 0.8],
+                    [0.9, 0.0, 0.1, 0.7],
+                    [0.0, 0.9, 0.0, 0.3],
+                    [0.0, 0.0, 0.5, 0.0],
+                    [0.0, 0.0, 0.0, 0.9],
+                    [0.0, 0.0, 0.9, 0.6],
+                ]
+            ),
+        ),
+        (
+            np.array([[0.22133730, 0.13333136, 0.23340165, 0.57564089]]),
+            np.array([[0.16372660, 0.22773849, 0.14814596, 0.14092079, 0.16372660, 0.15574156]]),
+        ),
     ),
-    np.array(
-        [
-            [0.1, 0.0, 0.0, 0.8],
-            [0.9, 0.0, 0.1, 0.7],
-            [0.0, 0.9, 0.0, 0.3],
-            [0.0, 0.0, 0.5, 0.0],
-            [0.0, 0.0, 0.0, 0.9],
-            [0.0, 0.0, 0.9, 0.6],
-        ]
+    "cat eats fish": (
+        (
+            np.array([[0.8, 0.2]]),
+            np.array([[0.9, 0.1], [0.4, 0.3], [0.5, 0.5]]),
+            np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
+        ),
+        (
+            np.array([[0.54290311, 0.45709689]]),
+            np.array([[0.38180006, 0.29599383, 0.32220611]]),
+        ),
     ),
-)
-SIX_WORDS_OUTPUTS = (
-    np.array([[0.22133730, 0.13333136, 0.23340165, 0.57564089]]),
-    np.array([[0.16372660, 0.22773849, 0.14814596, 0.14092079, 0.16372660, 0.15574156]]),
-)
+}
 
 
 def draw_attention(rng, front, sizes, mask_shape=None, *, dtype="float64"):

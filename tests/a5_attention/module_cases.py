@@ -70,11 +70,12 @@ def paste(split):
     return torch.cat(split.unbind(dim=1), dim=-1)
 
 
-def compare_heads(result, expected, situation, mask=None):
-    """Out and the weights of every head are right, and no weight is where the mask is False."""
+def compare_heads(result, oracle, heads, inputs, *, situation):
+    """Out and the weights of every head are PyTorch's, and no weight is where a mask is False."""
     outputs = unpack(result, 2, "MultiHeadAttention")
-    mask = torch.tensor(True) if mask is None else mask
-    compare_outputs(outputs, expected, situation, mask[:, None] if mask.ndim == 3 else mask)
+    mask = inputs[3] if len(inputs) == 4 else torch.tensor(True)
+    mask = mask[:, None] if mask.ndim == 3 else mask  # the same for every head
+    compare_outputs(outputs, oracle.multi_head_attention(*heads, *inputs), situation, mask)
 
 
 def draw_heads_upstream(rng, oracle, heads, inputs):

@@ -445,9 +445,8 @@ def test_multi_head_attention_is_pytorchs_for_other_sizes(student, rng, oracle):
         heads = draw_heads(rng, d_model, num_heads, bias)
         cross = draw_inputs(rng, sizes, d_model)
         for situation, inputs in (("cross-attention", cross), ("self-attention", cross[:1] * 3)):
-            module = new_heads(student.attention, *heads)
-            expected = oracle.multi_head_attention(*heads, *inputs)
-            compare_heads(module(*inputs), expected, situation)
+            result = new_heads(student.attention, *heads)(*inputs)
+            compare_heads(result, oracle, heads, inputs, situation=situation)
     for d_model, num_heads, bias in ((36, 3, True), (44, 4, False)):
         module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
         check_first_parameters(module, d_model, bias)
@@ -483,9 +482,8 @@ def test_multi_head_attention_is_right_for_other_masks(student, rng, oracle):
     last, blind = torch.from_numpy(draw_mask(rng, (4, 3, 6))), "queries that may look at nothing"
     last[1, 0] = last[3] = False
     for situation, mask in (*masks, (blind, last)):
-        module = new_heads(student.attention, *heads)
-        expected = oracle.multi_head_attention(*heads, *inputs, mask)
-        compare_heads(module(*inputs, mask), expected, situation, mask)
+        result = new_heads(student.attention, *heads)(*inputs, mask)
+        compare_heads(result, oracle, heads, (*inputs, mask), situation=situation)
     upstream, expected = draw_heads_upstream(rng, oracle, heads, (*inputs, last))
     found = vjp(new_heads(student.attention, *heads), (*inputs, last), upstream)
     compare_heads_passes(found, expected, blind)
@@ -497,8 +495,8 @@ def test_multi_head_attention_keeps_other_types_and_inputs(student, rng, oracle)
     """float32 and views on other shapes; inputs and results stay; bad shapes are refused."""
     heads = draw_heads(rng, 9, 3, dtype=torch.float32)
     inputs = [as_view(sliced, x.float()) for x in draw_inputs(rng, (2, 5, 4), 9)]
-    module = new_heads(student.attention, *heads)
-    compare_heads(module(*inputs), oracle.multi_head_attention(*heads, *inputs), "float32, views")
+    result = new_heads(student.attention, *heads)(*inputs)
+    compare_heads(result, oracle, heads, inputs, situation="float32, views")
     upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
     found = vjp(new_heads(student.attention, *heads), inputs, upstream)
     compare_heads_passes(found, expected, "float32, views")

@@ -13,10 +13,7 @@ from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import gradients_left, new_module, stored_gradients, vjp
 from tests.a5_attention.cases import (
-    CAT_EATS_FISH,
-    CAT_EATS_FISH_OUTPUTS,
-    SIX_WORDS,
-    SIX_WORDS_OUTPUTS,
+    EXAMPLES,
     WORKED,
     as_tensors,
     as_view,
@@ -85,6 +82,18 @@ SIZES = (
     ((2, 1, 3), (1, 4, 3, 2)),
     ((1,), (2, 1, 3, 1)),
 )
+
+
+def draw_blind(rng, unseen):
+    """Situations and inputs in which some queries may look at nothing."""
+    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
+    mask[0, 1] = mask[1, 2] = False
+    return (
+        ("queries that may look at nothing", (q, k, v, mask)),
+        (f"huge numbers at {unseen}", with_unseen_key(q, k, v, mask)),
+        ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
+    )
+
 
 # Exercise 5.1
 
@@ -196,9 +205,9 @@ def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
 @number("5.2")
 def test_attention_loops_works_out_cat_eats_fish(student):
     """The handout's example: weights 0.3818, 0.2960, 0.3222 and the output 0.5429, 0.4571."""
-    q, k, v = CAT_EATS_FISH
+    (q, k, v), expected = EXAMPLES["cat eats fish"]
     outputs = unpack(student.attention_numpy.attention_loops(q, k, v), 2, "attention_loops")
-    compare_outputs(outputs, CAT_EATS_FISH_OUTPUTS, "cat eats fish", tolerance=WORKED)
+    compare_outputs(outputs, expected, "cat eats fish", tolerance=WORKED)
 
 
 @weight(1)
@@ -226,10 +235,7 @@ def test_attention_loops_looks_from_every_query_at_every_key(student, rng, oracl
 @number("5.2")
 def test_attention_forward_works_out_the_six_words(student):
     """The handout's example of six words and one query, and cat eats fish once more."""
-    for (q, k, v), expected, situation in (
-        (SIX_WORDS, SIX_WORDS_OUTPUTS, "the six words"),
-        (CAT_EATS_FISH, CAT_EATS_FISH_OUTPUTS, "cat eats fish"),
-    ):
+    for situation, ((q, k, v), expected) in EXAMPLES.items():
         result = student.attention_numpy.attention_forward(q, k, v)
         *outputs, _ = unpack(result, 3, "attention_forward")
         compare_outputs(outputs, expected, situation, tolerance=WORKED)
@@ -271,13 +277,7 @@ def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracl
 @number("5.2")
 def test_attention_forward_gives_zeros_to_a_query_that_may_look_at_nothing(student, rng, oracle):
     """A row that is all False gets zeros, never NaN; what lies at unseen keys plays no part."""
-    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
-    mask[0, 1] = mask[1, 2] = False
-    for situation, inputs in (
-        ("queries that may look at nothing", (q, k, v, mask)),
-        ("huge numbers at a key that nobody sees", with_unseen_key(q, k, v, mask)),
-        ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
-    ):
+    for situation, inputs in draw_blind(rng, "a key that nobody sees"):
         result = student.attention_numpy.attention_forward(*inputs)
         compare_forward(result, oracle, inputs, situation)
 
@@ -316,13 +316,7 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
         _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
         result = code.attention_backward(dout, cache)
         compare_backward(result, expected, f"a mask of {shape}")
-    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
-    mask[0, 1] = mask[1, 2] = False
-    for situation, inputs in (
-        ("queries that may look at nothing", (q, k, v, mask)),
-        ("huge numbers at a key nobody sees", with_unseen_key(q, k, v, mask)),
-        ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
-    ):
+    for situation, inputs in draw_blind(rng, "a key nobody sees"):
         dout, expected = draw_dout(rng, oracle, inputs)
         _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
         compare_backward(code.attention_backward(dout, cache), expected, situation)
@@ -361,10 +355,7 @@ def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rn
 @number("5.3")
 def test_scaled_dot_product_attention_works_out_both_examples(student):
     """The handout's six words and cat eats fish, now with tensors."""
-    for inputs, expected, situation in (
-        (SIX_WORDS, SIX_WORDS_OUTPUTS, "the six words"),
-        (CAT_EATS_FISH, CAT_EATS_FISH_OUTPUTS, "cat eats fish"),
-    ):
+    for situation, (inputs, expected) in EXAMPLES.items():
         result = student.attention.scaled_dot_product_attention(*as_tensors(inputs))
         outputs = unpack(result, 2, "scaled_dot_product_attention")
         compare_outputs(outputs, as_tensors(expected), situation, tolerance=WORKED)
@@ -416,13 +407,7 @@ def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(stud
 def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(student, rng, oracle):
     """A row that is all False: zeros in out, weights and gradients; unseen keys play no part."""
     attend = student.attention.scaled_dot_product_attention
-    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
-    mask[0, 1] = mask[1, 2] = False
-    for situation, arrays in (
-        ("queries that may look at nothing", (q, k, v, mask)),
-        ("huge numbers at a key nobody sees", with_unseen_key(q, k, v, mask)),
-        ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
-    ):
+    for situation, arrays in draw_blind(rng, "a key nobody sees"):
         inputs = as_tensors(arrays)
         compare_attention(attend(*inputs), oracle, inputs, situation)
         upstream, expected = draw_upstream(rng, oracle, inputs)
@@ -606,9 +591,9 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
     ):
         heads = draw_heads(rng, d_model, num_heads, bias)
         x, *_ = draw_inputs(rng, (n, t, t), d_model)
-        module = new_heads(student.attention, *heads)
+        result = new_heads(student.attention, *heads)(x, x, x)
         situation = f"{num_heads} heads of {d_model // num_heads}, bias {bias}"
-        compare_heads(module(x, x, x), oracle.multi_head_attention(*heads, x, x, x), situation)
+        compare_heads(result, oracle, heads, (x, x, x), situation=situation)
 
 
 @weight(1)
@@ -616,11 +601,9 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
 def test_multi_head_attention_looks_from_one_sequence_at_another(student, rng, oracle):
     """Cross-attention: query, key and value all differ, and query has another length."""
     for n, t_q, t_k in ((2, 3, 5), (3, 4, 1), (1, 1, 4)):
-        heads = draw_heads(rng, 6, 2)
-        query, key, value = draw_inputs(rng, (n, t_q, t_k), 6)
-        module = new_heads(student.attention, *heads)
-        expected = oracle.multi_head_attention(*heads, query, key, value)
-        compare_heads(module(query, key, value), expected, f"t_q {t_q}, t_k {t_k}")
+        heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, (n, t_q, t_k), 6)
+        result = new_heads(student.attention, *heads)(*inputs)
+        compare_heads(result, oracle, heads, inputs, situation=f"t_q {t_q}, t_k {t_k}")
 
 
 @weight(2)
@@ -647,15 +630,13 @@ def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle
     """Masks of (t_q, t_k), (n, t_q, t_k) and (n, 1, t_k); as many heads as sequences, too."""
     heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, (3, 4, 5), 6)
     for shape in ((4, 5), (3, 4, 5), (3, 1, 5), (1, 4, 5), (1, 5)):
-        mask = torch.from_numpy(draw_mask(rng, shape))
-        module = new_heads(student.attention, *heads)
-        expected = oracle.multi_head_attention(*heads, *inputs, mask)
-        compare_heads(module(*inputs, mask), expected, f"a mask of {shape}", mask)
+        masked = (*inputs, torch.from_numpy(draw_mask(rng, shape)))
+        result = new_heads(student.attention, *heads)(*masked)
+        compare_heads(result, oracle, heads, masked, situation=f"a mask of {shape}")
     x, *_ = draw_inputs(rng, (2, 4, 4), 6)
-    mask = oracle.causal_mask(4)
-    module = new_heads(student.attention, *heads)
-    expected = oracle.multi_head_attention(*heads, x, x, x, mask)
-    compare_heads(module(x, x, x, mask), expected, "a causal mask", mask)
+    masked = x, x, x, oracle.causal_mask(4)
+    result = new_heads(student.attention, *heads)(*masked)
+    compare_heads(result, oracle, heads, masked, situation="a causal mask")
 
 
 @weight(1)
@@ -667,11 +648,11 @@ def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng,
         heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, (3, 4, 5), 6)
         mask = torch.from_numpy(draw_mask(rng, (3, 4, 5)))
         mask[0, 2] = mask[2] = False
-        module = new_heads(student.attention, *heads)
-        expected = oracle.multi_head_attention(*heads, *inputs, mask)
-        compare_heads(module(*inputs, mask), expected, situation, mask)
-        upstream, expected = draw_heads_upstream(rng, oracle, heads, (*inputs, mask))
-        found = vjp(new_heads(student.attention, *heads), (*inputs, mask), upstream)
+        inputs.append(mask)
+        result = new_heads(student.attention, *heads)(*inputs)
+        compare_heads(result, oracle, heads, inputs, situation=situation)
+        upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+        found = vjp(new_heads(student.attention, *heads), inputs, upstream)
         compare_heads_passes(found, expected, situation)
 
 
@@ -682,17 +663,16 @@ def test_multi_head_attention_keeps_float32_and_leaves_inputs_alone(student, rng
     heads = draw_heads(rng, 6, 2, dtype=torch.float32)
     mask = torch.from_numpy(draw_mask(rng, (4, 5)))
     inputs = (*draw_inputs(rng, (3, 4, 5), 6, torch.float32), mask)
-    module = new_heads(student.attention, *heads)
-    expected = oracle.multi_head_attention(*heads, *inputs)
-    compare_heads(module(*inputs), expected, "float32", mask)
+    result = new_heads(student.attention, *heads)(*inputs)
+    compare_heads(result, oracle, heads, inputs, situation="float32")
     upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
     found = vjp(new_heads(student.attention, *heads), inputs, upstream)
     compare_heads_passes(found, expected, "float32")
 
     heads, first = draw_heads(rng, 6, 2), draw_inputs(rng, (3, 4, 5), 6)
     views = [as_view(transposed, x) for x in first]
-    module = new_heads(student.attention, *heads)
-    compare_heads(module(*views), oracle.multi_head_attention(*heads, *views), "views")
+    result = new_heads(student.attention, *heads)(*views)
+    compare_heads(result, oracle, heads, views, situation="views")
 
     calls = [(*inputs, mask) for inputs in (first, draw_inputs(rng, (3, 4, 5), 6))]
     module, expected_of = (
@@ -891,8 +871,7 @@ def test_soft_lookup_mixes_values_by_the_temperature(student, rng, oracle):
         result = lookup(query, keys, values, temperature)
         expected = oracle.attention(query[None], keys, values, scale=1 / temperature)
         compare_lookup(result, expected, f"temperature {temperature}")
-    q, k, v = map(torch.from_numpy, SIX_WORDS)
-    expected = [torch.from_numpy(array) for array in SIX_WORDS_OUTPUTS]
+    (q, k, v), expected = map(as_tensors, EXAMPLES["the six words"])
     compare_lookup(lookup(q[0], k, v, 2.0), expected, "the six words", tolerance=WORKED)
     inputs = query, keys, values
     views = as_view(sliced, query), as_view(transposed, keys), as_view(sliced, values)
