@@ -1,121 +1,111 @@
-"""What the tests of assignment 5 share: worked examples, random cases and their comparison."""
-
-from dataclasses import dataclass
+"""What the tests of assignment 5 share: worked examples, random inputs and comparisons."""
 
 import numpy as np
 import torch
 
-from common.testing.checks import check_refused
-from common.testing.compare import assert_close, check
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each, warnings_of
 
 WORKED = 1e-6  # the tolerance of worked examples, which are given to eight digits
 UNSEEN = 1e12  # what keys and values hold where no query may look
 
-
-@dataclass(frozen=True)
-class Case:
-    """The inputs of one attention, as arrays or as tensors."""
-
-    q: np.ndarray | torch.Tensor
-    k: np.ndarray | torch.Tensor
-    v: np.ndarray | torch.Tensor
-    mask: np.ndarray | torch.Tensor | None = None
-
-    @property
-    def inputs(self):
-        return self.q, self.k, self.v
-
-    @property
-    def arguments(self):
-        return self.inputs if self.mask is None else (*self.inputs, self.mask)
-
-    @property
-    def out_shape(self):
-        return *self.q.shape[:-1], self.v.shape[-1]
-
-    @property
-    def weights_shape(self):
-        return *self.q.shape[:-1], self.k.shape[-2]
-
-    def as_tensors(self):
-        return Case(
-            *(None if a is None else torch.from_numpy(a) for a in (*self.inputs, self.mask))
-        )
-
-    def seen_as(self, *views):
-        """The same case with q, k and v as views, each of its own kind."""
-        pairs = zip(self.inputs, views, strict=True)
-        return Case(*(view(array) for array, view in pairs), self.mask)
-
-    def blinded(self):
-        """The same case with a last key and value, both huge, that no query may look at."""
-        k, v = self.k.copy(), self.v.copy()
-        mask = np.ones(self.weights_shape, dtype=bool) if self.mask is None else self.mask
-        mask = np.broadcast_to(mask, self.weights_shape).copy()
-        k[..., -1, :], v[..., -1, :], mask[..., -1] = UNSEEN, -UNSEEN, False
-        return Case(self.q, k, v, mask)
-
-
-CAT_EATS_FISH = Case(
-    np.array([[0.8, 0.2]]),
-    np.array([[0.9, 0.1], [0.4, 0.3], [0.5, 0.5]]),
-    np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
-)
-CAT_EATS_FISH_WEIGHTS = np.array([[0.38180006, 0.29599383, 0.32220611]])
-CAT_EATS_FISH_OUT = np.array([[0.54290311, 0.45709689]])
-
-# the, cat, sat, on, the, mat: is-animal, is-action, is-object, definiteness
-SIX_WORDS = Case(
-    np.array([[0.9, 0.1, 0.2, 0.3]]),
-    np.array(
-        [
-            [0.0, 0.0, 0.0, 1.0],
-            [1.0, 0.0, 0.3, 0.0],
-            [0.0, 1.0, 0.0, 0.0],
-            [0.0, 0.0, 0.0, 0.0],
-            [0.0, 0.0, 0.0, 1.0],
-            [0.0, 0.0, 1.0, 0.0],
-        ]
+# The handout's examples: q, k and v; and the out and weights that they give.
+EXAMPLES = {
+    # the, cat, sat, on, the, mat: is-animal, is-action, is-object, definiteness
+    "the six words": (
+        (
+            np.array([[0.9, 0.1, 0.2, 0.3]]),
+            np.array(
+                [
+                    [0.0, 0.0, 0.0, 1.0],
+                    [1.0, 0.0, 0.3, 0.0],
+                    [0.0, 1.0, 0.0, 0.0],
+                    [0.0, 0.0, 0.0, 0.0],
+                    [0.0, 0.0, 0.0, 1.0],
+                    [0.0, 0.0, 1.0, 0.0],
+                ]
+            ),
+            np.array(
+                [
+                    [0.1, 0.0, 0.0, 0.8],
+                    [0.9, 0.0, 0.1, 0.7],
+                    [0.0, 0.9, 0.0, 0.3],
+                    [0.0, 0.0, 0.5, 0.0],
+                    [0.0, 0.0, 0.0, 0.9],
+                    [0.0, 0.0, 0.9, 0.6],
+                ]
+            ),
+        ),
+        (
+            np.array([[0.22133730, 0.13333136, 0.23340165, 0.57564089]]),
+            np.array([[0.16372660, 0.22773849, 0.14814596, 0.14092079, 0.16372660, 0.15574156]]),
+        ),
     ),
-    np.array(
-        [
-            [0.1, 0.0, 0.0, 0.8],
-            [0.9, 0.0, 0.1, 0.7],
-            [0.0, 0.9, 0.0, 0.3],
-            [0.0, 0.0, 0.5, 0.0],
-            [0.0, 0.0, 0.0, 0.9],
-            [0.0, 0.0, 0.9, 0.6],
-        ]
+    "cat eats fish": (
+        (
+            np.array([[0.8, 0.2]]),
+            np.array([[0.9, 0.1], [0.4, 0.3], [0.5, 0.5]]),
+            np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
+        ),
+        (
+            np.array([[0.54290311, 0.45709689]]),
+            np.array([[0.38180006, 0.29599383, 0.32220611]]),
+        ),
     ),
-)
-SIX_WORDS_WEIGHTS = np.array(
-    [[0.16372660, 0.22773849, 0.14814596, 0.14092079, 0.16372660, 0.15574156]]
-)
-SIX_WORDS_OUT = np.array([[0.22133730, 0.13333136, 0.23340165, 0.57564089]])
+}
 
 
-def draw_case(rng, front, t_q, t_k, d_k, d_v, dtype="float64", mask=None):
-    """Random queries, keys and values with these axes in front; scores between about -5 and 5."""
+def draw_attention(rng, front, sizes, mask_shape=None, *, dtype="float64"):
+    """Random q, k and v with these axes in front, and a mask if its shape is given."""
+    mask = [] if mask_shape is None else [draw_mask(rng, mask_shape)]
+    t_q, t_k, d_k, d_v = sizes
     shapes = ((*front, t_q, d_k), (*front, t_k, d_k), (*front, t_k, d_v))
-    q, k, v = (rng.normal(scale=1.3, size=shape).astype(dtype) for shape in shapes)
-    return Case(q, k, v, mask)
+    # Scores are between about -5 and 5.
+    return [*(rng.normal(scale=1.3, size=shape).astype(dtype) for shape in shapes), *mask]
 
 
-def draw_mask(rng, *shape):
-    """In every row at least two are True and one is False, for three keys or more.
+def as_tensors(arrays):
+    """The same arrays as tensors."""
+    return [torch.from_numpy(array) for array in arrays]
 
-    With a single True, weights would not move, and there would be no gradient to compare.
-    """
+
+def draw_mask(rng, shape):
+    """In every row at least two are True, so that weights move, and one of three or more is not."""
     places = rng.uniform(size=shape).argsort(axis=-1)
     return (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
 
 
-def draw_like(rng, shape, example):
-    """A random array or tensor of that shape, of the kind and type of the example."""
-    array = rng.normal(size=shape)
+def draw_like(rng, example):
+    """A random array or tensor of the shape, kind and type of the example."""
+    array = rng.normal(size=example.shape)
     if isinstance(example, np.ndarray):
         return array.astype(example.dtype)
     return torch.from_numpy(array).to(example.dtype)
+
+
+def draw_upstream(rng, oracle, inputs, dropout=None):
+    """Random gradients of out and weights, and PyTorch's outputs and gradients for them."""
+    q, k, v, mask = inputs if len(inputs) == 4 else (*inputs, None)
+    outputs = oracle.attention(q, k, v, mask, dropout=dropout)
+    upstream = [draw_like(rng, output) for output in outputs]
+    gradients = oracle.attention_gradients(q, k, v, *upstream, mask=mask, dropout=dropout)
+    return upstream, (outputs, gradients)
+
+
+def draw_dout(rng, oracle, inputs):
+    """A random gradient of out alone, and PyTorch's gradients of q, k and v for it."""
+    q, k, v, mask = inputs if len(inputs) == 4 else (*inputs, None)
+    dout = draw_like(rng, oracle.attention(q, k, v, mask)[0])
+    return dout, oracle.attention_gradients(q, k, v, dout, mask=mask)
+
+
+def with_unseen_key(q, k, v, mask):
+    """The same inputs with a last key and value, both huge, that no query may look at."""
+    k, v = k.copy(), v.copy()
+    mask = np.broadcast_to(mask, (*q.shape[:-1], k.shape[-2])).copy()
+    k[..., -1, :], v[..., -1, :], mask[..., -1] = UNSEEN, -UNSEEN, False
+    return q, k, v, mask
 
 
 def as_view(view, tensor):
@@ -134,32 +124,103 @@ def axes_of(name, dimensions):
     return None if front is None else (*front, *last)
 
 
-def compare_outputs(results, expected, situation, tolerance=None):
-    for name, actual, wanted in zip(("out", "weights"), results, expected, strict=True):
+def compare_outputs(outputs, expected, situation, mask=None, *, tolerance=None):
+    """out and weights are right, and no weight is where the mask is False, not even a tiny one."""
+    for name, actual, wanted in zip(("out", "weights"), outputs, expected, strict=True):
         axes = axes_of(name, wanted.ndim)
         assert_close(actual, wanted, f"{name} ({situation})", axes, tolerance)
+    if mask is not None:
+        weights = np.asarray(outputs[1])
+        hidden = ~np.broadcast_to(np.asarray(mask), weights.shape)
+        check(not weights[hidden].any(), "Where the mask is False, the weight must be exactly 0.")
 
 
-def compare_gradients(results, expected, situation):
-    for name, actual, wanted in zip(("dq", "dk", "dv"), results, expected, strict=True):
+def compare_gradients(gradients, expected, situation):
+    """dq, dk and dv are right."""
+    for name, actual, wanted in zip(("dq", "dk", "dv"), gradients, expected, strict=True):
         assert_close(actual, wanted, f"{name} ({situation})", axes_of(name, wanted.ndim))
 
 
-def check_exactly_zero(weights, mask):
-    """No weight where the mask is False, not even a tiny one."""
-    hidden = ~np.broadcast_to(np.asarray(mask), weights.shape)
-    check(
-        not np.asarray(weights)[hidden].any(),
-        "Where the mask is False, the weight must be exactly 0.",
-    )
+def compare_forward(result, oracle, inputs, situation):
+    """attention_forward returned PyTorch's out and weights for these inputs, and a cache."""
+    *outputs, _ = unpack(result, 3, "attention_forward")
+    compare_outputs(outputs, oracle.attention(*inputs), situation, *inputs[3:])
 
 
-def check_attention_refuses(function, case):
-    """Shapes that don't fit, axes of length 0 and odd masks raise ValueError; the case doesn't.
+def compare_backward(result, expected, situation):
+    """attention_backward returned the right dq, dk and dv."""
+    compare_gradients(unpack(result, 3, "attention_backward"), expected, situation)
 
-    The case has one axis in front, two sequences or more, and no mask; its sizes all differ.
-    """
-    (q, k, v), (n, t_q, t_k) = case.inputs, case.weights_shape
+
+def compare_attention(result, oracle, inputs, situation):
+    """scaled_dot_product_attention returned PyTorch's out and weights for these inputs."""
+    outputs = unpack(result, 2, "scaled_dot_product_attention")
+    compare_outputs(outputs, oracle.attention(*inputs), situation, *inputs[3:])
+
+
+def compare_passes(found, expected, situation):
+    """Outputs and gradients are right. found: what vjp gave; expected: from draw_upstream."""
+    outputs = unpack(found[0], 2, "scaled_dot_product_attention")
+    compare_outputs(outputs, expected[0], situation)
+    compare_gradients(found[1][:3], expected[1], situation)
+
+
+def check_quiet(softmax, *arguments):
+    """softmax gives no warning."""
+    heard = warnings_of(softmax, *arguments)
+    check(not heard, "softmax gives a warning.", "; ".join(heard))
+
+
+def softmax_or_zeros(oracle, x, axis):
+    """PyTorch's softmax; zeros where all entries along the axis are -inf."""
+    dead = np.isneginf(x).all(axis=axis, keepdims=True)
+    return np.where(dead, 0, oracle.softmax(np.where(dead, 0, x), axis))
+
+
+def check_softmax_stays_apart(code, oracle, rng, xs):
+    """Results survive further calls, and inputs stay as they are. xs: the first comes twice."""
+    outs, douts = [oracle.softmax(x, 1) for x in xs], [draw_like(rng, x) for x in xs]
+    for out, expected in zip(call_each(code.softmax, [(x, 1) for x in xs]), outs, strict=True):
+        assert_close(out, expected, what="out (several calls in a row)")
+    calls = [(dout, out, 1) for dout, out in zip(douts, outs, strict=True)]
+    results = call_each(code.softmax_backward, calls)
+    for x, dout, dx in zip(xs, douts, results, strict=True):
+        expected = oracle.softmax_gradient(x, dout, 1)
+        assert_close(dx, expected, what="dx (several calls in a row)")
+    check_unchanged("softmax", code.softmax, xs[0], 1)
+    check_unchanged("softmax_backward", code.softmax_backward, *calls[0])
+
+
+def check_passes_stay_apart(code, oracle, rng, cases):
+    """All forward calls, then all backward calls; the first case once more at the end of each."""
+    first, situation = cases[0], "several calls in a row"
+    passes = [draw_dout(rng, oracle, case) for case in cases]
+    results = call_each(code.attention_forward, [*cases, first])
+    results = [unpack(result, 3, "attention_forward") for result in results]
+    for case, result in zip([*cases, first], results, strict=True):
+        compare_outputs(result[:2], oracle.attention(*case), situation)
+    passes.append(passes[0])
+    calls = [(dout, cache) for (dout, _), (*_, cache) in zip(passes, results, strict=True)]
+    # The first cache once more, after all others: it must have stayed as it was.
+    backward = call_each(code.attention_backward, [*calls, calls[0]])
+    for (_, expected), result in zip([*passes, passes[0]], backward, strict=True):
+        compare_backward(result, expected, situation)
+    check_unchanged("attention_loops", code.attention_loops, *(array[0] for array in first[:3]))
+    check_unchanged("attention_forward", code.attention_forward, *first)
+    check_unchanged("attention_backward", code.attention_backward, *calls[0])
+
+
+def check_calls_stay_apart(name, attend, expected_of, calls):
+    """Results survive further calls, and inputs stay as they are. expected_of: the oracle's."""
+    calls = [*calls, calls[0]]
+    for call, result in zip(calls, call_each(attend, calls), strict=True):
+        compare_outputs(unpack(result, 2, name), expected_of(*call), "several calls in a row")
+    check_unchanged(name, attend, *calls[0])
+
+
+def check_attention_refuses(function, q, k, v):
+    """What doesn't fit raises ValueError; q, k and v, with sizes that all differ, don't."""
+    (n, t_q, _), t_k = q.shape, k.shape[1]
     ones = np.ones if isinstance(q, np.ndarray) else torch.ones
     true = np.bool_ if isinstance(q, np.ndarray) else torch.bool
     check(function(q, k, v, ones((t_q, t_k), dtype=true)) is not None, "Nothing was returned.")
@@ -175,3 +236,13 @@ def check_attention_refuses(function, case):
         ("a mask with too many axes", (q, k, v, ones((1, n, t_q, t_k), dtype=true))),
     ):
         check_refused(situation, function, *args)
+
+
+def check_backward_refuses(backward, dout, cache):
+    """A dout of another shape than out raises ValueError, also one that would broadcast."""
+    for situation, wrong in (
+        ("a dout of one sequence where there are more", dout[:1]),
+        ("a dout of one query where there are more", dout[:, :1]),
+        ("a dout with an axis too many", dout[None]),
+    ):
+        check_refused(situation, backward, wrong, cache)

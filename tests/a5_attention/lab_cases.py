@@ -1,4 +1,4 @@
-"""What the lab of assignment 5 asks of a query, of a head's scores, and of lists of numbers."""
+"""What the lab of assignment 5 asks of a head's scores, and of lists of numbers."""
 
 import numpy as np
 
@@ -7,21 +7,6 @@ from common.student_code.values import is_tensor
 from common.testing.compare import check, kind_of
 
 FACTOR = 30 / np.sqrt(12)  # what the lab's layer makes of a position score of 1
-SMALL = 1e-6
-
-
-def check_nearest_hour(query, hour):
-    """The hour has the largest score, by the lab's keys."""
-    hours = np.arange(24.0)
-    best = int(np.argmax(np.stack([hours, -(hours**2) / 2], axis=1) @ query))
-    check(best == hour, "q1_query finds another hour.", f"it finds {best}", value=query)
-
-
-def check_time(query, time):
-    """The score, as a function of the hour, has its only peak at the time."""
-    check(query[1] > 0, "With q1_query the scores have no peak.", value=query)
-    peak = query[0] / query[1]
-    check(abs(peak - time) < SMALL, "q1_query asks for another time.", f"{peak:g}", value=query)
 
 
 def head_weights(scores):
@@ -40,14 +25,6 @@ def check_two_further(scores, positions):
             f"its weight there is {weights[position, position + 2]:.2f}",
             value=scores,
         )
-
-
-def check_evenly(scores, positions):
-    """Each of the positions gives all six the same weight."""
-    weights = head_weights(scores)
-    for position in positions:
-        even = np.abs(weights[position] - 1 / 6).max() < SMALL
-        check(even, f"Position {position} doesn't look at all six alike.", value=scores)
 
 
 def check_same_numbers(lab, name, expected):

@@ -1,6 +1,7 @@
 """The public tests of assignment 5: attention in NumPy and in PyTorch."""
 
 import math
+from functools import partial, reduce
 
 import numpy as np
 import torch
@@ -9,74 +10,90 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 from common.labs.answer_checks import array_answer, check_number
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, check, unpack
+from common.testing.remote.operations import call_each
+from common.testing.remote.torch_modules import gradients_left, new_module, stored_gradients, vjp
 from tests.a5_attention.cases import (
-    CAT_EATS_FISH,
-    CAT_EATS_FISH_OUT,
-    CAT_EATS_FISH_WEIGHTS,
-    SIX_WORDS,
-    SIX_WORDS_OUT,
-    SIX_WORDS_WEIGHTS,
+    EXAMPLES,
     WORKED,
-    Case,
+    as_tensors,
     as_view,
     check_attention_refuses,
+    check_backward_refuses,
+    check_calls_stay_apart,
+    check_passes_stay_apart,
+    check_quiet,
+    check_softmax_stays_apart,
+    compare_attention,
+    compare_backward,
+    compare_forward,
     compare_gradients,
     compare_outputs,
-    draw_case,
+    compare_passes,
+    draw_attention,
+    draw_dout,
+    draw_like,
     draw_mask,
+    draw_upstream,
+    softmax_or_zeros,
+    with_unseen_key,
 )
-from tests.a5_attention.lab_cases import check_nearest_hour, check_two_further
+from tests.a5_attention.lab_cases import check_two_further
 from tests.a5_attention.module_cases import (
+    HEAD_AXES,
+    TIME_AXES,
     check_first_parameters,
-    check_heads,
-    check_heads_gradients,
     check_heads_refuse,
     check_heads_speed,
-    check_heads_stay_apart,
-    check_merged,
-    check_one_head,
-    check_split,
+    compare_heads,
+    compare_heads_passes,
+    cut,
     draw_heads,
+    draw_heads_upstream,
     draw_inputs,
-)
-from tests.a5_attention.numpy_cases import (
-    axis_in_words,
-    check_backward,
-    check_backward_refuses,
-    check_forward,
-    check_loops,
-    check_softmax,
-    check_softmax_gradient,
-    check_softmax_of_nothing,
-    check_softmax_stays_apart,
-    check_stays_apart,
+    new_heads,
+    one_plain_head,
+    paste,
 )
 from tests.a5_attention.property_cases import (
     RUN_AWAY,
-    check_gap,
-    check_hard_lookup,
-    check_influence,
-    check_influence_leaves_nothing,
-    check_lookup,
+    check_no_graph,
     check_nothing_above_the_diagonal,
-    check_properties_of_heads,
-    check_saturation,
-    check_score_variance,
-    check_two_scores,
-    check_variance_is_drawn,
+    check_nothing_left,
+    check_variance,
+    check_variances_are_drawn,
+    compare_gap,
+    compare_hard_lookup,
+    compare_influence,
     compare_lookup,
+    compare_saturation,
     doubles,
+    draw_generators,
     draw_order,
+    new_generator,
+    right_gap,
+    two_scores,
 )
-from tests.a5_attention.tensor_cases import (
-    check_attention,
-    check_attention_gradients,
-    check_attention_stays_apart,
-    check_combined,
-    check_dropout,
-    check_mask,
-    check_padding_mask,
+
+# Axes in front, and t_q, t_k, d_k and d_v.
+SIZES = (
+    ((), (3, 5, 4, 2)),
+    ((2,), (4, 3, 5, 6)),
+    ((3, 2), (5, 4, 1, 3)),
+    ((2, 1, 3), (1, 4, 3, 2)),
+    ((1,), (2, 1, 3, 1)),
 )
+
+
+def draw_blind(rng, unseen):
+    """Situations and inputs in which some queries may look at nothing."""
+    q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
+    mask[0, 1] = mask[1, 2] = False
+    return (
+        ("queries that may look at nothing", (q, k, v, mask)),
+        (f"huge numbers at {unseen}", with_unseen_key(q, k, v, mask)),
+        ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
+    )
+
 
 # Exercise 5.1
 
@@ -85,71 +102,96 @@ from tests.a5_attention.tensor_cases import (
 @number("5.1")
 def test_softmax_shares_out_one_along_the_axis(student, rng, oracle):
     """out is PyTorch's along any axis, the last one if none is named, also for sizes of 1."""
+    softmax = student.attention_numpy.softmax
     x = rng.normal(scale=2, size=(2, 3, 4))
-    for axis in (None, 0, 1, 2, -1, -2, -3):
-        check_softmax(student, oracle, x, axis, situation=f"{axis_in_words(axis)}, shape (2, 3, 4)")
-    for shape in ((5,), (3, 1), (1, 1, 1), (2, 1, 2, 3)):
-        check_softmax(
-            student, oracle, rng.normal(size=shape), 0, situation=f"axis 0, shape {shape}"
-        )
+    assert_close(softmax(x), oracle.softmax(x), what="out (no axis given, shape (2, 3, 4))")
+    check_quiet(softmax, x)
+    cases = [(x, axis) for axis in (0, 1, 2, -1, -2, -3)]
+    cases += [(rng.normal(size=shape), 0) for shape in ((5,), (3, 1), (1, 1, 1), (2, 1, 2, 3))]
+    for x, axis in cases:
+        what = f"out (axis {axis}, shape {x.shape})"
+        assert_close(softmax(x, axis), oracle.softmax(x, axis), what=what)
+        check_quiet(softmax, x, axis)
 
 
 @weight(1)
 @number("5.1")
 def test_softmax_takes_large_and_small_numbers(student, rng, oracle):
     """Numbers near 1e4 and -1e4 neither overflow nor warn; adding a constant changes nothing."""
-    x = rng.normal(scale=2, size=(3, 4))
-    for shift in (1e4, -1e4):
-        check_softmax(student, oracle, x + shift, 0, situation=f"numbers near {shift:g}")
+    normal = rng.normal(scale=2, size=(3, 4))
     spread = rng.permuted(np.array([[-1e4, -3e3, 0, 1e4], [-1e4, -1e4 + 1, 2, 3]]), axis=1)
-    check_softmax(student, oracle, spread, -1, situation="numbers from -1e4 to 1e4")
     # One row far below another: what is subtracted belongs to the row.
-    check_softmax(
-        student, oracle, np.array([[1e4, 1e4 + 1], [0, 1], [-1e4, -1e4 + 2]]), 1, situation="rows"
-    )
-    check_softmax(student, oracle, (100 * x).astype(np.float32), 0, situation="float32")
+    rows = np.array([[1e4, 1e4 + 1], [0, 1], [-1e4, -1e4 + 2]])
+    for situation, x, axis in (
+        ("numbers near 10000", normal + 1e4, 0),
+        ("numbers near -10000", normal - 1e4, 0),
+        ("numbers from -1e4 to 1e4", spread, -1),
+        ("rows", rows, 1),
+        ("float32", (100 * normal).astype(np.float32), 0),
+    ):
+        out = student.attention_numpy.softmax(x, axis)
+        assert_close(out, oracle.softmax(x, axis), what=f"out ({situation})")
+        check_quiet(student.attention_numpy.softmax, x, axis)
 
 
 @weight(1)
 @number("5.1")
 def test_softmax_gives_nothing_to_entries_of_minus_infinity(student, rng, oracle):
     """-inf gets exactly 0; where all along the axis are -inf, all get 0, without a warning."""
+    softmax = student.attention_numpy.softmax
     x = rng.normal(scale=2, size=(3, 4))
     x[0, 2] = x[2, :3] = -np.inf
-    check_softmax(student, oracle, x, 1, situation="some entries of -inf")
+    assert_close(softmax(x, 1), oracle.softmax(x, 1), what="out (some entries of -inf)")
+    check_quiet(softmax, x, 1)
     x[1] = -np.inf
-    check_softmax_of_nothing(student, oracle, x, 1, dead=np.s_[1])
-    check_softmax_of_nothing(student, oracle, x.T.astype(np.float32), 0, dead=np.s_[:, 1])
+    for entries, axis in ((x, 1), (x.T.astype(np.float32), 0)):
+        out, expected = softmax(entries, axis), softmax_or_zeros(oracle, entries, axis)
+        assert_close(out, expected, what="out (with entries of -inf)")
+        check(not out[np.isneginf(entries)].any(), "An entry of -inf must get exactly 0.")
+        check_quiet(softmax, entries, axis)
 
 
 @weight(1)
 @number("5.1")
 def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, oracle):
     """dx is PyTorch's under a random dout, along any axis; zeros where out is all zeros."""
+    backward = student.attention_numpy.softmax_backward
     x = rng.normal(scale=2, size=(2, 3, 4))
-    for axis in (None, 0, 1, 2, -2):
-        situation = f"{axis_in_words(axis)}, shape (2, 3, 4)"
-        check_softmax_gradient(student, oracle, rng, x, axis=axis, situation=situation)
-    check_softmax_gradient(
-        student, oracle, rng, rng.normal(size=5), axis=0, situation="axis 0, shape (5,)"
-    )
+    dout = rng.normal(size=(2, 3, 4))
+    dx, expected = backward(dout, oracle.softmax(x)), oracle.softmax_gradient(x, dout)
+    assert_close(dx, expected, what="dx (no axis given, shape (2, 3, 4))")
+    for axis in (0, 1, 2, -2):
+        dout = rng.normal(size=(2, 3, 4))
+        dx = backward(dout, oracle.softmax(x, axis), axis)
+        expected = oracle.softmax_gradient(x, dout, axis)
+        assert_close(dx, expected, what=f"dx (axis {axis}, shape (2, 3, 4))")
+    vector, dout = rng.normal(size=(2, 5))
+    dx = backward(dout, oracle.softmax(vector, 0), 0)
+    assert_close(dx, oracle.softmax_gradient(vector, dout, 0), what="dx (axis 0, shape (5,))")
     x[0, :2, 1] = x[1, 1:, 3] = -np.inf
-    check_softmax_gradient(student, oracle, rng, x, axis=1, situation="entries of -inf")
-    check_softmax_gradient(
-        student, oracle, rng, x, axis=1, situation="a row of zeros", dead=np.s_[1, :, 0]
-    )
+    out, dout = oracle.softmax(x, 1), rng.normal(size=(2, 3, 4))
+    expected = oracle.softmax_gradient(x, dout, 1)
+    assert_close(backward(dout, out, 1), expected, what="dx (entries of -inf)")
+    dout = rng.normal(size=(2, 3, 4))
+    expected = oracle.softmax_gradient(x, dout, 1)
+    out[1, :, 0] = expected[1, :, 0] = 0
+    assert_close(backward(dout, out, 1), expected, what="dx (a row of zeros)")
 
 
 @weight(1)
 @number("5.1")
 def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """float32 stays, views are nothing special, calls stay apart; no axis, no entries: refused."""
-    x = rng.normal(size=(2, 4, 3)).astype(np.float32)
-    check_softmax(student, oracle, transposed(x), 1, situation="float32, a view")
-    check_softmax_gradient(student, oracle, rng, x, axis=1, situation="float32, views", view=sliced)
+    code, x = student.attention_numpy, rng.normal(size=(2, 4, 3)).astype(np.float32)
+    out = oracle.softmax(x, 1)
+    assert_close(code.softmax(transposed(x), 1), out, what="out (float32, a view)")
+    check_quiet(code.softmax, transposed(x), 1)
+    dout = draw_like(rng, x)
+    dx = code.softmax_backward(sliced(dout), sliced(out), 1)
+    assert_close(dx, oracle.softmax_gradient(x, dout, 1), what="dx (float32, views)")
+
     first, second = rng.normal(size=(2, 3, 4, 2))
-    check_softmax_stays_apart(student, oracle, rng, first, second)
-    code = student.attention_numpy
+    check_softmax_stays_apart(code, oracle, rng, (first, second, first))
     check_refused("an axis that x doesn't have", code.softmax, first, 3)
     check_refused("an empty array", code.softmax, first[:, :0], 1)
     check_refused("a dout of another shape", code.softmax_backward, first[:1], first, 1)
@@ -163,62 +205,59 @@ def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
 @number("5.2")
 def test_attention_loops_works_out_cat_eats_fish(student):
     """The handout's example: weights 0.3818, 0.2960, 0.3222 and the output 0.5429, 0.4571."""
-    result = student.attention_numpy.attention_loops(*CAT_EATS_FISH.inputs)
-    expected = (CAT_EATS_FISH_OUT, CAT_EATS_FISH_WEIGHTS)
-    compare_outputs(unpack(result, 2, "attention_loops"), expected, "cat eats fish", WORKED)
+    (q, k, v), expected = EXAMPLES["cat eats fish"]
+    outputs = unpack(student.attention_numpy.attention_loops(q, k, v), 2, "attention_loops")
+    compare_outputs(outputs, expected, "cat eats fish", tolerance=WORKED)
 
 
 @weight(1)
 @number("5.2")
 def test_attention_loops_looks_from_every_query_at_every_key(student, rng, oracle):
     """out and weights are PyTorch's for one sequence: any sizes, large scores, float32, views."""
-    for sizes in ((3, 5, 4, 2), (4, 2, 3, 5), (1, 3, 2, 1), (2, 1, 1, 3)):
-        case = draw_case(rng, (), *sizes)
-        check_loops(student, oracle, case, "t_q {}, t_k {}, d_k {}, d_v {}".format(*sizes))
-    large = draw_case(rng, (), 3, 4, 2, 5)
-    check_loops(student, oracle, Case(1000 * large.q, large.k, large.v), "large scores")
-    case = draw_case(rng, (), 2, 3, 5, 4, "float32").seen_as(sliced, transposed, sliced)
-    check_loops(student, oracle, case, "float32, views")
     loops = student.attention_numpy.attention_loops
-    check_unchanged("attention_loops", loops, *large.inputs)
-    check_refused("arrays of three axes", loops, *draw_case(rng, (2,), 3, 5, 4, 2).inputs)
-    check_refused("another number of values than keys", loops, large.q, large.k, large.v[1:])
+    cases = {
+        "t_q {}, t_k {}, d_k {}, d_v {}".format(*sizes): draw_attention(rng, (), sizes)
+        for sizes in ((3, 5, 4, 2), (4, 2, 3, 5), (1, 3, 2, 1), (2, 1, 1, 3))
+    }
+    q, k, v = draw_attention(rng, (), (3, 4, 2, 5))
+    cases["large scores"] = 1000 * q, k, v
+    small = draw_attention(rng, (), (2, 3, 5, 4), dtype="float32")
+    cases["float32, views"] = sliced(small[0]), transposed(small[1]), sliced(small[2])
+    for situation, inputs in cases.items():
+        outputs = unpack(loops(*inputs), 2, "attention_loops")
+        compare_outputs(outputs, oracle.attention(*inputs), situation)
+    check_unchanged("attention_loops", loops, q, k, v)
+    check_refused("arrays of three axes", loops, *draw_attention(rng, (2,), (3, 5, 4, 2)))
+    check_refused("another number of values than keys", loops, q, k, v[1:])
 
 
 @weight(1)
 @number("5.2")
 def test_attention_forward_works_out_the_six_words(student):
     """The handout's example of six words and one query, and cat eats fish once more."""
-    for case, expected, situation in (
-        (SIX_WORDS, (SIX_WORDS_OUT, SIX_WORDS_WEIGHTS), "the six words"),
-        (CAT_EATS_FISH, (CAT_EATS_FISH_OUT, CAT_EATS_FISH_WEIGHTS), "cat eats fish"),
-    ):
-        result = student.attention_numpy.attention_forward(*case.inputs)
-        *results, _ = unpack(result, 3, "attention_forward")
-        compare_outputs(results, expected, situation, WORKED)
+    for situation, ((q, k, v), expected) in EXAMPLES.items():
+        result = student.attention_numpy.attention_forward(q, k, v)
+        *outputs, _ = unpack(result, 3, "attention_forward")
+        compare_outputs(outputs, expected, situation, tolerance=WORKED)
 
 
 @weight(1)
 @number("5.2")
 def test_attention_forward_takes_many_sequences_at_once(student, rng, oracle):
     """out and weights are PyTorch's with up to three axes in front, also for large scores."""
-    for front, sizes in (
-        ((), (3, 5, 4, 2)),
-        ((2,), (4, 3, 5, 6)),
-        ((3, 2), (5, 4, 1, 3)),
-        ((2, 1, 3), (1, 4, 3, 2)),
-        ((1,), (2, 1, 3, 1)),
-    ):
-        case = draw_case(rng, front, *sizes)
-        check_forward(student, oracle, case, f"{len(front)} axes in front")
-    case = draw_case(rng, (2,), 3, 4, 5, 2)
-    check_forward(student, oracle, Case(1000 * case.q, case.k, case.v), "large scores")
+    forward = student.attention_numpy.attention_forward
+    for front, sizes in SIZES:
+        inputs = draw_attention(rng, front, sizes)
+        compare_forward(forward(*inputs), oracle, inputs, f"{len(front)} axes in front")
+    q, k, v = draw_attention(rng, (2,), (3, 4, 5, 2))
+    compare_forward(forward(1000 * q, k, v), oracle, (1000 * q, k, v), "large scores")
 
 
 @weight(2)
 @number("5.2")
 def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracle):
     """Masks of (t_q, t_k), of all axes, with axes of length 1; elsewhere weights of exactly 0."""
+    forward = student.attention_numpy.attention_forward
     for front, shape in (
         ((), (3, 5)),
         ((2,), (3, 5)),
@@ -227,79 +266,86 @@ def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracl
         ((2,), (5,)),
         ((2, 4), (2, 1, 3, 5)),
     ):
-        case = draw_case(rng, front, 3, 5, 4, 2, mask=draw_mask(rng, *shape))
+        inputs = draw_attention(rng, front, (3, 5, 4, 2), shape)
         situation = f"{len(front)} axes in front, a mask of {shape}"
-        check_forward(student, oracle, case, situation)
-    case = draw_case(rng, (2,), 3, 4, 2, 5, mask=np.ones((3, 4), dtype=bool))
-    check_forward(student, oracle, case, "a mask that is True everywhere")
+        compare_forward(forward(*inputs), oracle, inputs, situation)
+    inputs = (*draw_attention(rng, (2,), (3, 4, 2, 5)), np.ones((3, 4), dtype=bool))
+    compare_forward(forward(*inputs), oracle, inputs, "a mask that is True everywhere")
 
 
 @weight(1)
 @number("5.2")
 def test_attention_forward_gives_zeros_to_a_query_that_may_look_at_nothing(student, rng, oracle):
     """A row that is all False gets zeros, never NaN; what lies at unseen keys plays no part."""
-    mask = draw_mask(rng, 2, 3, 5)
-    mask[0, 1] = mask[1, 2] = False
-    case = draw_case(rng, (2,), 3, 5, 4, 2, mask=mask)
-    check_forward(student, oracle, case, "queries that may look at nothing")
-    check_forward(student, oracle, case.blinded(), "huge numbers at a key that nobody sees")
-    case = Case(*case.inputs, np.zeros((3, 5), dtype=bool))
-    check_forward(student, oracle, case, "a mask that is False everywhere")
+    for situation, inputs in draw_blind(rng, "a key that nobody sees"):
+        result = student.attention_numpy.attention_forward(*inputs)
+        compare_forward(result, oracle, inputs, situation)
 
 
 @weight(2)
 @number("5.2")
 def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
     """dq, dk and dv are PyTorch's under a random dout, without a mask; one key moves no weight."""
+    code = student.attention_numpy
     for front, sizes in (
         ((), (3, 5, 4, 2)),
         ((2,), (4, 3, 5, 6)),
         ((3, 2), (1, 4, 2, 3)),
         ((1,), (5, 2, 1, 1)),
     ):
-        case = draw_case(rng, front, *sizes)
-        check_backward(student, oracle, rng, case, situation=f"{len(front)} axes in front")
-    code, case = student.attention_numpy, draw_case(rng, (2,), 3, 1, 4, 5)
+        q, k, v = draw_attention(rng, front, sizes)
+        dout, expected = draw_dout(rng, oracle, (q, k, v))
+        _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
+        result = code.attention_backward(dout, cache)
+        compare_backward(result, expected, f"{len(front)} axes in front")
+    q, k, v = draw_attention(rng, (2,), (3, 1, 4, 5))
     dout = rng.normal(size=(2, 3, 5))
-    _, _, cache = unpack(code.attention_forward(*case.inputs), 3, "attention_forward")
-    results = unpack(code.attention_backward(dout, cache), 3, "attention_backward")
+    _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
     expected = (np.zeros((2, 3, 4)), np.zeros((2, 1, 4)), dout.sum(axis=1, keepdims=True))
-    compare_gradients(results, expected, "a single key")
+    compare_backward(code.attention_backward(dout, cache), expected, "a single key")
 
 
 @weight(2)
 @number("5.2")
 def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, oracle):
     """The three gradients with masks, queries that see nothing, and keys that nobody sees."""
+    code = student.attention_numpy
     for front, shape in (((2,), (3, 5)), ((2,), (2, 1, 5)), ((2, 4), (2, 1, 3, 5))):
-        case = draw_case(rng, front, 3, 5, 4, 2, mask=draw_mask(rng, *shape))
-        check_backward(student, oracle, rng, case, situation=f"a mask of {shape}")
-    mask = draw_mask(rng, 2, 3, 5)
-    mask[0, 1] = mask[1, 2] = False
-    case = draw_case(rng, (2,), 3, 5, 4, 2, mask=mask)
-    check_backward(student, oracle, rng, case, situation="queries that may look at nothing")
-    check_backward(
-        student, oracle, rng, case.blinded(), situation="huge numbers at a key nobody sees"
-    )
-    case = Case(*case.inputs, np.zeros((3, 5), dtype=bool))
-    check_backward(student, oracle, rng, case, situation="a mask that is False everywhere")
+        q, k, v, mask = draw_attention(rng, front, (3, 5, 4, 2), shape)
+        dout, expected = draw_dout(rng, oracle, (q, k, v, mask))
+        _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
+        result = code.attention_backward(dout, cache)
+        compare_backward(result, expected, f"a mask of {shape}")
+    for situation, inputs in draw_blind(rng, "a key nobody sees"):
+        dout, expected = draw_dout(rng, oracle, inputs)
+        _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
+        compare_backward(code.attention_backward(dout, cache), expected, situation)
 
 
 @weight(1)
 @number("5.2")
 def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, caches apart, and a ValueError for what doesn't fit."""
-    case = draw_case(rng, (2,), 3, 5, 4, 2, "float32", draw_mask(rng, 3, 5))
-    check_forward(student, oracle, case, "float32")
-    check_backward(student, oracle, rng, case, situation="float32")
-    case = draw_case(rng, (2,), 3, 5, 4, 2).seen_as(sliced, transposed, sliced)
-    check_forward(student, oracle, case, "views")
-    check_backward(student, oracle, rng, case, situation="views", view=transposed)
-    first, second = (draw_case(rng, (2,), 3, 5, 4, 2, mask=draw_mask(rng, 3, 5)) for _ in range(2))
-    check_stays_apart(student, oracle, rng, first, second=second)
-    case = draw_case(rng, (2,), 3, 5, 4, 6)
-    check_attention_refuses(student.attention_numpy.attention_forward, case)
-    check_backward_refuses(student, rng, case)
+    code = student.attention_numpy
+    inputs = draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32")
+    compare_forward(code.attention_forward(*inputs), oracle, inputs, "float32")
+    dout, expected = draw_dout(rng, oracle, inputs)
+    _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
+    compare_backward(code.attention_backward(dout, cache), expected, "float32")
+
+    q, k, v = draw_attention(rng, (2,), (3, 5, 4, 2))
+    views = sliced(q), transposed(k), sliced(v)
+    compare_forward(code.attention_forward(*views), oracle, views, "views")
+    dout, expected = draw_dout(rng, oracle, views)
+    _, _, cache = unpack(code.attention_forward(*views), 3, "attention_forward")
+    compare_backward(code.attention_backward(transposed(dout), cache), expected, "views")
+
+    cases = [draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5)) for _ in range(2)]
+    check_passes_stay_apart(code, oracle, rng, cases)
+    q, k, v = draw_attention(rng, (2,), (3, 5, 4, 6))
+    check_attention_refuses(code.attention_forward, q, k, v)
+    _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
+    check_backward_refuses(code.attention_backward, rng.normal(size=(2, 3, 6)), cache)
 
 
 # Exercise 5.3
@@ -309,29 +355,20 @@ def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rn
 @number("5.3")
 def test_scaled_dot_product_attention_works_out_both_examples(student):
     """The handout's six words and cat eats fish, now with tensors."""
-    for case, expected, situation in (
-        (SIX_WORDS, (SIX_WORDS_OUT, SIX_WORDS_WEIGHTS), "the six words"),
-        (CAT_EATS_FISH, (CAT_EATS_FISH_OUT, CAT_EATS_FISH_WEIGHTS), "cat eats fish"),
-    ):
-        result = student.attention.scaled_dot_product_attention(*case.as_tensors().inputs)
-        expected = [torch.from_numpy(array) for array in expected]
-        results = unpack(result, 2, "scaled_dot_product_attention")
-        compare_outputs(results, expected, situation, WORKED)
+    for situation, (inputs, expected) in EXAMPLES.items():
+        result = student.attention.scaled_dot_product_attention(*as_tensors(inputs))
+        outputs = unpack(result, 2, "scaled_dot_product_attention")
+        compare_outputs(outputs, as_tensors(expected), situation, tolerance=WORKED)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_takes_any_axes_in_front(student, rng, oracle):
     """out and weights are PyTorch's with no, one, two and three axes in front."""
-    for front, sizes in (
-        ((), (3, 5, 4, 2)),
-        ((2,), (4, 3, 5, 6)),
-        ((3, 2), (5, 4, 1, 3)),
-        ((2, 1, 3), (1, 4, 3, 2)),
-        ((1,), (2, 1, 3, 1)),
-    ):
-        case = draw_case(rng, front, *sizes).as_tensors()
-        check_attention(student, oracle, case, f"{len(front)} axes in front")
+    for front, sizes in SIZES:
+        inputs = as_tensors(draw_attention(rng, front, sizes))
+        result = student.attention.scaled_dot_product_attention(*inputs)
+        compare_attention(result, oracle, inputs, f"{len(front)} axes in front")
 
 
 @weight(1)
@@ -345,59 +382,75 @@ def test_scaled_dot_product_attention_looks_only_where_the_mask_is_true(student,
         ((2,), (2, 1, 5)),
         ((2, 4), (2, 1, 3, 5)),
     ):
-        case = draw_case(rng, front, 3, 5, 4, 2, mask=draw_mask(rng, *shape)).as_tensors()
+        inputs = as_tensors(draw_attention(rng, front, (3, 5, 4, 2), shape))
+        result = student.attention.scaled_dot_product_attention(*inputs)
         situation = f"{len(front)} axes in front, a mask of {shape}"
-        check_attention(student, oracle, case, situation)
+        compare_attention(result, oracle, inputs, situation)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(student, rng, oracle):
     """The gradients of q, k and v are PyTorch's under random ones of out and weights."""
-    case = draw_case(rng, (2,), 4, 3, 5, 6).as_tensors()
-    check_attention_gradients(student, oracle, rng, case, situation="no mask")
-    case = draw_case(rng, (2, 4), 3, 5, 4, 2, mask=draw_mask(rng, 2, 1, 3, 5)).as_tensors()
-    check_attention_gradients(student, oracle, rng, case, situation="a mask of (2, 1, 3, 5)")
+    for situation, front, sizes, shape in (
+        ("no mask", (2,), (4, 3, 5, 6), None),
+        ("a mask of (2, 1, 3, 5)", (2, 4), (3, 5, 4, 2), (2, 1, 3, 5)),
+    ):
+        inputs = as_tensors(draw_attention(rng, front, sizes, shape))
+        upstream, expected = draw_upstream(rng, oracle, inputs)
+        found = vjp(student.attention.scaled_dot_product_attention, inputs, upstream)
+        compare_passes(found, expected, situation)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(student, rng, oracle):
     """A row that is all False: zeros in out, weights and gradients; unseen keys play no part."""
-    mask = draw_mask(rng, 2, 3, 5)
-    mask[0, 1] = mask[1, 2] = False
-    case = draw_case(rng, (2,), 3, 5, 4, 2, mask=mask)
-    for situation, one in (
-        ("queries that may look at nothing", case),
-        ("huge numbers at a key nobody sees", case.blinded()),
-        ("a mask that is False everywhere", Case(*case.inputs, np.zeros((3, 5), dtype=bool))),
-    ):
-        check_attention(student, oracle, one.as_tensors(), situation)
-        check_attention_gradients(student, oracle, rng, one.as_tensors(), situation=situation)
+    attend = student.attention.scaled_dot_product_attention
+    for situation, arrays in draw_blind(rng, "a key nobody sees"):
+        inputs = as_tensors(arrays)
+        compare_attention(attend(*inputs), oracle, inputs, situation)
+        upstream, expected = draw_upstream(rng, oracle, inputs)
+        compare_passes(vjp(attend, inputs, upstream), expected, situation)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_drops_weights_but_returns_all(student, rng, oracle):
     """dropout comes between softmax and values; the weights returned are those before it."""
-    check_dropout(student, oracle, rng, draw_case(rng, (2,), 3, 5, 4, 2).as_tensors(), p=0.25)
-    case = draw_case(rng, (), 4, 6, 3, 5, mask=draw_mask(rng, 4, 6)).as_tensors()
-    check_dropout(student, oracle, rng, case, p=0.5)
+    attend = student.attention.scaled_dot_product_attention
+    for front, sizes, shape, p in (
+        ((2,), (3, 5, 4, 2), None, 0.25),
+        ((), (4, 6, 3, 5), (4, 6), 0.5),
+    ):
+        inputs = as_tensors(draw_attention(rng, front, sizes, shape))
+        inputs = inputs if shape else [*inputs, None]
+        keep = torch.from_numpy(rng.uniform(size=(*front, *sizes[:2])) > p)
+        dropout = student.attention.FixedDropout(keep, p)
+        upstream, (expected, expected_gradients) = draw_upstream(rng, oracle, inputs, (keep, p))
+        outputs = unpack(attend(*inputs, dropout), 2, "scaled_dot_product_attention")
+        compare_outputs(outputs, expected, "with dropout")
+        _, gradients, _ = vjp(attend, (*inputs, dropout), upstream)
+        compare_gradients(gradients[:3], expected_gradients, "with dropout")
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
-    case = draw_case(rng, (2,), 3, 5, 4, 2, "float32", draw_mask(rng, 3, 5)).as_tensors()
-    check_attention(student, oracle, case, "float32")
-    check_attention_gradients(student, oracle, rng, case, situation="float32")
-    case = draw_case(rng, (2,), 3, 5, 4, 2).seen_as(sliced, transposed, sliced).as_tensors()
-    check_attention(student, oracle, case, "views")
-    cases = (draw_case(rng, (2,), 3, 5, 4, 2, mask=draw_mask(rng, 3, 5)) for _ in range(2))
-    check_attention_stays_apart(student, oracle, *(case.as_tensors() for case in cases))
-    case = draw_case(rng, (2,), 3, 5, 4, 6).as_tensors()
-    check_attention_refuses(student.attention.scaled_dot_product_attention, case)
+    attend = student.attention.scaled_dot_product_attention
+    inputs = as_tensors(draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32"))
+    compare_attention(attend(*inputs), oracle, inputs, "float32")
+    upstream, expected = draw_upstream(rng, oracle, inputs)
+    compare_passes(vjp(attend, inputs, upstream), expected, "float32")
+    q, k, v = draw_attention(rng, (2,), (3, 5, 4, 2))
+    views = as_tensors((sliced(q), transposed(k), sliced(v)))
+    compare_attention(attend(*views), oracle, views, "views")
+
+    calls = [as_tensors(draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5))) for _ in range(2)]
+    check_calls_stay_apart("scaled_dot_product_attention", attend, oracle.attention, calls)
+    q, k, v = as_tensors(draw_attention(rng, (2,), (3, 5, 4, 6)))
+    check_attention_refuses(attend, q, k, v)
 
 
 # Exercise 5.4
@@ -407,8 +460,8 @@ def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(stud
 @number("5.4")
 def test_causal_mask_lets_a_position_look_at_itself_and_back(student, oracle):
     """mask[i, j] is True where j <= i, of bool; a sequence without positions is refused."""
-    expected = [[True, False, False], [True, True, False], [True, True, True]]
-    check_mask(student.attention.causal_mask(3), expected, "the causal mask")
+    expected = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+    assert_close(student.attention.causal_mask(3), expected, what="the causal mask")
     for n in (1, 2, 7):
         result = student.attention.causal_mask(n)
         assert_close(result, oracle.causal_mask(n), what="the causal mask", axes=("query", "key"))
@@ -420,10 +473,15 @@ def test_causal_mask_lets_a_position_look_at_itself_and_back(student, oracle):
 @number("5.4")
 def test_padding_mask_hides_what_lies_beyond_the_length(student):
     """(batch, 1, n) of bool, True below the length; lengths of 0 and of n; bad ones are refused."""
-    check_padding_mask(student, [2, 4, 0, 1, 3], 4)
-    check_padding_mask(student, [3], 3)
-    check_padding_mask(student, [1, 5], 6, "int32")
-    check_padding_mask(student, [1, 0, 2], 2, view=sliced)
+    for lengths, n in (
+        (torch.tensor([2, 4, 0, 1, 3]), 4),
+        (torch.tensor([3]), 3),
+        (torch.tensor([1, 5], dtype=torch.int32), 6),
+        (as_view(sliced, torch.tensor([1, 0, 2])), 2),
+    ):
+        mask = student.attention.padding_mask(lengths, n)
+        expected = torch.arange(n) < lengths[:, None, None]
+        assert_close(mask, expected, "the padding mask", axes=("sequence", "query", "key"))
     function, lengths = student.attention.padding_mask, torch.tensor([2, 3])
     check_unchanged("padding_mask", function, lengths, 3)
     for situation, args in (
@@ -443,7 +501,10 @@ def test_padding_mask_hides_what_lies_beyond_the_length(student):
 @number("5.4")
 def test_combine_masks_allows_what_all_masks_allow(student, rng):
     """True where each is True, with broadcasting; None is skipped, and nothing but None is None."""
-    square, whole, keys = (rng.uniform(size=s) < 0.6 for s in ((4, 4), (3, 4, 4), (3, 1, 4)))
+    combine = student.attention.combine_masks
+    square, whole, keys = (
+        torch.from_numpy(rng.uniform(size=shape) < 0.6) for shape in ((4, 4), (3, 4, 4), (3, 1, 4))
+    )
     for masks in (
         (square, keys),
         (keys, square),
@@ -452,13 +513,13 @@ def test_combine_masks_allows_what_all_masks_allow(student, rng):
         (None, square),
         (keys, None, square, None),
         (whole,),
-        (transposed(square), sliced(keys)),
+        (as_view(transposed, square), as_view(sliced, keys)),
     ):
-        check_combined(student, *masks)
-    combine = student.attention.combine_masks
+        expected = reduce(torch.logical_and, (mask for mask in masks if mask is not None))
+        assert_close(combine(*masks), expected, what="the combined mask")
+        check_unchanged("combine_masks", combine, *masks)
     for masks in ((), (None,), (None, None)):
         check(combine(*masks) is None, "Where no mask is given, the result must be None.")
-    square, keys = torch.from_numpy(square), torch.from_numpy(keys)
     check_refused("a mask of integers", combine, square, keys.long())
     check_refused("a mask that is a list", combine, square, [[True] * 4])
     check_refused("masks that don't broadcast together", combine, square, keys[..., :3])
@@ -471,9 +532,15 @@ def test_combine_masks_allows_what_all_masks_allow(student, rng):
 @number("5.5")
 def test_split_heads_gives_each_head_its_features(student, rng):
     """Head h gets the features from h * d_head on, of every position; other numbers are refused."""
-    for sizes in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
-        check_split(student, rng, *sizes, view=transposed)
     split = student.attention.split_heads
+    for n, t, num_heads, d_head in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
+        x = torch.from_numpy(transposed(rng.normal(size=(n, t, num_heads * d_head))))
+        expected = cut(x, num_heads)
+        assert_close(split(x, num_heads), expected, what="out of split_heads", axes=HEAD_AXES)
+        upstream = draw_like(rng, expected)
+        _, gradients, _ = vjp(split, (x, num_heads), [upstream])
+        assert_close(gradients[0], paste(upstream), what="the gradient of x", axes=TIME_AXES)
+        check_unchanged("split_heads", split, x, num_heads)
     check_refused("heads that don't divide the features", split, torch.ones(2, 3, 8), 3)
     check_refused("no heads", split, torch.ones(2, 3, 8), 0)
     check_refused("an x of two axes", split, torch.ones(3, 8), 2)
@@ -484,9 +551,15 @@ def test_split_heads_gives_each_head_its_features(student, rng):
 @number("5.5")
 def test_merge_heads_lays_the_heads_side_by_side(student, rng):
     """Features of head 0 first, then those of head 1, and so on: the inverse of split_heads."""
-    for sizes in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
-        check_merged(student, rng, *sizes)
     merge, split = student.attention.merge_heads, student.attention.split_heads
+    for n, t, num_heads, d_head in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
+        x = torch.from_numpy(rng.normal(size=(n, num_heads, t, d_head)))
+        expected = paste(x)
+        assert_close(merge(x), expected, what="out of merge_heads", axes=TIME_AXES)
+        upstream = draw_like(rng, expected)
+        _, gradients, _ = vjp(merge, (x,), [upstream])
+        assert_close(gradients[0], cut(upstream, num_heads), what="the gradient of the heads")
+        check_unchanged("merge_heads", merge, x)
     x = torch.from_numpy(rng.normal(size=(2, 3, 8))).float()
     assert_close(merge(split(x, 4)), x, what="what was split and merged")
     check_refused("an x of three axes", merge, torch.ones(2, 3, 8))
@@ -497,8 +570,9 @@ def test_merge_heads_lays_the_heads_side_by_side(student, rng):
 @number("5.5")
 def test_multi_head_attention_has_the_parameters_of_the_docstring(student):
     """Names, shapes, and first values as nn.Linear draws them; no biases if bias is False."""
-    check_first_parameters(student, 48, 4, True)
-    check_first_parameters(student, 40, 2, False)
+    for d_model, num_heads, bias in ((48, 4, True), (40, 2, False)):
+        module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
+        check_first_parameters(module, d_model, bias)
     new = student.attention.MultiHeadAttention
     for sizes in ((6, 4), (6, 0), (0, 1), (6, -2)):
         check_refused("heads that can't share the features out", new, *sizes)
@@ -516,9 +590,10 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
         (2, 3, 6, 2, False),
     ):
         heads = draw_heads(rng, d_model, num_heads, bias)
-        x, *_ = draw_inputs(rng, n, t, t, d_model=d_model)
+        x, *_ = draw_inputs(rng, (n, t, t), d_model)
+        result = new_heads(student.attention, *heads)(x, x, x)
         situation = f"{num_heads} heads of {d_model // num_heads}, bias {bias}"
-        check_heads(student, oracle, heads, (x, x, x), situation=situation)
+        compare_heads(result, oracle, heads, (x, x, x), situation=situation)
 
 
 @weight(1)
@@ -526,68 +601,86 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
 def test_multi_head_attention_looks_from_one_sequence_at_another(student, rng, oracle):
     """Cross-attention: query, key and value all differ, and query has another length."""
     for n, t_q, t_k in ((2, 3, 5), (3, 4, 1), (1, 1, 4)):
-        heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, n, t_q, t_k, d_model=6)
-        check_heads(student, oracle, heads, inputs, situation=f"t_q {t_q}, t_k {t_k}")
+        heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, (n, t_q, t_k), 6)
+        result = new_heads(student.attention, *heads)(*inputs)
+        compare_heads(result, oracle, heads, inputs, situation=f"t_q {t_q}, t_k {t_k}")
 
 
 @weight(2)
 @number("5.5")
 def test_multi_head_attention_has_pytorchs_gradients(student, rng, oracle):
     """The gradients of the three inputs and of all parameters, through out and the weights."""
-    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 2, 4, 5, d_model=6)
-    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="no mask")
-    heads, inputs = draw_heads(rng, 8, 2, bias=False), draw_inputs(rng, 3, 2, 4, d_model=8)
-    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="no bias")
-    mask = torch.from_numpy(draw_mask(rng, 3, 2, 4))
-    check_heads_gradients(student, oracle, rng, heads, inputs=inputs, situation="a mask", mask=mask)
+    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, (2, 4, 5), 6)
+    upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+    found = vjp(new_heads(student.attention, *heads), inputs, upstream)
+    compare_heads_passes(found, expected, "no mask")
+    heads, inputs = draw_heads(rng, 8, 2, bias=False), draw_inputs(rng, (3, 2, 4), 8)
+    upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+    found = vjp(new_heads(student.attention, *heads), inputs, upstream)
+    compare_heads_passes(found, expected, "no bias")
+    inputs.append(torch.from_numpy(draw_mask(rng, (3, 2, 4))))
+    upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+    found = vjp(new_heads(student.attention, *heads), inputs, upstream)
+    compare_heads_passes(found, expected, "a mask")
 
 
 @weight(2)
 @number("5.5")
 def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle):
     """Masks of (t_q, t_k), (n, t_q, t_k) and (n, 1, t_k); as many heads as sequences, too."""
-    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, 3, 4, 5, d_model=6)
+    heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, (3, 4, 5), 6)
     for shape in ((4, 5), (3, 4, 5), (3, 1, 5), (1, 4, 5), (1, 5)):
-        mask = torch.from_numpy(draw_mask(rng, *shape))
-        check_heads(student, oracle, heads, inputs, situation=f"a mask of {shape}", mask=mask)
-    x, *_ = draw_inputs(rng, 2, 4, 4, d_model=6)
-    check_heads(
-        student, oracle, heads, (x, x, x), situation="a causal mask", mask=oracle.causal_mask(4)
-    )
+        masked = (*inputs, torch.from_numpy(draw_mask(rng, shape)))
+        result = new_heads(student.attention, *heads)(*masked)
+        compare_heads(result, oracle, heads, masked, situation=f"a mask of {shape}")
+    x, *_ = draw_inputs(rng, (2, 4, 4), 6)
+    masked = x, x, x, oracle.causal_mask(4)
+    result = new_heads(student.attention, *heads)(*masked)
+    compare_heads(result, oracle, heads, masked, situation="a causal mask")
 
 
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng, oracle):
     """A query that may look at nothing gets out.bias, weights of zero and no NaN in gradients."""
+    situation = "queries that may look at nothing"
     for bias in (True, False):
-        heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, 3, 4, 5, d_model=6)
-        mask = torch.from_numpy(draw_mask(rng, 3, 4, 5))
+        heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, (3, 4, 5), 6)
+        mask = torch.from_numpy(draw_mask(rng, (3, 4, 5)))
         mask[0, 2] = mask[2] = False
-        situation = "queries that may look at nothing"
-        check_heads(student, oracle, heads, inputs, situation=situation, mask=mask)
-        check_heads_gradients(
-            student, oracle, rng, heads, inputs=inputs, situation=situation, mask=mask
-        )
+        inputs.append(mask)
+        result = new_heads(student.attention, *heads)(*inputs)
+        compare_heads(result, oracle, heads, inputs, situation=situation)
+        upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+        found = vjp(new_heads(student.attention, *heads), inputs, upstream)
+        compare_heads_passes(found, expected, situation)
 
 
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
     """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
-    heads, mask = draw_heads(rng, 6, 2, dtype=torch.float32), torch.from_numpy(draw_mask(rng, 4, 5))
-    inputs = draw_inputs(rng, 3, 4, 5, d_model=6, dtype=torch.float32)
-    check_heads(student, oracle, heads, inputs, situation="float32", mask=mask)
-    check_heads_gradients(
-        student, oracle, rng, heads, inputs=inputs, situation="float32", mask=mask
+    heads = draw_heads(rng, 6, 2, dtype=torch.float32)
+    mask = torch.from_numpy(draw_mask(rng, (4, 5)))
+    inputs = (*draw_inputs(rng, (3, 4, 5), 6, torch.float32), mask)
+    result = new_heads(student.attention, *heads)(*inputs)
+    compare_heads(result, oracle, heads, inputs, situation="float32")
+    upstream, expected = draw_heads_upstream(rng, oracle, heads, inputs)
+    found = vjp(new_heads(student.attention, *heads), inputs, upstream)
+    compare_heads_passes(found, expected, "float32")
+
+    heads, first = draw_heads(rng, 6, 2), draw_inputs(rng, (3, 4, 5), 6)
+    views = [as_view(transposed, x) for x in first]
+    result = new_heads(student.attention, *heads)(*views)
+    compare_heads(result, oracle, heads, views, situation="views")
+
+    calls = [(*inputs, mask) for inputs in (first, draw_inputs(rng, (3, 4, 5), 6))]
+    module, expected_of = (
+        new_heads(student.attention, *heads),
+        partial(oracle.multi_head_attention, *heads),
     )
-    heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, 3, 4, 5, d_model=6)
-    views = [torch.from_numpy(transposed(x.numpy())) for x in inputs]
-    check_heads(student, oracle, heads, views, situation="views")
-    check_heads_stay_apart(
-        student, oracle, heads, inputs, second=draw_inputs(rng, 3, 4, 5, d_model=6), mask=mask
-    )
-    check_heads_refuse(student, heads, inputs)
+    check_calls_stay_apart("MultiHeadAttention", module, expected_of, calls)
+    check_heads_refuse(new_heads(student.attention, *heads), *first)
 
 
 @weight(1)
@@ -613,16 +706,19 @@ def test_score_variance_grows_with_d_k_unless_scores_are_scaled(student, rng):
     """
     for d_k in (1, 4, 16, 100):
         for scaled in (False, True):
-            check_score_variance(student, rng, d_k, scaled)
-    check_score_variance(student, rng, 9, False, samples=40_000)
+            result = student.attention.score_variance(d_k, scaled, new_generator(rng))
+            check_variance(result, d_k, scaled)
+    result = student.attention.score_variance(9, False, new_generator(rng), 40_000)
+    check_variance(result, 9, False, samples=40_000)
 
 
 @weight(1)
 @number("5.6")
 def test_score_variance_draws_from_the_generator_as_often_as_it_is_told(student, rng):
     """Equal generators give equal results; few samples, rough ones; bad numbers are refused."""
-    check_variance_is_drawn(student, rng, 16, 8)
     function = student.attention.score_variance
+    calls = [(16, True, generator, 8) for generator in draw_generators(rng)]
+    check_variances_are_drawn(call_each(function, calls), samples=8)
     check_refused("a d_k of 0", function, 0, True, np.random.default_rng(1))
     check_refused("a single sample", function, 4, True, np.random.default_rng(1), 1)
 
@@ -632,27 +728,30 @@ def test_score_variance_draws_from_the_generator_as_often_as_it_is_told(student,
 def test_saturation_follows_its_closed_forms(student):
     """Equal scores: 1 / t and sqrt(t - 1) / t. Two scores: s and 2 s (1 - s), s = sigmoid(gap)."""
     for t in (1, 2, 5, 100):
-        expected = [doubles([x] * 3) for x in (1 / t, math.sqrt(t - 1) / t)]
         scores = doubles([[0.0], [3.5], [-20.0]]).expand(3, t)
-        check_saturation(student, scores, expected, f"{t} equal scores")
-    check_two_scores(student, [0.0, 0.5, 1.0, 2.0, 4.0])
+        expected = [doubles([x] * 3) for x in (1 / t, math.sqrt(t - 1) / t)]
+        compare_saturation(student.attention.saturation(scores), expected, f"{t} equal scores")
+    scores, expected = two_scores([0.0, 0.5, 1.0, 2.0, 4.0])
+    compare_saturation(student.attention.saturation(scores), expected, "two scores")
     # A slope from squares that nearly cancel out may be off by 1e-8 here, but must not be NaN.
-    check_two_scores(student, [0.0, *RUN_AWAY, 37.0, 60.0, 800.0, 1e4], tolerance=1e-6)
+    scores, expected = two_scores([0.0, *RUN_AWAY, 37.0, 60.0, 800.0, 1e4])
+    compare_saturation(student.attention.saturation(scores), expected, "two scores", 1e-6)
 
 
 @weight(2)
 @number("5.6")
 def test_saturation_is_the_norm_of_the_jacobian_for_each_row(student, rng, oracle):
     """peak and slope are PyTorch's for any axes in front; float32; scores without entries."""
+    saturation = student.attention.saturation
     for shape in ((5,), (3, 4), (2, 3, 6)):
         scores = torch.from_numpy(rng.normal(scale=1.5, size=shape))
-        situation = f"scores of {shape}"
-        check_saturation(student, scores, oracle.saturation(scores), situation, tolerance=1e-7)
-    check_unchanged("saturation", student.attention.saturation, scores)
+        expected = oracle.saturation(scores)
+        compare_saturation(saturation(scores), expected, f"scores of {shape}", tolerance=1e-7)
+    check_unchanged("saturation", saturation, scores)
     scores = torch.from_numpy(transposed(rng.normal(size=(3, 4)).astype(np.float32)))
-    check_saturation(student, scores, oracle.saturation(scores), "float32, a view")
-    check_refused("scores without an axis", student.attention.saturation, scores[0, 0])
-    check_refused("scores without entries", student.attention.saturation, scores[:, :0])
+    compare_saturation(saturation(scores), oracle.saturation(scores), "float32, a view")
+    check_refused("scores without an axis", saturation, scores[0, 0])
+    check_refused("scores without entries", saturation, scores[:, :0])
 
 
 # Exercise 5.7
@@ -662,63 +761,73 @@ def test_saturation_is_the_norm_of_the_jacobian_for_each_row(student, rng, oracl
 @number("5.7")
 def test_permutation_gap_is_zero_without_a_mask(student, rng, oracle):
     """Reordering a sequence reorders the output of self-attention, and changes nothing else."""
+    code, attend = student.attention, student.attention.scaled_dot_product_attention
     for n, t, d in ((2, 5, 3), (1, 4, 6), (3, 3, 1)):
-        x = torch.from_numpy(rng.normal(size=(n, t, d)))
-        check_gap(student, oracle, x, draw_order(rng, t), mask=None, situation="no mask")
-    check_gap(student, oracle, x.float(), draw_order(rng, 3), mask=None, situation="float32")
+        x, order = torch.from_numpy(rng.normal(size=(n, t, d))), draw_order(rng, t)
+        gap = code.permutation_gap(attend, x, order)
+        compare_gap(gap, right_gap(oracle.attention, x, order), "no mask")
+    x, order = x.float(), draw_order(rng, 3)
+    gap = code.permutation_gap(attend, x, order)
+    compare_gap(gap, right_gap(oracle.attention, x, order), "float32", torch.float32)
     # A gap of 0 is easily returned. With a mask it isn't 0.
     x, order = torch.from_numpy(rng.normal(size=(1, 4, 3))), draw_order(rng, 4)
-    check_gap(student, oracle, x, order, mask=np.tri(4, dtype=bool), situation="a causal mask")
+    mask = oracle.causal_mask(4)
+    gap = code.permutation_gap(attend, x, order, mask)
+    compare_gap(gap, right_gap(oracle.attention, x, order, mask), "a causal mask")
 
 
 @weight(1)
 @number("5.7")
 def test_permutation_gap_is_the_largest_difference_with_a_mask(student, rng, oracle):
     """The mask stays as it is while the sequence is reordered: the gap is PyTorch's."""
+    code, attend = student.attention, student.attention.scaled_dot_product_attention
     for n, t, d in ((2, 5, 3), (3, 3, 2)):
-        x = torch.from_numpy(rng.normal(size=(n, t, d)))
-        order = draw_order(rng, t)
-        check_gap(student, oracle, x, order, mask=np.tri(t, dtype=bool), situation="a causal mask")
-        check_gap(
-            student,
-            oracle,
-            x,
-            order,
-            mask=draw_mask(rng, n, t, t),
-            situation="a mask for each sequence",
-        )
-    check_gap(student, oracle, x.float(), order, mask=np.tri(t, dtype=bool), situation="float32")
-    views = as_view(transposed, x), as_view(sliced, order)
-    check_gap(student, oracle, *views, mask=np.tri(t, dtype=bool), situation="views")
-    code = student.attention
-    attend, gap = code.scaled_dot_product_attention, code.permutation_gap
-    check_unchanged("permutation_gap", gap, attend, x, order)
-    check_refused("an x of two axes", gap, attend, x[0], order)
+        x, order = torch.from_numpy(rng.normal(size=(n, t, d))), draw_order(rng, t)
+        causal, each = oracle.causal_mask(t), torch.from_numpy(draw_mask(rng, (n, t, t)))
+        for situation, mask in (("a causal mask", causal), ("a mask for each sequence", each)):
+            gap = code.permutation_gap(attend, x, order, mask)
+            compare_gap(gap, right_gap(oracle.attention, x, order, mask), situation)
+    expected = right_gap(oracle.attention, x.float(), order, causal)
+    gap = code.permutation_gap(attend, x.float(), order, causal)
+    compare_gap(gap, expected, "float32", torch.float32)
+    gap = code.permutation_gap(attend, as_view(transposed, x), as_view(sliced, order), causal)
+    compare_gap(gap, right_gap(oracle.attention, x, order, causal), "views")
+    check_unchanged("permutation_gap", code.permutation_gap, attend, x, order)
+    check_refused("an x of two axes", code.permutation_gap, attend, x[0], order)
     for bad in ([0, 1, 1], [0, 1], [1, 2, 3], [0.0, 1.0, 2.0]):
-        check_refused("an order that isn't one", gap, attend, x, torch.tensor(bad))
+        bad = torch.tensor(bad)
+        check_refused("an order that isn't one", code.permutation_gap, attend, x, bad)
 
 
 @weight(2)
 @number("5.7")
 def test_influence_tells_which_output_depends_on_which_input(student, rng, oracle):
     """The norms of the Jacobians are PyTorch's, without a graph; 0 where the mask is causal."""
+    influence, attend = student.attention.influence, student.attention.scaled_dot_product_attention
     for t, d in ((4, 3), (3, 5), (1, 2)):
-        x = torch.from_numpy(rng.normal(size=(t, d)))
-        check_influence(student, oracle, x, None, situation=f"no mask, x of ({t}, {d})")
-        causal = oracle.causal_mask(t)
-        check_influence(student, oracle, x, causal, situation=f"a causal mask, x of ({t}, {d})")
-        check_nothing_above_the_diagonal(student, x, causal)
-    x = torch.from_numpy(rng.normal(size=(4, 3)))
-    mask = torch.from_numpy(draw_mask(rng, 4, 4))
+        x, causal = torch.from_numpy(rng.normal(size=(t, d))), oracle.causal_mask(t)
+        result = influence(attend, x)
+        compare_influence(result, oracle.influence(x), f"no mask, x of ({t}, {d})")
+        result = influence(attend, x, causal)
+        compare_influence(result, oracle.influence(x, causal), f"a causal mask, x of ({t}, {d})")
+        check_nothing_above_the_diagonal(result)
+    original = torch.from_numpy(rng.normal(size=(4, 3)))
+    mask = torch.from_numpy(draw_mask(rng, (4, 4)))
     mask[2] = False
-    check_influence(student, oracle, x, mask, situation="a query that may look at nothing")
-    check_influence(student, oracle, x.float(), mask, situation="float32")
-    check_influence(student, oracle, as_view(transposed, x), mask, situation="a view")
-    check_influence_leaves_nothing(student, oracle, rng, x, mask=mask)
-    code = student.attention
-    check_unchanged("influence", code.influence, code.scaled_dot_product_attention, x, mask)
-    attend = code.scaled_dot_product_attention
-    check_refused("an x of three axes", code.influence, attend, x[None])
+    for situation, x in (
+        ("a query that may look at nothing", original),
+        ("float32", original.float()),
+        ("a view", as_view(transposed, original)),
+    ):
+        compare_influence(influence(attend, x, mask), oracle.influence(x, mask), situation)
+
+    x, upstream = original, torch.from_numpy(rng.normal(size=(4, 4)))
+    outputs, gradients, _ = vjp(influence, (attend, x, mask), [upstream])
+    compare_influence(outputs[0], oracle.influence(x, mask), "an x that asks for gradients")
+    check_no_graph(gradients[1])
+    check_nothing_left(gradients_left(influence, attend, x, mask)[1:2], "x")
+    check_unchanged("influence", influence, attend, x, mask)
+    check_refused("an x of three axes", influence, attend, x[None])
 
 
 @weight(1)
@@ -728,30 +837,47 @@ def test_permutation_gap_and_influence_take_a_multi_head_attention(student, rng,
 
     And one head whose layers change nothing gives what scaled_dot_product_attention gives.
     """
+    code, situation = student.attention, "a MultiHeadAttention"
     x = torch.from_numpy(rng.normal(size=(2, 4, 6)))
-    check_properties_of_heads(student, oracle, draw_heads(rng, 6, 2), x, order=draw_order(rng, 4))
-    check_one_head(student, oracle, rng, 2, t=4, d_model=3)
-    check_one_head(student, oracle, rng, 3, t=4, d_model=5, mask=oracle.causal_mask(4))
+    heads, order = draw_heads(rng, 6, 2), draw_order(rng, 4)
+    module = new_heads(code, *heads)
+    for mask in ((), (oracle.causal_mask(4),)):
+        gap = code.permutation_gap(module, x, order, *mask)
+        expected = right_gap(partial(oracle.multi_head_attention, *heads), x, order, *mask)
+        compare_gap(gap, expected, situation)
+        result = code.influence(module, x[0], *mask)
+        compare_influence(result, oracle.influence_of_heads(*heads, x[0], *mask), situation)
+    check_nothing_left(stored_gradients(module).values(), "the parameters")
+
+    attend = code.scaled_dot_product_attention
+    for n, d_model, mask in ((2, 3, ()), (3, 5, (oracle.causal_mask(4),))):
+        module = new_heads(code, *one_plain_head(d_model))
+        x = torch.from_numpy(rng.normal(size=(n, 4, d_model)))
+        expected, _ = oracle.attention(x, x, x, *mask)
+        for function, name in ((module, "one head"), (attend, "scaled_dot_product_attention")):
+            out, _ = unpack(function(x, x, x, *mask), 2, name)
+            assert_close(out, expected, f"out (one head is attention, {name})", TIME_AXES)
 
 
 @weight(1)
 @number("5.7")
 def test_soft_lookup_mixes_values_by_the_temperature(student, rng, oracle):
     """value and weights are PyTorch's with scale 1 / temperature; sqrt(d) gives the six words."""
+    lookup = student.attention.soft_lookup
     for t, d, d_v, temperature in ((1, 2, 1, 5.0), (3, 1, 4, 2), (5, 3, 2, 1.0), (4, 6, 3, 0.3)):
         query, keys, values = (
             torch.from_numpy(rng.normal(size=size)) for size in ((d,), (t, d), (t, d_v))
         )
-        situation = f"temperature {temperature}"
-        check_lookup(student, oracle, query, keys, values, temperature, situation)
-    case = SIX_WORDS.as_tensors()
-    expected = [torch.from_numpy(array[0]) for array in (SIX_WORDS_OUT, SIX_WORDS_WEIGHTS)]
-    arguments = (case.q[0], case.k, case.v, 2.0)
-    compare_lookup(student, arguments, *expected, situation="the six words", tolerance=WORKED)
-    check_lookup(student, oracle, query.float(), keys.float(), values.float(), 0.7, "float32")
+        result = lookup(query, keys, values, temperature)
+        expected = oracle.attention(query[None], keys, values, scale=1 / temperature)
+        compare_lookup(result, expected, f"temperature {temperature}")
+    (q, k, v), expected = map(as_tensors, EXAMPLES["the six words"])
+    compare_lookup(lookup(q[0], k, v, 2.0), expected, "the six words", tolerance=WORKED)
+    inputs = query, keys, values
     views = as_view(sliced, query), as_view(transposed, keys), as_view(sliced, values)
-    check_lookup(student, oracle, *views, 0.7, "views")
-    lookup = student.attention.soft_lookup
+    for situation, (q, k, v) in (("float32", [x.float() for x in inputs]), ("views", views)):
+        expected = oracle.attention(q[None], k, v, scale=1 / 0.7)
+        compare_lookup(lookup(q, k, v, 0.7), expected, situation)
     check_unchanged("soft_lookup", lookup, query, keys, values, 0.0)
 
 
@@ -761,24 +887,19 @@ def test_soft_lookup_becomes_hard_as_the_temperature_goes_to_zero(student, rng):
     """Temperature 0: all weight on the best key, or in equal parts on those that tie exactly."""
     query, values = doubles([1.0, 2.0]), torch.from_numpy(rng.normal(size=(4, 3)))
     clear = doubles([[2.0, 1.0], [-9.0, 3.0], [0.0, 3.0], [1.0, 1.0]])
-    check_hard_lookup(student, query, clear, values, winners=[2], temperatures=(0.0, 0, 1e-6, 1e-3))
-    check_hard_lookup(
-        student, query, 100 * clear - 1000, values, winners=[2], temperatures=(0.0, 1e-6)
-    )
     tied = doubles([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0], [5.0, 0.0]])
-    check_hard_lookup(
-        student, query, tied, values, winners=[0, 2, 3], temperatures=(0.0, 1e-6, 1e-2)
-    )
-    check_hard_lookup(
-        student,
-        query.float(),
-        tied.float(),
-        values.float(),
-        winners=[0, 2, 3],
-        temperatures=(0.0, 1e-6),
-    )
     near = doubles([[1.0, 2.0], [1.0, 2.0 + 1e-9], [0.0, 1.0], [0.0, 0.0]])
-    check_hard_lookup(student, query, near, values, winners=[1], temperatures=(0.0,))
+    for keys, winners, temperatures in (
+        (clear, [2], (0.0, 0, 1e-6, 1e-3)),
+        (100 * clear - 1000, [2], (0.0, 1e-6)),
+        (tied, [0, 2, 3], (0.0, 1e-6, 1e-2)),
+        (tied.float(), [0, 2, 3], (0.0, 1e-6)),
+        (near, [1], (0.0,)),
+    ):
+        query, values = query.to(keys.dtype), values.to(keys.dtype)
+        for temperature in temperatures:
+            result = student.attention.soft_lookup(query, keys, values, temperature)
+            compare_hard_lookup(result, values, winners, temperature)
 
 
 @weight(1)
@@ -786,10 +907,9 @@ def test_soft_lookup_becomes_hard_as_the_temperature_goes_to_zero(student, rng):
 def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(student, rng):
     """Every key weighs the same at a huge temperature; negative ones and bad shapes are refused."""
     query, keys, values = (torch.from_numpy(rng.normal(size=s)) for s in ((3,), (5, 3), (5, 2)))
-    weights = doubles([0.2] * 5)
-    arguments = (query, keys, values, 1e12)
-    compare_lookup(student, arguments, values.mean(dim=0), weights, situation="a huge temperature")
     lookup = student.attention.soft_lookup
+    expected = values.mean(dim=0, keepdim=True), doubles([[0.2] * 5])
+    compare_lookup(lookup(query, keys, values, 1e12), expected, "a huge temperature")
     for situation, args in (
         ("a negative temperature", (query, keys, values, -1.0)),
         ("an infinite temperature", (query, keys, values, math.inf)),
@@ -809,7 +929,9 @@ def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(studen
 @number("5.8")
 def test_q1_the_query_finds_the_nearest_hour(lab):
     """Lab, question 1: the hour 14 has the largest score."""
-    check_nearest_hour(array_answer(lab, "q1_query", (2,)), 14)
+    query, hours = array_answer(lab, "q1_query", (2,)), np.arange(24.0)
+    best = int(np.argmax(np.stack([hours, -(hours**2) / 2], axis=1) @ query))
+    check(best == 14, "q1_query finds another hour.", f"it finds {best}", value=query)
 
 
 @weight(2)
