@@ -62,10 +62,7 @@ def check_layer(out, oracle, case, part):
 
 
 def loud_part(block, part, constant, with_bias, *, p):
-    """One part of a layer gives the constant everywhere; and the levels that dropout makes of it.
-
-    Without a bias, the feed-forward has two levels instead of three.
-    """
+    """One part gives the constant everywhere; and the levels that dropout makes of it."""
     zero, eye = torch.zeros_like(constant), torch.eye(len(constant), dtype=torch.float64)
     if part != "feed_forward":
         # The values are the same at all places, so their mean is too, whatever the weights are.

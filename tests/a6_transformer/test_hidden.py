@@ -297,10 +297,8 @@ def test_decoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     views = [view_of(draw_vectors(rng, 3, t, 8)) for t in (2, 4)]
     inputs, decoder = [x.float() for x in views], loaded(student.Decoder(**single.settings), single)
     check_gradients(decoder, oracle, single, inputs, rng=rng, situation="float32")
-    second, block = (
-        [draw_vectors(rng, 3, t, 8) for t in (2, 4)],
-        draw_block(rng, "Decoder", **sizes),
-    )
+    second = [draw_vectors(rng, 3, t, 8) for t in (2, 4)]
+    block = draw_block(rng, "Decoder", **sizes)
     decoder = loaded(student.Decoder(**sizes), block)
     check_calls_stay_apart(decoder, oracle, block, [views, second])
     block = draw_block(rng, "Decoder", **sizes)
@@ -426,9 +424,8 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
             (view_of(logits), 0.05, "a view"),
         ):
             result = training.loss_vjp(student.label_smoothing_loss, given, targets, smoothing)
-            training.compare_loss(
-                result, oracle.smoothed_loss(given, targets, smoothing), situation
-            )
+            expected = oracle.smoothed_loss(given, targets, smoothing)
+            training.compare_loss(result, expected, situation)
     any_logits, one = draw_vectors(rng, 3, 2, 4), torch.tensor(1.0, dtype=torch.float64)
     padding = torch.zeros(3, 2, dtype=torch.int64)
     result = vjp(student.label_smoothing_loss, (any_logits, padding), [one])
@@ -498,11 +495,9 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
             cases.append((model, draw_ids(rng, 7, [length] * 4, begin=True), "other models"))
     cases.append((draw_model(rng, torch.float32), cases[-1][1], "float32"))
     for model, prefix, situation in cases:
-        module, memory = new_transformer(student, model), visible_memory(oracle, model, source)
-        expected, given = (
-            decoding.expected_next(oracle, model, source, prefix),
-            (prefix, memory, source),
-        )
+        module = new_transformer(student, model)
+        given = (prefix, visible_memory(oracle, model, source), source)
+        expected = decoding.expected_next(oracle, model, source, prefix)
         for arguments, views in ((given, ""), (map(view_of, given), ", views")):
             result = student.next_log_probabilities(module, *arguments)
             decoding.compare_next(result, expected, f"{situation}{views}")
@@ -531,9 +526,8 @@ def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
         decoding.check_translations(found, expected, "greedy_decode")
     source = torch.tensor([[4], [3]])
     for logits, expected in (([3, 9, 1, 4, 2, 4], [3] * 6), ([9, 9, 4, 4, 4], [])):
-        found = student.greedy_decode(
-            new_transformer(student, decoding.steady_model(logits)), source, 6
-        )
+        module = new_transformer(student, decoding.steady_model(logits))
+        found = student.greedy_decode(module, source, 6)
         decoding.check_translations(found, [expected] * 2, "greedy_decode")
     module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
     decoding.check_learned_places_end(student.greedy_decode, module)
@@ -568,17 +562,11 @@ def test_beam_decode_is_right_for_other_models(student, rng, oracle):
 
 
 def draw_search(rng, width):
-    """A table of what follows what, settings, and what the search finds.
-
-    It finds something else than a search of width 1, and than one that is a bit wider.
-    """
+    """A table, settings, and what the search finds: not what width 1 or a wider search does."""
     while True:
         table = rng.integers(0, 6, size=(6, 6))
-        settings = {
-            "max_length": int(rng.integers(3, 6)),
-            "width": width,
-            "alpha": float(rng.choice([0.5, 1.0, 1.5])),
-        }
+        length, alpha = int(rng.integers(3, 6)), float(rng.choice([0.5, 1.0, 1.5]))
+        settings = {"max_length": length, "width": width, "alpha": alpha}
         found, gap = follow(table, **settings)
         if gap > 1e-3 and all(
             follow(table, **settings | {"width": other})[0] != found for other in (1, width + 1)

@@ -508,13 +508,12 @@ def test_padding_and_later_tokens_change_nothing(student, rng, oracle):
 def test_transformer_drops_token_vectors_keeps_types_and_refuses_odd_ids(student, rng, oracle):
     """Dropout on token vectors and in layers; float32, views, inputs that stay; a ValueError."""
     ids, memory = torch.full((20, 6), 3), torch.zeros(20, 2, 20, dtype=torch.float64)
-    for side in ("encoder", "decoder"):
-        for where in ("embedding", "self_attention"):
-            model, levels, what = dropout.loud_model(side, where, 6, 0.3)
-            module = new_transformer(student, model, dropout=0.3)
-            out = module.encode(ids) if side == "encoder" else module.decode(ids, memory)
-            check_tensor(out, (20, 6, 20))
-            dropout.check_pattern(oracle, out, levels, 1, what=what)
+    for side, where in itertools.product(("encoder", "decoder"), ("embedding", "self_attention")):
+        model, levels, what = dropout.loud_model(side, where, 6, 0.3)
+        module = new_transformer(student, model, dropout=0.3)
+        out = module.encode(ids) if side == "encoder" else module.decode(ids, memory)
+        check_tensor(out, (20, 6, 20))
+        dropout.check_pattern(oracle, out, levels, 1, what=what)
     single = draw_model(rng, torch.float32)
     ids = draw_ids(rng, 9, [5, 2, 4]), draw_ids(rng, 7, [3, 6, 1], begin=True)
     module = new_transformer(student, single)
@@ -546,9 +545,8 @@ def test_label_smoothing_loss_is_pytorchs_cross_entropy(student, rng, oracle):
     for n, t, v in ((2, 3, 5), (1, 4, 3), (3, 1, 7)):
         logits, targets = 2 * draw_vectors(rng, n, t, v), training.draw_targets(rng, v, [t] * n, t)
         result = training.loss_vjp(student.label_smoothing_loss, logits, targets)
-        training.compare_loss(
-            result, oracle.smoothed_loss(logits, targets, 0.1), "smoothing not given"
-        )
+        expected = oracle.smoothed_loss(logits, targets, 0.1)
+        training.compare_loss(result, expected, "smoothing not given")
         for smoothing in (0.0, 0.1, 0.35, 0.9):
             result = training.loss_vjp(student.label_smoothing_loss, logits, targets, smoothing)
             expected = oracle.smoothed_loss(logits, targets, smoothing)
@@ -564,9 +562,8 @@ def test_label_smoothing_loss_leaves_padding_out_of_the_mean(student, rng, oracl
         targets = training.draw_targets(rng, 6, lengths, 4)
         for smoothing in (0.0, 0.2):
             result = training.loss_vjp(student.label_smoothing_loss, logits, targets, smoothing)
-            training.compare_loss(
-                result, oracle.smoothed_loss(logits, targets, smoothing), "with padding"
-            )
+            expected = oracle.smoothed_loss(logits, targets, smoothing)
+            training.compare_loss(result, expected, "with padding")
     for logits in draw_vectors(rng, 2, 3, 5), draw_vectors(rng, 1, 1, 4, dtype=torch.float32):
         padding, upstream = torch.zeros(logits.shape[:2]).long(), torch.ones_like(logits[0, 0, 0])
         result = vjp(student.label_smoothing_loss, (logits, padding), [upstream])
@@ -613,10 +610,8 @@ def test_noam_rate_goes_up_for_warmup_steps_and_then_down(student):
 @number("6.7")
 def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle):
     """Losses, learning rates and weights, step by step: teacher forcing, clipping, and Adam."""
-    model, pairs = (
-        draw_model(rng, **training.TINY),
-        training.draw_pairs(rng, [(2, 3), (4, 1), (1, 2), (3, 3)]),
-    )
+    model = draw_model(rng, **training.TINY)
+    pairs = training.draw_pairs(rng, [(2, 3), (4, 1), (1, 2), (3, 3)])
     config = {"steps": 6, "batch_size": 4, "warmup": 3, "factor": 0.3, "smoothing": 0.2}
     config["max_norm"] = training.TINY_NORM
     other = config | {"batch_size": 9, "max_norm": 50.0, "smoothing": 0.0, "warmup": 50}
@@ -626,9 +621,8 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
     ):
         module = new_transformer(student, model)
         history = student.train(module, *map(view_of, pairs), student.Config(**settings))
-        training.compare_run(
-            history, module, training.expected_run(oracle, model, pairs, settings), situation
-        )
+        expected = training.expected_run(oracle, model, pairs, settings)
+        training.compare_run(history, module, expected, situation)
     model, pairs = draw_model(rng, **training.TINY), training.draw_pairs(rng, [(2, 1), (1, 3)])
     module, config = new_transformer(student, model), student.Config(steps=2, batch_size=2)
     check_unchanged("train", student.train, module, *pairs, config)
@@ -668,9 +662,8 @@ def test_train_trims_its_batches_and_stops_at_a_loss_that_is_no_number(student, 
             training.read_history(student.train(module, *ids, student.Config(**config)), 3)
     module = new_transformer(student, model)
     history = student.train(module, *map(view_of, wide), student.Config(**config))
-    training.compare_run(
-        history, module, training.expected_run(oracle, model, pairs, config), "columns of padding"
-    )
+    expected = training.expected_run(oracle, model, pairs, config)
+    training.compare_run(history, module, expected, "columns of padding")
     training.check_not_finite(student, rng)
 
 
@@ -695,10 +688,8 @@ def test_a_trained_transformer_translates_90_percent_of_unseen_numbers(student, 
     settings = student.TransformerConfig(*sizes, encoder_layers=1, decoder_layers=1)
     model = student.Transformer(settings)
     check_is_module(model, "Transformer")
-    pairs = [
-        torch.from_numpy(pad(ids)[0])
-        for ids in (numbers.train.source_ids, numbers.train.target_ids)
-    ]
+    lists = numbers.train.source_ids, numbers.train.target_ids
+    pairs = [torch.from_numpy(pad(ids)[0]) for ids in lists]
     history = student.train(model, *pairs, student.Config(steps=250, warmup=40, factor=0.35))
     training.read_history(history, 250)
     chosen = rng.permutation(len(numbers.test))[:HELD_OUT]
@@ -775,9 +766,8 @@ def test_greedy_decode_never_takes_padding_or_begin_and_stops_at_max_length(stud
         found = student.greedy_decode(model, source, length)
         decoding.check_translations(found, [[4] * length] * 2, "greedy_decode")
     found = student.greedy_decode(model, source)
-    decoding.check_translations(
-        found, [[4] * 32] * 2, "greedy_decode, 32 tokens if nothing is said,"
-    )
+    what = "greedy_decode, 32 tokens if nothing is said,"
+    decoding.check_translations(found, [[4] * 32] * 2, what)
     model = new_transformer(student, decoding.steady_model([1, 1, 7, 2, 7, 3]))
     decoding.check_translations(student.greedy_decode(model, source), [[], []], "greedy_decode")
     # 5, then 3, then 6, then END.
@@ -802,9 +792,8 @@ def test_beam_decode_finds_the_best_of_all_if_it_is_wide_enough(student, rng, or
             widths = (wide, best[alpha], "all hypotheses"), (1, greedy, "width 1")
             for width, expected, situation in widths:
                 module = new_transformer(student, model)
-                found = student.beam_decode(
-                    module, source, max_length=length, width=width, alpha=alpha
-                )
+                settings = {"max_length": length, "width": width, "alpha": alpha}
+                found = student.beam_decode(module, source, **settings)
                 decoding.check_translations(found, expected, f"beam_decode ({situation})")
 
 
@@ -826,13 +815,13 @@ def test_beam_decode_follows_as_many_hypotheses_as_it_is_told(student):
         settings = {"max_length": 6, "alpha": alpha, "width": 2}
         cases.append((model, settings, expected, f"alpha {alpha}"))
     for table, alternatives in decoding.SEARCHES:
-        model = decoding.table_model(table)
+        model = decoding.table_model([[int(digit) for digit in row] for row in table])
         for settings, expected in alternatives:
             situation = ", ".join(f"{name} {value}" for name, value in settings.items())
             cases.append((model, settings, expected, situation))
         cases.append((model.single(), settings, expected, f"{situation}, float32"))
-    for table, settings, expected, situation in cases:
-        found = student.beam_decode(new_transformer(student, table), source, **settings)
+    for searched, settings, expected, situation in cases:
+        found = student.beam_decode(new_transformer(student, searched), source, **settings)
         decoding.check_translations(found, [expected], f"beam_decode ({situation})")
     module, sources = new_transformer(student, model), torch.tensor([[3, 0], [4, 3]])
     decoding.check_beam_leaves_all(student.beam_decode, module, model, sources)
@@ -959,9 +948,8 @@ def test_measure_finds_what_the_formulas_say(student):
         ("convolution", (1, 2, 2), (8, 1, 1)),
     ):
         complexity.compare_costs(student.measure(kind, *sizes), expected, "measure", kind)
-        complexity.check_runs(
-            calls_during(student.measure, "run_layer", kind, *sizes), kind, expected
-        )
+        runs = calls_during(student.measure, "run_layer", kind, *sizes)
+        complexity.check_runs(runs, kind, expected)
     complexity.check_costs_refuse(student.measure)
 
 

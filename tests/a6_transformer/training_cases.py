@@ -115,9 +115,8 @@ def expected_run(oracle, model, pairs, config):
     history = {"learning_rate": [], "loss": []}
     for step in range(1, config["steps"] + 1):
         rate = config["factor"] * rate_of(step, model.settings["d_model"], config["warmup"])
-        loss, gradients = oracle.loss_and_gradients(
-            model.settings, now, *pairs, config["smoothing"]
-        )
+        smoothing = config["smoothing"]
+        loss, gradients = oracle.loss_and_gradients(model.settings, now, *pairs, smoothing)
         history["learning_rate"].append(rate)
         history["loss"].append(loss)
         norm = math.sqrt(sum(float((g * g).sum()) for g in gradients.values()))
