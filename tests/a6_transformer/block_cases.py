@@ -1,49 +1,73 @@
-"""How the tests of exercises 6.2 to 6.4 check the parts of a Transformer."""
+"""How the tests of exercises 6.1 to 6.4 check positions and the parts of a Transformer."""
 
 import torch
 
 from common.student_code.values import Handle
-from common.testing.checks import check_refused
+from common.testing.checks import check_normal, check_refused
 from common.testing.compare import assert_close, check
-from common.testing.remote.torch_modules import (
-    check_same_weights,
-    load_parameters,
-    parameters_of,
-    vjp,
-)
+from common.testing.remote.torch_modules import load_parameters, parameters_of, vjp
 from tests.a6_transformer.cases import (
-    check_gradients,
+    check_is_module,
     compare,
     draw_block,
     draw_vectors,
-    expected_output,
+    loaded,
 )
+
+PLACE_AXES = ("place", "feature")
+NORMS = {'norm="post"': {"norm": "post"}, 'norm="pre"': {"norm": "pre"}, "norm not given": {}}
+
+# Exercise 6.1
+
+
+def compare_shifted(matrix, vectors, k, situation):
+    """The matrix moves the vectors of all these places by k."""
+    wanted = torch.zeros(vectors.shape[1], vectors.shape[1], dtype=torch.float64)
+    check(matrix is not None, "shift_matrix returned None.", help="Is the return missing?")
+    fits = isinstance(matrix, torch.Tensor) and matrix.shape == wanted.shape
+    check(fits, "shift_matrix must return a matrix of (d_model, d_model).")
+    check(matrix.dtype == wanted.dtype, "shift_matrix must return float64.")
+    first, end = max(0, -k), len(vectors) - max(0, k)
+    moved, expected = vectors[first:end] @ matrix.mT, vectors[first + k : end + k]
+    assert_close(moved, expected, what=f"shift_matrix @ encoding ({situation})", axes=PLACE_AXES)
+
+
+def check_first_positions(modules, shape):
+    """The weight of a new module is drawn from the standard normal distribution, each time anew."""
+    drawn = []
+    for module in modules:
+        check_is_module(module, "LearnedPositions")
+        values = parameters_of(module)
+        load_parameters(module, {"weight": torch.zeros(shape)})
+        check_normal(values["weight"], 1.0, "weight")
+        drawn.append(values["weight"])
+    check(not torch.equal(*drawn), "Two new modules must not have the same first values.")
+
+
+def check_positions(module, rng, weight, lengths):
+    """The first rows of weight come out, and gradients go into them alone; others are refused."""
+    for length in lengths:
+        upstream = draw_vectors(rng, length, weight.shape[1], dtype=weight.dtype)
+        outputs, _, parameters = vjp(module, (length,), [upstream])
+        assert_close(outputs[0], weight[:length], what="the vectors", axes=PLACE_AXES)
+        check("weight" in parameters, "weight must be a parameter that learns.")
+        gradient = torch.zeros_like(weight)
+        gradient[:length] = upstream
+        assert_close(parameters["weight"], gradient, "the gradient of weight", PLACE_AXES)
+    for length in (0, -1, len(weight) + 1):
+        check_refused("places that were never learned", module, length)
+
 
 # Exercise 6.2
 
 
-def check_alike(student, oracle, rng, d_model, *, shape):
-    """Vectors whose features are all the same: only the bias is left, and gradients stay finite."""
-    block = draw_block(rng, "LayerNorm", d_model=d_model)
-    # Whole numbers: the mean of equal ones is exact.
-    x = torch.from_numpy(rng.integers(-9, 9, size=(*shape, 1))).double().expand(*shape, d_model)
-    out = block.on(student)(x)
-    bias = block.parameters["bias"].expand(*shape, d_model)
-    assert_close(out, bias, what="out (all features of a vector are the same)")
-    if d_model > 1:  # a vector of one feature moves nothing: its gradient is nothing but rounding
-        check_gradients(
-            student,
-            oracle,
-            rng,
-            block,
-            inputs=(x,),
-            situation="all features of a vector are the same",
-        )
+def draw_equal(rng, *shape):
+    """Vectors whose features are all the same. Whole numbers: the mean of equal ones is exact."""
+    return torch.from_numpy(rng.integers(-9, 9, size=(*shape[:-1], 1))).double().expand(*shape)
 
 
-def check_norm_refuses(student, rng, d_model):
+def check_norm_refuses(module, d_model):
     """Vectors of another length raise ValueError, also of a length that would broadcast."""
-    module = draw_block(rng, "LayerNorm", d_model=d_model).on(student)
     check(module(torch.ones(2, 3, d_model).double()) is not None, "LayerNorm returned None.")
     for features in (d_model - 1, d_model + 1, 1):
         x = torch.ones(2, d_model, features, dtype=torch.float64)
@@ -51,29 +75,23 @@ def check_norm_refuses(student, rng, d_model):
     check_refused("a list", module, [[0.0] * d_model])
 
 
-def check_feed_forward_refuses(student, rng, kind, d_model, *, d_ff):
+def check_feed_forward_refuses(new, block):
     """Vectors of another length, with other axes or in a list, and sizes below 1."""
-    module = draw_block(rng, kind, d_model=d_model, d_ff=d_ff).on(student)
+    module, (d_model, d_ff) = loaded(new(**block.settings), block), block.settings.values()
     x = torch.ones(2, 3, d_model + 1, dtype=torch.float64)
     fitting = x[..., :d_model]
-    check(module(fitting) is not None, f"{kind} returned None.")
+    check(module(fitting) is not None, f"{block.kind} returned None.")
     for features in (d_model + 1, d_model - 1):
         check_refused("vectors of another length", module, x[..., :features])
     check_refused("one sequence without its first axis", module, fitting[0])
     check_refused("a list", module, fitting.tolist())
     for sizes in ((0, d_ff), (d_model, -1)):
-        check_refused("a size below 1", getattr(student, kind), *sizes)
+        check_refused("a size below 1", new, *sizes)
 
 
-def check_from_linear(student, oracle, rng, d_model, *, d_ff, dtype=torch.float64):
-    """The new module computes the same, has its own copies of the weights, and no dropout."""
-    block = draw_block(rng, "FeedForward", dtype, d_model=d_model, d_ff=d_ff)
-    # In training mode and with dropout, which is to be left out.
-    linear = block.on(student, dropout=0.5)
-    conv = student.from_linear(linear)
+def check_converted(conv, linear, block, *, x, expected):
+    """What from_linear made of a module computes the same, with copies of the weights."""
     check(isinstance(conv, Handle), "from_linear must return a FeedForwardConv.")
-    x = draw_vectors(rng, 2, 3, d_model, dtype=dtype)
-    expected = expected_output(oracle, block, (x,))
     compare(conv(x), expected, "from_linear")
     names = {"linear1": "conv1", "linear2": "conv2"}
     copied = {}
@@ -93,17 +111,16 @@ def check_from_linear(student, oracle, rng, d_model, *, d_ff, dtype=torch.float6
     load_parameters(conv, {name: torch.zeros_like(values) for name, values in copied.items()})
     linear.eval()
     compare(linear(x), expected, "feed_forward, after the weights of from_linear's module changed")
-    student.from_linear(linear)
-    check_same_weights(linear, block.parameters, "from_linear")
 
 
 # Exercises 6.3 and 6.4
 
 
-def check_layer_refuses(student, rng, kind):
+def check_layer_refuses(rng, kind, new_layer, new_stack):
     """Masks, vectors, heads and norms that don't fit raise ValueError; those that fit don't."""
     block = draw_block(rng, kind, d_model=6, num_heads=2, d_ff=5)
-    module, x, memory = block.on(student), draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 3, 6)
+    module = loaded(new_layer(**block.settings), block)
+    x, memory = draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 3, 6)
     crossing = kind == "DecoderLayer"
     whole = (x, memory) if crossing else (x,)
     mask, memory_mask = (torch.ones(4, keys, dtype=torch.bool) for keys in (4, 3))
@@ -121,27 +138,8 @@ def check_layer_refuses(student, rng, kind):
         check_refused("a mask for other memory", module, *whole, mask, memory_mask[:, :2])
         check_refused("memory for another number of sequences", module, x, memory[:1])
         check_refused("memory of another length", module, x, memory[..., :5])
-    new = getattr(student, kind)
-    check_refused("heads that don't divide d_model", new, 6, 4, 5)
-    check_refused("a norm that isn't known", new, 6, 2, 5, 0.0, "none")
-    check_refused("a size below 1", new, 6, 2, 0)
-    stack = getattr(student, kind.removesuffix("Layer"))
+    check_refused("heads that don't divide d_model", new_layer, 6, 4, 5)
+    check_refused("a norm that isn't known", new_layer, 6, 2, 5, 0.0, "none")
+    check_refused("a size below 1", new_layer, 6, 2, 0)
     for layers in (0, -1):
-        check_refused("a stack without layers", stack, 6, 2, 5, layers)
-
-
-def check_evaluation(student, oracle, rng, kind, *, settings, inputs):
-    """In evaluation mode, dropout does nothing."""
-    block = draw_block(rng, kind, **settings)
-    module = block.on(student, dropout=0.5)
-    module.eval()
-    compare(module(*inputs), expected_output(oracle, block, inputs), "evaluation mode")
-
-
-def check_norm_order(student, oracle, rng, kind, *, inputs, sizes):
-    """Outputs and gradients are PyTorch's for both norms, and "pre" is what comes by itself."""
-    for norm in ("post", "pre", None):
-        settings = sizes if norm is None else sizes | {"norm": norm}
-        block = draw_block(rng, kind, **settings)
-        situation = "norm not given" if norm is None else f'norm="{norm}"'
-        check_gradients(student, oracle, rng, block, inputs=inputs, situation=situation)
+        check_refused("a stack without layers", new_stack, 6, 2, 5, layers)

@@ -1,60 +1,64 @@
-"""What the tests of assignment 6 share: modules with parameters by name, and how one is checked."""
+"""What the tests of assignment 6 share: modules with parameters by name, and comparisons."""
 
+import itertools
 import math
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
+from common.student_code.values import Handle
 from common.testing.checks import check_unchanged, transposed
-from common.testing.compare import assert_close, check
+from common.testing.compare import assert_close, check, kind_of
 from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import (
     compare_gradients,
     load_parameters,
-    new_module,
     parameters_of,
     vjp,
 )
 
 VECTOR_AXES = ("sequence", "place", "feature")
-PARTS = ("query", "key", "value", "out")
 # Finer than usual: places that were rounded to float32 on the way are off by little.
 FINE = 1e-10
 
 
-@dataclass(frozen=True)
-class Block:
-    """A module: its class, what it is made with, and its parameters by name."""
+class Block(NamedTuple):
+    """A module as the oracle takes it: its class, its settings, and its parameters by name."""
 
     kind: str
     settings: dict
-    parameters: dict = field(repr=False)
-
-    @property
-    def dtype(self):
-        return next(iter(self.parameters.values())).dtype
-
-    def on(self, student, **more):
-        """The student's module with these parameters; more: settings that change no result."""
-        if self.kind == "Transformer":
-            config = student.TransformerConfig(**self.settings | more)
-            module = new_module(student, self.kind, config)
-        else:
-            module = new_module(student, self.kind, **self.settings | more)
-        if self.dtype == torch.float64:
-            module.double()
-        load_parameters(module, self.parameters)
-        return module
+    parameters: dict
 
     def single(self):
         """The same in float32."""
-        values = {name: value.float() for name, value in self.parameters.items()}
-        return Block(self.kind, self.settings, values)
+        return self._replace(parameters={name: p.float() for name, p in self.parameters.items()})
 
     def changed(self, **parameters):
         """The same with other values for some parameters; dots are written as two underscores."""
         others = {name.replace("__", "."): value for name, value in parameters.items()}
-        return Block(self.kind, self.settings, self.parameters | others)
+        return self._replace(parameters=self.parameters | others)
+
+
+def loaded(module, block):
+    """The student's new module with the parameters of the block, in their dtype."""
+    check_is_module(module, block.kind)
+    if next(iter(block.parameters.values())).dtype == torch.float64:
+        module.double()
+    load_parameters(module, block.parameters)
+    return module
+
+
+def new_transformer(student, model, **more):
+    """The student's Transformer with the parameters of the model; more: such as dropout."""
+    config = student.TransformerConfig(**model.settings, **more)
+    return loaded(student.Transformer(config), model)
+
+
+def check_is_module(module, kind):
+    check(
+        isinstance(module, Handle),
+        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+    )
 
 
 # The names and shapes that the docstrings give.
@@ -73,31 +77,25 @@ def shapes_of(kind, settings):
     d = settings["d_model"]
     if kind == "LayerNorm":
         return {"weight": (d,), "bias": (d,)}
-    if kind == "MultiHeadAttention":
-        return {k: v for name in PARTS for k, v in dense(name, d, d).items()}
     if kind == "FeedForward":
         return dense("linear1", settings["d_ff"], d) | dense("linear2", d, settings["d_ff"])
     if kind == "FeedForwardConv":
         return dense("conv1", settings["d_ff"], d, 1) | dense("conv2", d, settings["d_ff"], 1)
+    norm = shapes_of("LayerNorm", settings)
     if kind in ("EncoderLayer", "DecoderLayer"):
-        return layer_shapes(settings, crossing=kind == "DecoderLayer")
+        attentions = ["self_attention", "cross_attention"][: 1 + (kind == "DecoderLayer")]
+        shapes = inside("feed_forward", shapes_of("FeedForward", settings))
+        for name, part in itertools.product(attentions, ("query", "key", "value", "out")):
+            shapes |= dense(f"{name}.{part}", d, d)
+        for index in range(1, len(attentions) + 2):
+            shapes |= inside(f"norm{index}", norm)
+        return shapes
     if kind in ("Encoder", "Decoder"):
         layer, shapes = shapes_of(f"{kind}Layer", settings), {}
         for index in range(settings["num_layers"]):
             shapes |= inside(f"layers.{index}", layer)
-        last = settings.get("norm", "pre") == "pre"
-        return shapes | (inside("norm", shapes_of("LayerNorm", settings)) if last else {})
+        return shapes | (inside("norm", norm) if settings.get("norm", "pre") == "pre" else {})
     return transformer_shapes(settings)
-
-
-def layer_shapes(settings, crossing):
-    attentions = ["self_attention"] + ["cross_attention"] * crossing
-    shapes = inside("feed_forward", shapes_of("FeedForward", settings))
-    for name in attentions:
-        shapes |= inside(name, shapes_of("MultiHeadAttention", settings))
-    for index in range(1, len(attentions) + 2):
-        shapes |= inside(f"norm{index}", shapes_of("LayerNorm", settings))
-    return shapes
 
 
 def transformer_shapes(settings):
@@ -156,29 +154,18 @@ def draw_mask(rng, *shape):
     )
 
 
-def check_output(student, oracle, block, inputs, *, situation, tolerance=None, **more):
-    """What the module makes of its inputs is PyTorch's."""
-    out = block.on(student, **more)(*inputs)
-    compare(out, expected_output(oracle, block, inputs), situation, tolerance)
-
-
-def expected_output(oracle, block, inputs):
-    return oracle.output(block.kind, block.settings, block.parameters, inputs)
-
-
 def compare(out, expected, situation, tolerance=None):
+    """What a module gives is PyTorch's."""
     axes = VECTOR_AXES if expected.ndim == 3 else None
     assert_close(out, expected, f"out ({situation})", axes, tolerance)
 
 
-def check_gradients(student, oracle, rng, block, *, inputs, situation, tolerance=None):
+def check_gradients(module, oracle, block, inputs, *, rng, situation, tolerance=None):
     """The output, and the gradients of all inputs and parameters under a random one, too."""
-    expected = expected_output(oracle, block, inputs)
-    upstream = draw_vectors(rng, *expected.shape, dtype=block.dtype)
-    wanted, wanted_parameters = oracle.gradients(
-        block.kind, block.settings, block.parameters, inputs, upstream
-    )
-    outputs, gradients, parameters = vjp(block.on(student), inputs, [upstream])
+    expected = oracle.output(*block, inputs)
+    upstream = draw_vectors(rng, *expected.shape, dtype=expected.dtype)
+    wanted, wanted_parameters = oracle.gradients(*block, inputs, upstream)
+    outputs, gradients, parameters = vjp(module, inputs, [upstream])
     compare(outputs[0], expected, situation, tolerance)
     pairs = {}
     for name, actual, right in zip(("x", "memory"), gradients, wanted, strict=False):
@@ -187,21 +174,23 @@ def check_gradients(student, oracle, rng, block, *, inputs, situation, tolerance
     compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
 
 
-def check_calls_stay_apart(student, oracle, block, first, *, second):
-    """Inputs stay as they are, and a result survives further calls."""
-    module, cases = block.on(student), (first, second, first)
-    for inputs, out in zip(cases, call_each(module, cases), strict=True):
-        compare(out, expected_output(oracle, block, inputs), "several calls in a row")
-    check_unchanged(block.kind, module, *first)
+def check_evaluation(module, oracle, block, inputs):
+    """In evaluation mode, dropout does nothing."""
+    module.eval()
+    compare(module(*inputs), oracle.output(*block, inputs), "evaluation mode")
 
 
-def check_parameters(student, kind, settings):
-    """The module has the parameters of the docstring and no others; their first values are right.
+def check_calls_stay_apart(module, oracle, block, calls):
+    """Inputs stay as they are, and the first result survives the second call."""
+    calls = [*calls, calls[0]]
+    for inputs, out in zip(calls, call_each(module, calls), strict=True):
+        compare(out, oracle.output(*block, inputs), "several calls in a row")
+    check_unchanged(block.kind, module, *calls[0])
 
-    Those of a LayerNorm are ones and zeros, the others those of nn.Linear and nn.Conv1d.
-    """
-    made = student.TransformerConfig(**settings) if kind == "Transformer" else None
-    module = new_module(student, kind, made) if made else new_module(student, kind, **settings)
+
+def check_parameters(module, kind, settings):
+    """A new module has the parameters of the docstring; initial values are those of PyTorch."""
+    check_is_module(module, kind)
     first, shapes = parameters_of(module), shapes_of(kind, settings)
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
     for name, values in first.items():
@@ -216,15 +205,12 @@ def check_parameters(student, kind, settings):
 
 
 def check_even(values, bound, name):
-    """The values are drawn evenly from -bound to bound, as nn.Linear does it.
-
-    The spread of few numbers tells little: only those of 300 or more are asked for theirs, which
-    is off by more than 20 percent with a chance below 1e-9.
-    """
+    """The values are drawn evenly from -bound to bound, as nn.Linear does it."""
     check(
         bool((values.abs() <= bound * (1 + 1e-6)).all()) and bool(values.any()),
         f"The first values of {name} are not those that PyTorch's own layers draw.",
     )
+    # Of 300 or more, the spread is off by more than 20 percent with a chance below 1e-9.
     ratio = float(values.std()) / (bound / math.sqrt(3)) if values.numel() >= 300 else 1.0
     check(
         abs(ratio - 1) < 0.2,

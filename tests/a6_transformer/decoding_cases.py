@@ -2,31 +2,29 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import torch
 
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check
-from common.testing.remote.torch_modules import check_same_weights, hooks_of, tracked_entries
-from tests.a6_transformer.cases import FINE, silent_block, view_of
-from tests.a6_transformer.model_cases import BEGIN, END, draw_ids, draw_model
+from common.testing.remote.torch_modules import (
+    check_same_weights,
+    hooks_of,
+    tracked_entries,
+)
+from tests.a6_transformer.cases import FINE
+from tests.a6_transformer.model_cases import BEGIN, END, draw_ids, draw_model, silent_model
 
-SMALL = {"target_vocabulary": 6, "decoder_layers": 2}  # ids that may follow: END, 3, 4 and 5
 CLOSE = 1e-9  # between two choices that are nearer to each other, rounding may decide
+SLIM = {"num_heads": 1, "d_ff": 1, "max_length": 64}
+ENDS_AT_ONCE = [1, 1, 7, 2, 3]  # logits of a steady_model
 
-# Logits of what follows what, and what a search with these settings finds, worked out step by step.
+# Logits of what follows each id, a digit for each next one, and what a search with these settings
+# finds, worked out step by step.
 # No two hypotheses between which there is a choice are nearer to each other than 0.03.
 SEARCHES = (
     (
-        (
-            (3, 1, 3, 0, 4, 3),
-            (2, 5, 3, 0, 0, 1),
-            (4, 4, 2, 5, 3, 3),
-            (1, 0, 0, 0, 1, 5),
-            (3, 3, 5, 4, 0, 4),
-            (1, 1, 4, 1, 1, 3),
-        ),
+        ("313043", "253001", "442533", "100015", "335404", "114113"),
         (
             ({"max_length": 4, "width": 2, "alpha": 0.5}, []),
             ({"max_length": 3, "width": 2, "alpha": 1.0}, [5, 5]),
@@ -34,14 +32,7 @@ SEARCHES = (
         ),
     ),
     (
-        (
-            (2, 5, 2, 2, 4, 0),
-            (5, 1, 0, 3, 2, 1),
-            (0, 0, 2, 3, 2, 4),
-            (1, 3, 5, 2, 0, 4),
-            (2, 0, 3, 5, 3, 2),
-            (1, 1, 0, 3, 0, 5),
-        ),
+        ("252240", "510321", "002324", "135204", "203532", "110305"),
         (
             ({"max_length": 4, "width": 2, "alpha": 0.0}, [3]),
             ({"max_length": 3, "width": 2, "alpha": 2.0}, [4, 3]),
@@ -52,62 +43,58 @@ SEARCHES = (
 )
 
 
-@dataclass(frozen=True)
-class Tree:
-    """The log-probabilities after every beginning of a translation of one source."""
-
-    after: dict  # a list for each beginning, which is a tuple of ids without BEGIN
-    max_length: int
-
-    def ranking(self, alpha):
-        """All translations that there are, with their scores, from the best on."""
-        scored = []
-        for ids, following in self.after.items():
-            total = self.total(ids)
-            scored.append(((total + following[END]) / (len(ids) + 1) ** alpha, ids))
-            if len(ids) == self.max_length - 1:
-                scored += [
-                    ((total + following[last]) / self.max_length**alpha, (*ids, last))
-                    for last in range(END + 1, len(following))
-                ]
-        return sorted(scored, reverse=True)
-
-    def total(self, ids):
-        return sum(self.after[ids[:place]][ids[place]] for place in range(len(ids)))
+def draw_ranked(oracle, rng, sizes, alphas):
+    """A model, sources, and the clearly best translation of each source for each alpha."""
+    lengths, max_length = sizes
+    while True:
+        model, source = draw_model(rng, target_vocabulary=6), draw_ids(rng, 9, lengths)
+        trees = grow_trees(oracle, model, source, max_length)
+        ranked = {alpha: [ranking(tree, max_length, alpha) for tree in trees] for alpha in alphas}
+        if all(r[0][0] - r[1][0] > CLOSE for rows in ranked.values() for r in rows):
+            best = {alpha: [list(r[0][1]) for r in rows] for alpha, rows in ranked.items()}
+            return model, source, best
 
 
 def grow_trees(oracle, model, source, max_length):
-    """Ask PyTorch's layers about all beginnings, for each source."""
+    """For each source, the log-probabilities after every beginning, which is a tuple of ids."""
     words = range(END + 1, model.settings["target_vocabulary"])
-    trees = [Tree({}, max_length) for _ in source]
+    trees = [{} for _ in source]
     for length in range(max_length):
         beginnings = list(itertools.product(words, repeat=length))
         prefix = torch.tensor([(BEGIN, *ids) for ids in beginnings]).repeat(len(source), 1)
         sources = source.repeat_interleave(len(beginnings), dim=0)
-        logits = oracle.output(model.kind, model.settings, model.parameters, (sources, prefix))
+        logits = oracle.output(*model, (sources, prefix))
         found = torch.log_softmax(logits[:, length], dim=1).unflatten(0, (len(source), -1))
         for tree, rows in zip(trees, found.tolist(), strict=True):
-            tree.after.update(zip(beginnings, rows, strict=True))
+            tree.update(zip(beginnings, rows, strict=True))
     return trees
 
 
-def check_next(student, oracle, model, source, *, prefix, situation):
-    """The log-probabilities after a prefix are PyTorch's, and -inf for padding and BEGIN."""
-    module = model.on(student)
-    sees, _ = oracle.visible(source, prefix)
-    memory = oracle.output("Transformer.encode", model.settings, model.parameters, (source, sees))
-    logits = oracle.output(model.kind, model.settings, model.parameters, (source, prefix))
-    expected = torch.log_softmax(logits[:, -1], dim=1)
+def ranking(tree, max_length, alpha):
+    """All translations that there are, with their scores, from the best on."""
+    scored = []
+    for ids, following in tree.items():
+        total = sum(tree[ids[:place]][ids[place]] for place in range(len(ids)))
+        scored.append(((total + following[END]) / (len(ids) + 1) ** alpha, ids))
+        if len(ids) == max_length - 1:
+            scored += [
+                ((total + following[last]) / max_length**alpha, (*ids, last))
+                for last in range(END + 1, len(following))
+            ]
+    return sorted(scored, reverse=True)
+
+
+def expected_next(oracle, model, source, prefix):
+    """PyTorch's log-probabilities after a prefix, and -inf for padding and BEGIN."""
+    expected = torch.log_softmax(oracle.output(*model, (source, prefix))[:, -1], dim=1)
     expected[:, :END] = -math.inf
+    return expected
+
+
+def compare_next(result, expected, situation):
     tolerance = FINE if expected.dtype == torch.float64 else None
-    given = (prefix, memory, source)
-    for arguments, more in ((given, ""), (map(view_of, given), ", views")):
-        result = student.next_log_probabilities(module, *arguments)
-        what = f"the log-probabilities ({situation}{more})"
-        assert_close(result, expected, what, ("sequence", "id"), tolerance)
-    function = student.next_log_probabilities
-    check_unchanged("next_log_probabilities", function, module, *given)
-    check_same_weights(module, model.parameters, "next_log_probabilities")
+    what = f"the log-probabilities ({situation})"
+    assert_close(result, expected, what, ("sequence", "id"), tolerance)
 
 
 def check_translations(decoded, expected, what):
@@ -128,22 +115,17 @@ def check_lists(decoded, count, what):
     )
 
 
-def check_greedy(student, oracle, model, source, *, max_length, dropout=0.0):
-    """The translations are the likeliest step by step; the model stays in the mode that it has."""
-    module = model.on(student, dropout=dropout)
-    for training, given in ((True, source), (False, view_of(source))):
-        module.train(training)
-        decoded = student.greedy_decode(module, given, max_length)
-        check_likeliest(oracle, model, source, decoded, max_length=max_length)
-        check(module.training is training, "greedy_decode must leave the model in its mode.")
-    alone = [student.greedy_decode(module, row[row > 0][None], max_length) for row in source]
+def compare_one_by_one(alone, decoded):
+    """Each source gets alone what it got in a batch. alone: what greedy_decode gave for each."""
     check(
         all(isinstance(found, list) and len(found) == 1 for found in alone),
         "greedy_decode must return a list with one entry for each source.",
     )
     check_translations([found[0] for found in alone], decoded, "greedy_decode, one by one,")
-    check_unchanged("greedy_decode", student.greedy_decode, module, source, max_length)
-    check_same_weights(module, model.parameters, "greedy_decode")
+
+
+def check_greedy_refuses(student, module, source, decoded):
+    """Lengths and sources that make no sense; for exact_match, lists that don't fit."""
     for wrong in (0, -1):
         check_refused("a max_length below 1", student.greedy_decode, module, source, wrong)
     check_refused("a source in a list", student.greedy_decode, module, source.tolist())
@@ -151,7 +133,7 @@ def check_greedy(student, oracle, model, source, *, max_length, dropout=0.0):
     check_refused("fewer sequences than targets", student.exact_match, decoded[1:], source)
 
 
-def check_likeliest(oracle, model, source, decoded, *, max_length):
+def check_likeliest(decoded, oracle, model, source, *, max_length):
     """Each token, and the END after the last, is the one that PyTorch's layers score highest."""
     check_lists(decoded, len(source), "greedy_decode")
     words = range(END + 1, model.settings["target_vocabulary"])
@@ -163,7 +145,7 @@ def check_likeliest(oracle, model, source, decoded, *, max_length):
     target[:, 0] = BEGIN
     for row, ids in zip(target, decoded, strict=True):
         row[1 : 1 + len(ids)] = torch.tensor(ids)
-    logits = oracle.output(model.kind, model.settings, model.parameters, (source, target))
+    logits = oracle.output(*model, (source, target))
     for ids, scores in zip(decoded, logits[..., END:], strict=True):
         for place, chosen in enumerate([*ids, END][:max_length]):
             check(
@@ -174,27 +156,12 @@ def check_likeliest(oracle, model, source, decoded, *, max_length):
 
 
 def table_model(table):
-    """A model whose next id depends on the last one alone: table[last] holds the logits.
-
-    All layers are silent. The last norm undoes itself: what comes out of it is the unit vector of
-    the last id, and so the output layer gives that id's row of the table.
-    """
+    """A model whose next id depends on the last one alone: table[last] holds the logits."""
+    # The last norm undoes itself: what comes out of it is the unit vector of the last id.
     size = len(table)
-    block = silent_block(
-        "Transformer",
-        source_vocabulary=5,
-        target_vocabulary=size,
-        d_model=size,
-        num_heads=1,
-        d_ff=1,
-        encoder_layers=1,
-        decoder_layers=1,
-        positions="learned",
-        max_length=64,
-    )
     unit, one = torch.eye(size, dtype=torch.float64), torch.ones(size, dtype=torch.float64)
     spread = math.sqrt((1 - 1 / size) / size + 1e-5)
-    return block.changed(
+    return silent_model((5, size), d_model=size, **SLIM).changed(
         target_embedding__weight=unit / math.sqrt(size),
         decoder__norm__weight=spread * one,
         decoder__norm__bias=one / size,
@@ -204,10 +171,11 @@ def table_model(table):
 
 def steady_model(logits):
     """A model with the same logits at every place, exact to the last bit."""
-    model, size = table_model([logits] * len(logits)), len(logits)
+    size = len(logits)
     first = torch.zeros(size, dtype=torch.float64)
     first[0] = 1
-    return model.changed(
+    return silent_model((5, size), d_model=size, **SLIM).changed(
+        target_embedding__weight=torch.eye(size, dtype=torch.float64) / math.sqrt(size),
         decoder__norm__weight=torch.zeros_like(first),
         decoder__norm__bias=first,
         output__weight=torch.tensor(logits, dtype=torch.float64)[:, None] * first,
@@ -215,27 +183,13 @@ def steady_model(logits):
 
 
 def counting_model(highest):
-    """A model that counts down from the id that its source consists of, to 3, and ends.
-
-    The last norms undo themselves, as in table_model. Cross-attention adds the mean of what it
-    sees, and so tells which id to begin with; padding would tell to end at once.
-    """
+    """A model that counts down from the id that its source consists of, to 3, and ends."""
+    # The last norms undo themselves, as in table_model. Cross-attention adds the mean of what it
+    # sees, and so tells which id to begin with; padding would tell to end at once.
     size = highest + 1
-    block = silent_block(
-        "Transformer",
-        source_vocabulary=size,
-        target_vocabulary=size,
-        d_model=2 * size,
-        num_heads=1,
-        d_ff=1,
-        encoder_layers=1,
-        decoder_layers=1,
-        positions="learned",
-        max_length=64,
-    )
+    block = silent_model((size, size), d_model=2 * size, **SLIM)
     unit, one = torch.eye(2 * size).double(), torch.ones(2 * size).double()
-    mean = {"encoder": 0.5 / size, "decoder": 1 / size}
-    for side, share in mean.items():
+    for side, share in (("encoder", 0.5 / size), ("decoder", 1 / size)):
         spread = math.sqrt(share - share**2 + 1e-5)
         gains = {f"{side}__norm__weight": spread * one, f"{side}__norm__bias": share * one}
         block = block.changed(**gains)
@@ -254,16 +208,12 @@ def counting_model(highest):
     )
 
 
-def check_counting(student, begins, max_length, dropout):
-    """Sequences of one batch end at different places, and have nothing after their ends."""
+def counting_sources(begins):
+    """A source for each id to begin with, which it consists of; of several lengths."""
     source = torch.zeros(len(begins), 3, dtype=torch.int64)
     for index, begin in enumerate(begins):
         source[index, : 1 + index % 3] = begin
-    model = counting_model(max(*begins, 5)).on(student, dropout=dropout)
-    for length in (max_length, 2):
-        found = student.greedy_decode(model, source, length)
-        expected = [list(range(begin, END, -1))[:length] for begin in begins]
-        check_translations(found, expected, "greedy_decode")
+    return source
 
 
 def logs(chances):
@@ -271,96 +221,61 @@ def logs(chances):
     return [-60.0, -60.0, *(math.log(chance) if chance else -60.0 for chance in chances)]
 
 
-def check_beam(student, model, source, expected, *, situation, **settings):
-    """beam_decode finds these translations."""
-    found = student.beam_decode(model.on(student), source, **settings)
-    check_translations(found, expected, f"beam_decode ({situation})")
+def check_leaves_all(function, module, model, arguments):
+    """Neither arguments nor weights are others after a call."""
+    check_unchanged(function._label, function, module, *arguments)
+    check_same_weights(module, model.parameters, function._label)
 
 
-def check_beam_leaves_all(student, model, source):
+def check_beam_leaves_all(beam_decode, module, model, source):
     """Neither sources nor weights, nor the mode, are others after beam_decode."""
-    module = model.on(student)
     for training in (True, False):
         module.train(training)
-        check_unchanged("beam_decode", student.beam_decode, module, source, 3, 2)
+        check_unchanged("beam_decode", beam_decode, module, source, 3, 2)
         check(module.training is training, "beam_decode must leave the model in its mode.")
     check_same_weights(module, model.parameters, "beam_decode")
 
 
-def check_beam_refuses(student, model, source):
+def check_beam_refuses(beam_decode, module, source):
     """Lengths, widths and alphas that make no sense raise ValueError; the call beside them not."""
-    decode, module = student.beam_decode, model.on(student)
-    check(decode(module, source, 1, 1, 0.0) is not None, "beam_decode returned None.")
+    check(beam_decode(module, source, 1, 1, 0.0) is not None, "beam_decode returned None.")
     for max_length in (0, -1):
-        check_refused("a max_length below 1", decode, module, source, max_length)
+        check_refused("a max_length below 1", beam_decode, module, source, max_length)
     for width in (0, -1):
-        check_refused("a width below 1", decode, module, source, 2, width)
+        check_refused("a width below 1", beam_decode, module, source, 2, width)
     for alpha in (-0.1, math.nan, math.inf, -math.inf):
-        check_refused(
-            "an alpha that is not from 0 on, and finite", decode, module, source, 2, 2, alpha
-        )
-    check_refused("a source in a list", decode, module, source.tolist())
+        situation = "an alpha that is not from 0 on, and finite"
+        check_refused(situation, beam_decode, module, source, 2, 2, alpha)
+    check_refused("a source in a list", beam_decode, module, source.tolist())
 
 
-def check_learned_places_end(student, function, situation):
-    """A model can write as many tokens as it has learned places; more are refused at the start.
-
-    This one would write none at all, so it takes a look at max_length to know.
-    """
-    model = steady_model([1, 1, 7, 2, 3])
-    source, places = torch.tensor([[3, 4], [4, 0]]), model.settings["max_length"]
-    module = model.on(student)
-    check_translations(function(module, source, places), [[], []], situation)
-    check_refused("more tokens than learned places", function, module, source, places + 1)
+def check_learned_places_end(decode, module):
+    """More tokens than learned places are refused at the start. module: one that writes none."""
+    source = torch.tensor([[3, 4], [4, 0]])
+    check_translations(decode(module, source, 64), [[], []], decode._label)
+    check_refused("more tokens than learned places", decode, module, source, 65)
 
 
-def check_widths(student, oracle, rng, lengths, *, max_length, alphas, width):
-    """A search that holds everything finds the best of all; width 1 finds what greedy_decode does.
-
-    No two translations are so near to each other that rounding could decide.
-    """
-    clear = False
-    while not clear:
-        model, source = draw_model(rng, **SMALL), draw_ids(rng, 9, lengths)
-        trees = grow_trees(oracle, model, source, max_length)
-        ranked = {alpha: [tree.ranking(alpha) for tree in trees] for alpha in alphas}
-        clear = all(r[0][0] - r[1][0] > CLOSE for rows in ranked.values() for r in rows)
-    greedy = student.greedy_decode(model.on(student), source, max_length)
-    check_likeliest(oracle, model, source, greedy, max_length=max_length)
-    for alpha, rows in ranked.items():
-        settings = {"max_length": max_length, "alpha": alpha}
-        best = [list(ranking[0][1]) for ranking in rows]
-        check_beam(
-            student, model, source, best, situation="all hypotheses", **settings, width=width
-        )
-        check_beam(student, model, source, greedy, situation="width 1", **settings, width=1)
+def compare_maps(maps, expected):
+    """The weights of all layers and heads are those of nn.MultiheadAttention."""
+    check(
+        isinstance(maps, dict) and set(maps) == set(expected),
+        "attention_maps must return a dict with encoder, decoder and cross.",
+    )
+    for name, wanted in expected.items():
+        axes = ("layer", "sequence", "head", "query", "key")
+        tolerance = FINE if wanted.dtype == torch.float64 else None
+        assert_close(maps[name], wanted, f"the weights of {name}", axes, tolerance)
 
 
-def check_maps(student, oracle, model, source, *, target):
-    """The weights of all layers and heads are those of nn.MultiheadAttention, call after call.
+def check_hooks(module, hooks):
+    check(
+        hooks_of(module) == hooks,
+        "attention_maps leaves hooks on the model.",
+        help="register_forward_hook returns a handle: call its remove() when you are done.",
+    )
 
-    Afterwards the model is as it was: its mode, its weights, and no hooks that stay.
-    """
-    expected = oracle.attention_maps(model.settings, model.parameters, source, target)
-    module, tolerance = model.on(student, dropout=0.5), FINE if model.dtype.itemsize == 8 else None
-    ids, hooks = (source, target), hooks_of(module)
-    for training, given in ((True, ids), (False, map(view_of, ids))):
-        module.train(training)
-        maps = student.attention_maps(module, *given)
-        check(
-            isinstance(maps, dict) and set(maps) == set(expected),
-            "attention_maps must return a dict with encoder, decoder and cross.",
-        )
-        for name, wanted in expected.items():
-            axes = ("layer", "sequence", "head", "query", "key")
-            assert_close(maps[name], wanted, f"the weights of {name}", axes, tolerance)
-        check(module.training is training, "attention_maps must leave the model in its mode.")
-        check(
-            hooks_of(module) == hooks,
-            "attention_maps leaves hooks on the model.",
-            help="register_forward_hook returns a handle: call its remove() when you are done.",
-        )
-    check_unchanged("attention_maps", student.attention_maps, module, *ids)
-    check_same_weights(module, model.parameters, "attention_maps")
-    tracked = tracked_entries(student.attention_maps, module, *ids)
+
+def check_untracked(attention_maps, module, ids):
+    tracked = tracked_entries(attention_maps, module, *ids)
     check(not tracked, "What attention_maps returns has gradients.", f"They are {tracked}.")

@@ -1,95 +1,51 @@
 """The hidden tests of assignment 6: the public tests' properties on other shapes and seeds."""
 
+import itertools
 import math
 
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.labs.answer_checks import check_choice, check_number, check_sizes
-from common.testing.checks import check_refused, check_unchanged, transposed
-from common.testing.compare import check
-from tests.a6_transformer.block_cases import (
-    check_alike,
-    check_evaluation,
-    check_feed_forward_refuses,
-    check_from_linear,
-    check_layer_refuses,
-    check_norm_order,
-    check_norm_refuses,
-)
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, check
+from common.testing.dropout import check_tensor
+from common.testing.remote.operations import call_each, calls_during
+from common.testing.remote.torch_modules import check_same_weights, hooks_of, vjp
+from tests.a6_transformer import block_cases as blocks
+from tests.a6_transformer import complexity_cases as complexity
+from tests.a6_transformer import decoding_cases as decoding
+from tests.a6_transformer import dropout_cases as dropout
+from tests.a6_transformer import training_cases as training
 from tests.a6_transformer.cases import (
     FINE,
+    Block,
     check_calls_stay_apart,
+    check_evaluation,
     check_gradients,
-    check_output,
     check_parameters,
+    compare,
     draw_block,
     draw_mask,
     draw_vectors,
-)
-from tests.a6_transformer.complexity_cases import (
-    check_complexity,
-    check_costs_refuse,
-    check_layer,
-    check_measure,
-)
-from tests.a6_transformer.complexity_cases import check_layer_refuses as check_run_layer_refuses
-from tests.a6_transformer.decoding_cases import (
-    check_beam,
-    check_beam_leaves_all,
-    check_beam_refuses,
-    check_counting,
-    check_greedy,
-    check_learned_places_end,
-    check_maps,
-    check_next,
-    check_translations,
-    check_widths,
-    steady_model,
-    table_model,
-)
-from tests.a6_transformer.dropout_cases import (
-    check_dropout_of_feed_forward,
-    check_dropout_of_model,
-    check_dropout_of_part,
-)
-from tests.a6_transformer.loss_cases import (
-    check_loss,
-    check_loss_refuses,
-    check_nothing_but_padding,
-    check_rates,
-    draw_targets,
+    loaded,
+    new_transformer,
+    view_of,
 )
 from tests.a6_transformer.model_cases import (
-    check_decode,
-    check_encode,
+    END,
+    changed_targets,
     check_first_weights,
-    check_logits,
-    check_masks,
     check_model_refuses,
-    check_no_look_ahead,
-    check_padding_changes_nothing,
+    compare_decoded,
+    compare_logits,
+    compare_masks,
+    compare_memory,
+    compare_with_alone,
     draw_ids,
     draw_model,
-)
-from tests.a6_transformer.position_cases import (
-    check_encoding,
-    check_encodings_stay_apart,
-    check_first_positions,
-    check_learned,
-    check_shift,
-)
-from tests.a6_transformer.training_cases import (
-    TINY,
-    TINY_NORM,
-    check_each_pair_once,
-    check_modes,
-    check_not_finite,
-    check_orders,
-    check_run,
-    check_train_leaves_pairs_alone,
-    draw_pairs,
-    draw_told_apart,
+    padded,
+    visible_memory,
 )
 
 # Exercise 6.1
@@ -99,10 +55,15 @@ from tests.a6_transformer.training_cases import (
 @number("6.1")
 def test_sinusoidal_encoding_is_right_for_other_sizes(student, rng, oracle):
     """Sines and cosines of other lengths and sizes, far places too, in float64."""
-    for length, d_model in ((7, 4), (1, 12), (3, 2), (2500, 8)):
-        check_encoding(student, oracle, length, d_model)
-    check_encoding(student, oracle, int(rng.integers(5, 60)), 2 * int(rng.integers(2, 20)))
-    check_encodings_stay_apart(student, oracle, (6, 4), (3, 10))
+    drawn = int(rng.integers(5, 60)), 2 * int(rng.integers(2, 20))
+    for sizes in ((7, 4), (1, 12), (3, 2), (2500, 8), drawn):
+        result = student.sinusoidal_encoding(*sizes)
+        expected = oracle.sinusoidal_encoding(*sizes)
+        assert_close(result, expected, what="the encoding", axes=blocks.PLACE_AXES)
+    calls = [(6, 4), (3, 10), (6, 4), (3, 10)]
+    for sizes, result in zip(calls, call_each(student.sinusoidal_encoding, calls), strict=True):
+        expected = oracle.sinusoidal_encoding(*sizes)
+        assert_close(result, expected, what="the encoding (several calls in a row)")
     check_refused("an odd d_model", student.sinusoidal_encoding, 4, 7)
 
 
@@ -110,19 +71,30 @@ def test_sinusoidal_encoding_is_right_for_other_sizes(student, rng, oracle):
 @number("6.1")
 def test_shift_matrix_is_right_for_other_shifts(student, rng, oracle):
     """One matrix for all places, for other sizes and shifts, backwards too."""
-    check_shift(student, oracle, int(rng.integers(2, 30)), 8, places=40, situation="forwards")
-    check_shift(student, oracle, -int(rng.integers(2, 30)), 10, places=40, situation="backwards")
-    check_shift(student, oracle, 0, 4, places=10, situation="k = 0")
-    check_shift(student, oracle, 1, 32, places=1500, situation="far places")
+    for k, d_model, places, situation in (
+        (int(rng.integers(2, 30)), 8, 40, "forwards"),
+        (-int(rng.integers(2, 30)), 10, 40, "backwards"),
+        (0, 4, 10, "k = 0"),
+        (1, 32, 1500, "far places"),
+    ):
+        vectors = oracle.sinusoidal_encoding(places + abs(k), d_model)
+        blocks.compare_shifted(student.shift_matrix(k, d_model), vectors, k, situation)
 
 
 @weight(1)
 @number("6.1")
 def test_learned_positions_are_right_for_other_sizes(student, rng):
     """First values, vectors and gradients of other sizes; unknown places are refused."""
-    check_first_positions(student, 45, 80)
-    check_learned(student, rng, 5, 3, lengths=(2, 5, 1))
-    check_learned(student, rng, 3, 6, lengths=(2,), dtype=torch.float32)
+    modules = student.LearnedPositions(45, 80), student.LearnedPositions(45, 80)
+    blocks.check_first_positions(modules, (45, 80))
+    cases = ((5, 3), (2, 5, 1), torch.float64), ((3, 6), (2,), torch.float32)
+    for sizes, lengths, dtype in cases:
+        values = draw_vectors(rng, *sizes, dtype=dtype)
+        block = Block("LearnedPositions", {}, {"weight": values})
+        positions = loaded(student.LearnedPositions(*sizes), block)
+        blocks.check_positions(positions, rng, values, lengths)
+        for wrong in ((0, sizes[1]), (-1, sizes[1]), (sizes[0], 0)):
+            check_refused("a size below 1", student.LearnedPositions, *wrong)
 
 
 # Exercise 6.2
@@ -132,66 +104,85 @@ def test_learned_positions_are_right_for_other_sizes(student, rng):
 @number("6.2")
 def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
     """out of other shapes, another epsilon, small vectors, and vectors far from 0."""
-    check_parameters(student, "LayerNorm", {"d_model": 5})
+    check_parameters(student.LayerNorm(d_model=5), "LayerNorm", {"d_model": 5})
+    cases = []
     for shape in ((7,), (4, 3), (3, 2, 5), (1, 2, 3, 4)):
         block = draw_block(rng, "LayerNorm", d_model=shape[-1])
-        check_output(
-            student, oracle, block, (2 * draw_vectors(rng, *shape) - 1,), situation="other shapes"
-        )
+        cases.append((block, 2 * draw_vectors(rng, *shape) - 1, "other shapes"))
     block = draw_block(rng, "LayerNorm", d_model=6, epsilon=0.02)
-    check_output(
-        student, oracle, block, (0.1 * draw_vectors(rng, 2, 6),), situation="another epsilon"
-    )
+    cases.append((block, 0.1 * draw_vectors(rng, 2, 6), "another epsilon"))
     block = draw_block(rng, "LayerNorm", d_model=6)
-    check_output(student, oracle, block, (1e-3 * draw_vectors(rng, 2, 6),), situation="small x")
-    check_output(student, oracle, block, (draw_vectors(rng, 3, 6) - 1e5,), situation="x far from 0")
+    cases.append((block, 1e-3 * draw_vectors(rng, 2, 6), "small x"))
+    cases.append((block, draw_vectors(rng, 3, 6) - 1e5, "x far from 0"))
+    for block, x, situation in cases:
+        out = loaded(student.LayerNorm(**block.settings), block)(x)
+        compare(out, oracle.output(*block, (x,)), situation)
 
 
 @weight(1)
 @number("6.2")
 def test_layer_norm_has_the_right_gradients_for_other_shapes(student, rng, oracle):
     """Gradients of other shapes, float32 and views; equal features; what is refused."""
-    block = draw_block(rng, "LayerNorm", d_model=4)
-    check_gradients(
-        student, oracle, rng, block, inputs=(3 * draw_vectors(rng, 3, 2, 4) + 1,), situation="any x"
-    )
-    x = torch.from_numpy(transposed(rng.normal(size=(3, 4))))
-    check_calls_stay_apart(student, oracle, block, (x,), second=(draw_vectors(rng, 3, 4),))
-    check_alike(student, oracle, rng, 4, shape=(3, 2))
-    single = draw_block(rng, "LayerNorm", torch.float32, d_model=4)
-    check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32, a view")
-    check_norm_refuses(student, rng, 6)
+    block, x = draw_block(rng, "LayerNorm", d_model=4), 3 * draw_vectors(rng, 3, 2, 4) + 1
+    norm = loaded(student.LayerNorm(d_model=4), block)
+    check_gradients(norm, oracle, block, (x,), rng=rng, situation="any x")
+    view, second = view_of(draw_vectors(rng, 3, 4)), draw_vectors(rng, 3, 4)
+    norm = loaded(student.LayerNorm(d_model=4), block)
+    check_calls_stay_apart(norm, oracle, block, [(view,), (second,)])
+    block, x = draw_block(rng, "LayerNorm", d_model=4), blocks.draw_equal(rng, 3, 2, 4)
+    situation = "all features of a vector are the same"
+    out = loaded(student.LayerNorm(d_model=4), block)(x)
+    assert_close(out, block.parameters["bias"].expand(3, 2, 4), what=f"out ({situation})")
+    norm = loaded(student.LayerNorm(d_model=4), block)
+    check_gradients(norm, oracle, block, (x,), rng=rng, situation=situation)
+    block = draw_block(rng, "LayerNorm", torch.float32, d_model=4)
+    norm = loaded(student.LayerNorm(d_model=4), block)
+    check_gradients(norm, oracle, block, (view.float(),), rng=rng, situation="float32, a view")
+    block = draw_block(rng, "LayerNorm", d_model=6)
+    blocks.check_norm_refuses(loaded(student.LayerNorm(d_model=6), block), 6)
 
 
 @weight(1)
 @number("6.2")
 def test_feed_forward_is_right_for_other_sizes(student, rng, oracle):
     """First values, outputs, gradients and dropout of other sizes."""
-    check_parameters(student, "FeedForward", {"d_model": 25, "d_ff": 16})
+    sizes = {"d_model": 25, "d_ff": 16}
+    check_parameters(student.FeedForward(**sizes), "FeedForward", sizes)
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 1, 2, 6)):
         block = draw_block(rng, "FeedForward", d_model=d_model, d_ff=d_ff)
-        x = torch.from_numpy(transposed(rng.normal(size=(n, t, d_model))))
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_dropout_of_feed_forward(student, rng, 12, 0.4, shape=(10, 20))
-    check_feed_forward_refuses(student, rng, "FeedForward", 5, d_ff=3)
-    settings = {"d_model": 3, "d_ff": 6}
-    check_evaluation(
-        student, oracle, rng, "FeedForward", settings=settings, inputs=(draw_vectors(rng, 2, 4, 3),)
-    )
+        inputs = (view_of(draw_vectors(rng, n, t, d_model)),)
+        feed_forward = loaded(student.FeedForward(**block.settings), block)
+        check_gradients(feed_forward, oracle, block, inputs, rng=rng, situation="other sizes")
+    block, x = dropout.loud_feed_forward(rng, 12), draw_vectors(rng, 10, 20, 12)
+    out = loaded(student.FeedForward(**block.settings, dropout=0.4), block)(x)
+    dropout.check_hidden_features(out, x, block, 0.4)
+    block = draw_block(rng, "FeedForward", d_model=5, d_ff=3)
+    blocks.check_feed_forward_refuses(student.FeedForward, block)
+    x, block = draw_vectors(rng, 2, 4, 3), draw_block(rng, "FeedForward", d_model=3, d_ff=6)
+    feed_forward = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
+    check_evaluation(feed_forward, oracle, block, (x,))
 
 
 @weight(1)
 @number("6.2")
 def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rng, oracle):
     """Outputs and gradients of convolutions of size 1; copies of dense layers as such."""
-    check_parameters(student, "FeedForwardConv", {"d_model": 25, "d_ff": 16})
+    sizes = {"d_model": 25, "d_ff": 16}
+    check_parameters(student.FeedForwardConv(**sizes), "FeedForwardConv", sizes)
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 3, 2, 6)):
         block = draw_block(rng, "FeedForwardConv", d_model=d_model, d_ff=d_ff)
-        x = torch.from_numpy(transposed(rng.normal(size=(n, t, d_model))))
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_from_linear(student, oracle, rng, 6, d_ff=4)
-    check_from_linear(student, oracle, rng, 3, d_ff=8, dtype=torch.float32)
-    check_feed_forward_refuses(student, rng, "FeedForwardConv", 5, d_ff=3)
+        inputs = (view_of(draw_vectors(rng, n, t, d_model)),)
+        conv = loaded(student.FeedForwardConv(**block.settings), block)
+        check_gradients(conv, oracle, block, inputs, rng=rng, situation="other sizes")
+    for d_model, d_ff, dtype in ((6, 4, torch.float64), (3, 8, torch.float32)):
+        block = draw_block(rng, "FeedForward", dtype, d_model=d_model, d_ff=d_ff)
+        linear = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
+        conv, x = student.from_linear(linear), draw_vectors(rng, 2, 3, d_model, dtype=dtype)
+        blocks.check_converted(conv, linear, block, x=x, expected=oracle.output(*block, (x,)))
+        student.from_linear(linear)
+        check_same_weights(linear, block.parameters, "from_linear")
+    block = draw_block(rng, "FeedForwardConv", d_model=5, d_ff=3)
+    blocks.check_feed_forward_refuses(student.FeedForwardConv, block)
 
 
 # Exercise 6.3
@@ -201,15 +192,17 @@ def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rn
 @number("6.3")
 def test_encoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
-    sizes = {"d_model": 9, "num_heads": 3, "d_ff": 4}
-    check_norm_order(
-        student, oracle, rng, "EncoderLayer", inputs=(draw_vectors(rng, 2, 5, 9),), sizes=sizes
-    )
+    sizes, x = {"d_model": 9, "num_heads": 3, "d_ff": 4}, draw_vectors(rng, 2, 5, 9)
+    for situation, norm in blocks.NORMS.items():
+        block = draw_block(rng, "EncoderLayer", **sizes, **norm)
+        layer = loaded(student.EncoderLayer(**block.settings), block)
+        check_gradients(layer, oracle, block, (x,), rng=rng, situation=situation)
     for shape, norm in (((5, 5), "post"), ((2, 5, 5), "pre"), ((2, 1, 5), "post")):
         block = draw_block(rng, "EncoderLayer", **sizes, norm=norm)
-        inputs = (draw_vectors(rng, 2, 5, 9), draw_mask(rng, *shape))
-        check_gradients(student, oracle, rng, block, inputs=inputs, situation="a mask")
-    check_layer_refuses(student, rng, "EncoderLayer")
+        inputs = draw_vectors(rng, 2, 5, 9), draw_mask(rng, *shape)
+        layer = loaded(student.EncoderLayer(**block.settings), block)
+        check_gradients(layer, oracle, block, inputs, rng=rng, situation="a mask")
+    blocks.check_layer_refuses(rng, "EncoderLayer", student.EncoderLayer, student.Encoder)
 
 
 @weight(1)
@@ -218,32 +211,34 @@ def test_encoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
     """Names, outputs and gradients of other stacks, with a mask and without."""
     for layers, norm in ((2, "pre"), (3, "post"), (1, "post")):
         sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": layers, "norm": norm}
-        check_parameters(student, "Encoder", sizes)
+        check_parameters(student.Encoder(**sizes), "Encoder", sizes)
         block, x = draw_block(rng, "Encoder", **sizes), draw_vectors(rng, 3, 4, 4)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="no mask")
-        check_gradients(
-            student, oracle, rng, block, inputs=(x, draw_mask(rng, 4, 4)), situation="a mask"
-        )
+        encoder = loaded(student.Encoder(**sizes), block)
+        check_gradients(encoder, oracle, block, (x,), rng=rng, situation="no mask")
+        inputs, encoder = (x, draw_mask(rng, 4, 4)), loaded(student.Encoder(**sizes), block)
+        check_gradients(encoder, oracle, block, inputs, rng=rng, situation="a mask")
 
 
 @weight(1)
 @number("6.3")
 def test_encoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     """Dropout where it belongs at another rate; float32, views, and inputs that stay."""
-    for norm in ("post", "pre"):
-        for part in ("feed_forward", "self_attention"):
-            check_dropout_of_part(
-                student, oracle, rng, "EncoderLayer", part=part, norm=norm, p=0.4, shape=(15, 8)
-            )
+    for norm, part in itertools.product(("post", "pre"), ("feed_forward", "self_attention")):
+        case = dropout.draw_layer(rng, "EncoderLayer", part, norm, p=0.4, shape=(15, 8))
+        block, (x,), _ = case
+        out = loaded(student.EncoderLayer(**block.settings, dropout=0.4), block)(x)
+        dropout.check_layer(out, oracle, case, part)
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Encoder", torch.float32, **sizes, norm="post")
-    x = torch.from_numpy(transposed(rng.normal(size=(3, 2, 8))))
-    check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
-    first, second = (x, None), (draw_vectors(rng, 3, 2, 8), None)
-    check_calls_stay_apart(
-        student, oracle, draw_block(rng, "Encoder", **sizes), first, second=second
-    )
-    check_evaluation(student, oracle, rng, "Encoder", settings=sizes, inputs=(x,))
+    x = view_of(draw_vectors(rng, 3, 2, 8))
+    encoder = loaded(student.Encoder(**single.settings), single)
+    check_gradients(encoder, oracle, single, (x.float(),), rng=rng, situation="float32")
+    second, block = draw_vectors(rng, 3, 2, 8), draw_block(rng, "Encoder", **sizes)
+    encoder = loaded(student.Encoder(**sizes), block)
+    check_calls_stay_apart(encoder, oracle, block, [(x, None), (second, None)])
+    block = draw_block(rng, "Encoder", **sizes)
+    encoder = loaded(student.Encoder(**sizes, dropout=0.5), block)
+    check_evaluation(encoder, oracle, block, (x,))
 
 
 # Exercise 6.4
@@ -255,16 +250,20 @@ def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     """Outputs and all gradients of other sizes, with both norms and all kinds of masks."""
     sizes = {"d_model": 9, "num_heads": 3, "d_ff": 4}
     x, memory = draw_vectors(rng, 2, 5, 9), draw_vectors(rng, 2, 4, 9)
-    check_norm_order(student, oracle, rng, "DecoderLayer", inputs=(x, memory), sizes=sizes)
+    for situation, norm in blocks.NORMS.items():
+        block = draw_block(rng, "DecoderLayer", **sizes, **norm)
+        layer = loaded(student.DecoderLayer(**block.settings), block)
+        check_gradients(layer, oracle, block, (x, memory), rng=rng, situation=situation)
     for shape, memory_shape, norm in (
         ((5, 5), (2, 1, 4), "post"),
         (None, (2, 5, 4), "pre"),
         ((2, 5, 5), None, "post"),
     ):
         block = draw_block(rng, "DecoderLayer", **sizes, norm=norm)
-        masks = (None if s is None else draw_mask(rng, *s) for s in (shape, memory_shape))
-        check_gradients(student, oracle, rng, block, inputs=(x, memory, *masks), situation="masks")
-    check_layer_refuses(student, rng, "DecoderLayer")
+        inputs = (x, memory, *(draw_mask(rng, *s) if s else None for s in (shape, memory_shape)))
+        layer = loaded(student.DecoderLayer(**block.settings), block)
+        check_gradients(layer, oracle, block, inputs, rng=rng, situation="masks")
+    blocks.check_layer_refuses(rng, "DecoderLayer", student.DecoderLayer, student.Decoder)
 
 
 @weight(1)
@@ -273,34 +272,38 @@ def test_decoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
     """Names, outputs and gradients of other stacks, with masks and without."""
     for layers, norm in ((2, "pre"), (3, "post"), (1, "post")):
         sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": layers, "norm": norm}
-        check_parameters(student, "Decoder", sizes)
+        check_parameters(student.Decoder(**sizes), "Decoder", sizes)
         block = draw_block(rng, "Decoder", **sizes)
         inputs = draw_vectors(rng, 3, 4, 4), draw_vectors(rng, 3, 6, 4)
-        check_gradients(student, oracle, rng, block, inputs=inputs, situation="no masks")
-        masks = draw_mask(rng, 3, 4, 4), draw_mask(rng, 3, 1, 6)
-        check_gradients(student, oracle, rng, block, inputs=(*inputs, *masks), situation="masks")
+        decoder = loaded(student.Decoder(**sizes), block)
+        check_gradients(decoder, oracle, block, inputs, rng=rng, situation="no masks")
+        inputs = (*inputs, draw_mask(rng, 3, 4, 4), draw_mask(rng, 3, 1, 6))
+        decoder = loaded(student.Decoder(**sizes), block)
+        check_gradients(decoder, oracle, block, inputs, rng=rng, situation="masks")
 
 
 @weight(1)
 @number("6.4")
 def test_decoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     """Dropout where it belongs at another rate; float32, views, and inputs that stay."""
-    for part in ("feed_forward", "cross_attention", "self_attention"):
-        for norm in ("post", "pre"):
-            check_dropout_of_part(
-                student, oracle, rng, "DecoderLayer", part=part, norm=norm, p=0.4, shape=(15, 8)
-            )
+    parts = ("feed_forward", "cross_attention", "self_attention")
+    for part, norm in itertools.product(parts, ("post", "pre")):
+        case = dropout.draw_layer(rng, "DecoderLayer", part, norm, p=0.4, shape=(15, 8))
+        block, inputs, _ = case
+        out = loaded(student.DecoderLayer(**block.settings, dropout=0.4), block)(*inputs)
+        dropout.check_layer(out, oracle, case, part)
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Decoder", torch.float32, **sizes, norm="post")
-    views = [torch.from_numpy(transposed(rng.normal(size=(3, t, 8)))) for t in (2, 4)]
-    check_gradients(
-        student, oracle, rng, single, inputs=[x.float() for x in views], situation="float32"
-    )
-    second = draw_vectors(rng, 3, 2, 8), draw_vectors(rng, 3, 4, 8)
-    check_calls_stay_apart(
-        student, oracle, draw_block(rng, "Decoder", **sizes), views, second=second
-    )
-    check_evaluation(student, oracle, rng, "Decoder", settings=sizes, inputs=views)
+    views = [view_of(draw_vectors(rng, 3, t, 8)) for t in (2, 4)]
+    inputs, decoder = [x.float() for x in views], loaded(student.Decoder(**single.settings), single)
+    check_gradients(decoder, oracle, single, inputs, rng=rng, situation="float32")
+    second = [draw_vectors(rng, 3, t, 8) for t in (2, 4)]
+    block = draw_block(rng, "Decoder", **sizes)
+    decoder = loaded(student.Decoder(**sizes), block)
+    check_calls_stay_apart(decoder, oracle, block, [views, second])
+    block = draw_block(rng, "Decoder", **sizes)
+    decoder = loaded(student.Decoder(**sizes, dropout=0.5), block)
+    check_evaluation(decoder, oracle, block, views)
 
 
 # Exercise 6.5
@@ -313,7 +316,7 @@ def test_make_masks_is_right_for_other_lengths(student, rng, oracle):
     for lengths, target_lengths in (([4, 1], [2, 6]), ([2], [5]), ([1, 3, 6, 2], [3, 1, 1, 2])):
         source = draw_ids(rng, 12, lengths, width=7)
         target = draw_ids(rng, 12, target_lengths, begin=True)
-        check_masks(student, oracle, source, target)
+        compare_masks(student.make_masks(source, target), oracle.visible(source, target))
         check_unchanged("make_masks", student.make_masks, source, target)
     check_refused("a source without a token", student.make_masks, 0 * source, target)
 
@@ -323,14 +326,16 @@ def test_make_masks_is_right_for_other_lengths(student, rng, oracle):
 def test_transformer_has_the_right_parameters_for_other_settings(student, rng, oracle):
     """Names, shapes and first values; a shared matrix is one, and gets all three gradients."""
     sizes = {"d_model": 24, "num_heads": 3, "d_ff": 30, "encoder_layers": 2, "decoder_layers": 1}
-    vocabulary = {"source_vocabulary": 180, "target_vocabulary": 180}
-    check_first_weights(student, **sizes, **vocabulary, positions="learned", max_length=150)
-    first = check_first_weights(student, **sizes, **vocabulary, norm="post", shared=True)
+    sizes |= {"source_vocabulary": 180, "target_vocabulary": 180}
+    for more in ({"positions": "learned", "max_length": 150}, {"norm": "post", "shared": True}):
+        module = student.Transformer(student.TransformerConfig(**sizes, **more))
+        first = check_first_weights(module, sizes | more)
     check("target_embedding.weight" not in first, "A shared matrix must be listed once.")
     shared = {"source_vocabulary": 6, "target_vocabulary": 6, "shared": True, "norm": "post"}
     model = draw_model(rng, **shared, positions="learned", max_length=5)
     ids = draw_ids(rng, 6, [2, 5, 1]), draw_ids(rng, 6, [5, 2, 3], begin=True)
-    check_gradients(student, oracle, rng, model, inputs=ids, situation="shared")
+    module = new_transformer(student, model)
+    check_gradients(module, oracle, model, ids, rng=rng, situation="shared")
 
 
 @weight(1)
@@ -344,46 +349,57 @@ def test_transformer_is_right_for_other_settings(student, rng, oracle):
     ):
         model = draw_model(rng, **settings)
         source, target = draw_ids(rng, 9, [3, 6, 1]), draw_ids(rng, 7, [7, 2, 4], begin=True)
-        check_gradients(
-            student,
-            oracle,
-            rng,
-            model,
-            inputs=(source, target),
-            situation="other settings",
-            tolerance=FINE,
-        )
-        for masked in (False, True):
-            check_encode(student, oracle, model, source, masked=masked)
-            check_decode(student, oracle, rng, model, source=source, target=target, masked=masked)
+        case = {"rng": rng, "situation": "other settings", "tolerance": FINE}
+        check_gradients(new_transformer(student, model), oracle, model, (source, target), **case)
+        sees, may_see = oracle.visible(source, target)
+        for mask, masks in (((), ()), ((sees,), (may_see, sees))):
+            memory = new_transformer(student, model).encode(source, *mask)
+            compare_memory(memory, oracle, model, (source, *mask))
+            any_memory = draw_vectors(rng, 3, 6, model.settings["d_model"])
+            logits = new_transformer(student, model).decode(target, any_memory, *masks)
+            compare_decoded(logits, oracle, model, (target, any_memory, *masks))
     long = draw_ids(rng, 9, [70]), draw_ids(rng, 7, [75], begin=True)
-    check_logits(student, oracle, model, *long, "more places than max_length")
+    logits = new_transformer(student, model)(*long)
+    compare_logits(logits, oracle.output(*model, long), "more places than max_length")
 
 
 @weight(1)
 @number("6.5")
 def test_padding_and_later_tokens_change_nothing_in_other_batches(student, rng, oracle):
     """Each sentence gets what it gets alone, and no place sees what comes later."""
-    source, target = draw_ids(rng, 9, [2, 4, 6]), draw_ids(rng, 7, [5, 1, 4], begin=True)
+    ids = draw_ids(rng, 9, [2, 4, 6]), draw_ids(rng, 7, [5, 1, 4], begin=True)
+    wide = padded(ids, 2)
     for settings in ({"positions": "learned", "max_length": 9}, {"encoder_layers": 2}):
         model = draw_model(rng, **settings)
-        check_padding_changes_nothing(student, oracle, model, source, target=target, more=2)
-        whole = draw_ids(rng, 7, [4] * 3, begin=True)
-        check_no_look_ahead(student, oracle, rng, model, source=source, target=whole)
+        module = new_transformer(student, model)
+        for batch, situation in ((ids, "a batch"), (wide, "a batch with more padding")):
+            compare_with_alone(module(*batch), oracle, model, batch, situation=situation)
+        source, target = ids[0], draw_ids(rng, 7, [4] * 3, begin=True)
+        module, before = new_transformer(student, model), oracle.output(*model, (source, target))
+        for place, other in changed_targets(rng, target, 7):
+            logits = module(source, other)
+            compare_logits(logits, oracle.output(*model, (source, other)), "a later token")
+            compare_logits(logits[:, :place], before[:, :place], "places before a changed token")
 
 
 @weight(2)
 @number("6.5")
 def test_transformer_drops_keeps_types_and_refuses_with_other_sizes(student, rng, oracle):
     """Dropout at another rate, float32, inputs that stay, and a ValueError for bad ids."""
-    for side in ("decoder", "encoder"):
-        for where in ("self_attention", "embedding"):
-            check_dropout_of_model(student, oracle, side, where, p=0.4, shape=(15, 8))
+    ids, memory = torch.full((15, 8), 3), torch.zeros(15, 2, 20, dtype=torch.float64)
+    for side, where in itertools.product(("decoder", "encoder"), ("self_attention", "embedding")):
+        model, levels, what = dropout.loud_model(side, where, 8, 0.4)
+        module = new_transformer(student, model, dropout=0.4)
+        out = module.encode(ids) if side == "encoder" else module.decode(ids, memory)
+        check_tensor(out, (15, 8, 20))
+        dropout.check_pattern(oracle, out, levels, 1, what=what)
     single = draw_model(rng, torch.float32, norm="post", d_ff=4)
     first = draw_ids(rng, 9, [2, 4]), draw_ids(rng, 7, [5, 1], begin=True)
-    second = draw_ids(rng, 9, [4, 1]).T.contiguous().T, draw_ids(rng, 7, [2, 5], begin=True)
-    check_gradients(student, oracle, rng, single, inputs=first, situation="float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng, norm="post"), first, second=second)
+    second = view_of(draw_ids(rng, 9, [4, 1])), draw_ids(rng, 7, [2, 5], begin=True)
+    module = new_transformer(student, single)
+    check_gradients(module, oracle, single, first, rng=rng, situation="float32")
+    model = draw_model(rng, norm="post")
+    check_calls_stay_apart(new_transformer(student, model), oracle, model, [first, second])
     check_model_refuses(student, rng)
 
 
@@ -396,17 +412,25 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
     """Loss and gradient with padding, large logits, float32 and views, for other smoothings."""
     for lengths, width, v in (([3, 5, 1], 5, 4), ([2], 2, 9), ([0, 2, 4, 1], 6, 3)):
         logits = 2 * draw_vectors(rng, len(lengths), width, v)
-        targets = draw_targets(rng, v, lengths, width)
-        for smoothing in (None, 0.0, 0.25, 0.7):
-            check_loss(
-                student, oracle, logits, targets, smoothing=smoothing, situation="other shapes"
-            )
-        check_loss(student, oracle, 1e4 * logits, targets, smoothing=0.2, situation="large logits")
-        check_loss(student, oracle, logits.float(), targets, smoothing=0.3, situation="float32")
-        view = torch.from_numpy(transposed(logits.numpy()))
-        check_loss(student, oracle, view, targets, smoothing=0.05, situation="a view")
-    check_nothing_but_padding(student, rng, (3, 2, 4))
-    check_loss_refuses(student, logits, targets)
+        targets = training.draw_targets(rng, v, lengths, width)
+        result = training.loss_vjp(student.label_smoothing_loss, logits, targets)
+        training.compare_loss(result, oracle.smoothed_loss(logits, targets, 0.1), "other shapes")
+        for given, smoothing, situation in (
+            (logits, 0.0, "other shapes"),
+            (logits, 0.25, "other shapes"),
+            (logits, 0.7, "other shapes"),
+            (1e4 * logits, 0.2, "large logits"),
+            (logits.float(), 0.3, "float32"),
+            (view_of(logits), 0.05, "a view"),
+        ):
+            result = training.loss_vjp(student.label_smoothing_loss, given, targets, smoothing)
+            expected = oracle.smoothed_loss(given, targets, smoothing)
+            training.compare_loss(result, expected, situation)
+    any_logits, one = draw_vectors(rng, 3, 2, 4), torch.tensor(1.0, dtype=torch.float64)
+    padding = torch.zeros(3, 2, dtype=torch.int64)
+    result = vjp(student.label_smoothing_loss, (any_logits, padding), [one])
+    training.compare_with_zero(result, any_logits)
+    training.check_loss_refuses(student.label_smoothing_loss, logits, targets)
 
 
 @weight(1)
@@ -414,7 +438,8 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
 def test_noam_rate_is_right_for_other_sizes(student, rng):
     """Before, at and after the end of the warm-up, for other sizes; bad numbers are refused."""
     for d_model, warmup in ((128, 10), (3, 1000), (int(rng.integers(5, 999)), 37)):
-        check_rates(student, d_model, warmup, (1, 9, 10, 11, 37, 999, 1000, 12345))
+        for step in (1, 9, 10, 11, 37, 999, 1000, 12345):
+            training.compare_rate(student.noam_rate(step, d_model, warmup), step, d_model, warmup)
     for sizes in ((0, 4, 4), (2, -1, 4), (2, 4, -3)):
         check_refused("a step, d_model or warmup below 1", student.noam_rate, *sizes)
 
@@ -426,17 +451,18 @@ def test_noam_rate_is_right_for_other_sizes(student, rng):
 @number("6.7")
 def test_train_takes_the_right_steps_with_other_settings(student, rng, oracle):
     """Losses, learning rates and weights of other models and settings, with more padding."""
-    pairs = draw_pairs(rng, [(3, 1), (1, 3), (2, 2), (4, 4), (2, 1)])
+    pairs = training.draw_pairs(rng, [(3, 1), (1, 3), (2, 2), (4, 4), (2, 1)])
     config = {"steps": 5, "batch_size": 5, "warmup": 2, "factor": 0.2, "smoothing": 0.15}
-    for more in (
-        {"norm": "post", "max_norm": TINY_NORM},
-        {"positions": "learned", "max_norm": 0.8},
-    ):
-        settings = TINY | {"d_model": 6, "max_length": 6} | more
-        config["max_norm"] = settings.pop("max_norm")
-        model = draw_model(rng, **settings)
-        check_run(student, oracle, model, *pairs, config, "other settings", more=2)
-    check_train_leaves_pairs_alone(student, rng)
+    for more, max_norm in (({"norm": "post"}, training.TINY_NORM), ({"positions": "learned"}, 0.8)):
+        model = draw_model(rng, **training.TINY | {"d_model": 6, "max_length": 6} | more)
+        config["max_norm"] = max_norm
+        module, wide = new_transformer(student, model), map(view_of, padded(pairs, 2))
+        history = student.train(module, *wide, student.Config(**config))
+        expected = training.expected_run(oracle, model, pairs, config)
+        training.compare_run(history, module, expected, "other settings")
+    model, pairs = draw_model(rng, **training.TINY), training.draw_pairs(rng, [(2, 1), (1, 3)])
+    module, config = new_transformer(student, model), student.Config(steps=2, batch_size=2)
+    check_unchanged("train", student.train, module, *pairs, config)
 
 
 @weight(1)
@@ -444,33 +470,38 @@ def test_train_takes_the_right_steps_with_other_settings(student, rng, oracle):
 def test_train_has_the_right_batches_for_other_pairs(student, rng, oracle):
     """Each pair once in a pass, leftovers unused, and a new order in each pass, by the seed."""
     lengths = [(1, 3), (4, 2), (2, 2), (3, 1), (2, 4), (1, 1), (3, 3), (4, 4)]
-    case = draw_told_apart(oracle, rng, lengths, (1, 3))
-    check_each_pair_once(student, case, 3, 3, seed=7)
+    case = training.draw_told_apart(oracle, rng, lengths, (1, 3))
+    training.check_each_pair_once(training.batches_of(student, case, 3, 3, seed=7))
     seeds = [int(seed) for seed in rng.choice(1000, size=3, replace=False)]
-    check_orders(student, case, seeds)
+    training.check_orders(student, case, seeds)
 
 
 @weight(1)
 @number("6.7")
 def test_train_has_the_right_modes_and_stops_at_a_bad_loss_for_other_pairs(student, rng, oracle):
     """Dropout while it trains, the same run for the same seed; a bad step is named."""
-    check_modes(student, oracle, rng)
-    check_not_finite(student, rng)
+    training.check_modes(student, oracle, rng)
+    training.check_not_finite(student, rng)
 
 
 @weight(1)
 @number("6.7")
 def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle):
     """After the last column of other prefixes, with sources of several lengths."""
-    source = draw_ids(rng, 9, [2, 6, 1, 4])
+    source, cases = draw_ids(rng, 9, [2, 6, 1, 4]), []
     for settings in ({"norm": "post"}, {"positions": "learned", "max_length": 6}):
         model = draw_model(rng, **settings)
         for length in (1, 3, 5):
-            prefix = draw_ids(rng, 7, [length] * 4, begin=True)
-            check_next(student, oracle, model, source, prefix=prefix, situation="other models")
-    check_next(
-        student, oracle, draw_model(rng, torch.float32), source, prefix=prefix, situation="float32"
-    )
+            cases.append((model, draw_ids(rng, 7, [length] * 4, begin=True), "other models"))
+    cases.append((draw_model(rng, torch.float32), cases[-1][1], "float32"))
+    for model, prefix, situation in cases:
+        module = new_transformer(student, model)
+        given = (prefix, visible_memory(oracle, model, source), source)
+        expected = decoding.expected_next(oracle, model, source, prefix)
+        for arguments, views in ((given, ""), (map(view_of, given), ", views")):
+            result = student.next_log_probabilities(module, *arguments)
+            decoding.compare_next(result, expected, f"{situation}{views}")
+        decoding.check_leaves_all(student.next_log_probabilities, module, model, given)
 
 
 @weight(1)
@@ -478,46 +509,64 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
 def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
     """Sources that end at different lengths; ties, padding and BEGIN; max_length."""
     model, source = draw_model(rng, decoder_layers=1), draw_ids(rng, 9, [4, 2, 1, 5, 3, 3])
-    check_greedy(student, oracle, model, source, max_length=6, dropout=0.4)
-    check_counting(student, [4, 7, 3, 5], 9, dropout=0.4)
+    module = new_transformer(student, model, dropout=0.4)
+    for mode, given in ((True, source), (False, view_of(source))):
+        module.train(mode)
+        decoded = student.greedy_decode(module, given, 6)
+        decoding.check_likeliest(decoded, oracle, model, source, max_length=6)
+        check(module.training is mode, "greedy_decode must leave the model in its mode.")
+    alone = [student.greedy_decode(module, row[row > 0][None], 6) for row in source]
+    decoding.compare_one_by_one(alone, decoded)
+    decoding.check_leaves_all(student.greedy_decode, module, model, (source, 6))
+    decoding.check_greedy_refuses(student, module, source, decoded)
+    begins, module = [4, 7, 3, 5], new_transformer(student, decoding.counting_model(7), dropout=0.4)
+    for length in (9, 2):
+        found = student.greedy_decode(module, decoding.counting_sources(begins), length)
+        expected = [list(range(begin, END, -1))[:length] for begin in begins]
+        decoding.check_translations(found, expected, "greedy_decode")
     source = torch.tensor([[4], [3]])
     for logits, expected in (([3, 9, 1, 4, 2, 4], [3] * 6), ([9, 9, 4, 4, 4], [])):
-        found = student.greedy_decode(steady_model(logits).on(student), source, 6)
-        check_translations(found, [expected] * 2, "greedy_decode")
-    check_learned_places_end(student, student.greedy_decode, "greedy_decode")
+        module = new_transformer(student, decoding.steady_model(logits))
+        found = student.greedy_decode(module, source, 6)
+        decoding.check_translations(found, [expected] * 2, "greedy_decode")
+    module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
+    decoding.check_learned_places_end(student.greedy_decode, module)
 
 
 @weight(1)
 @number("6.7")
 def test_beam_decode_is_right_for_other_models(student, rng, oracle):
     """The best of all if it is wide, greedy_decode if it is narrow, and what lies between."""
-    check_widths(student, oracle, rng, [2, 4, 1], max_length=3, alphas=(0, 1.0), width=150)
-    for width in (2, 3):
-        for _ in range(3):
-            table, settings, expected = draw_search(rng, width)
-            model, source = table_model(table), torch.tensor([[3]])
-            check_beam(student, model, source, [expected], situation="between", **settings)
-            single = model.single()
-            check_beam(
-                student, single, source, [expected], situation="between, float32", **settings
-            )
-    check_beam_leaves_all(student, model, torch.tensor([[4, 3], [3, 0]]))
-    check_beam_refuses(student, model, source)
-    check_learned_places_end(student, student.beam_decode, "beam_decode")
+    model, source, best = decoding.draw_ranked(oracle, rng, ([2, 4, 1], 3), (0, 1.0))
+    greedy = student.greedy_decode(new_transformer(student, model), source, 3)
+    decoding.check_likeliest(greedy, oracle, model, source, max_length=3)
+    cases = []
+    for alpha in (0, 1.0):
+        settings = {"max_length": 3, "alpha": alpha}
+        cases.append((model, source, settings | {"width": 150}, best[alpha], "all hypotheses"))
+        cases.append((model, source, settings | {"width": 1}, greedy, "width 1"))
+    source = torch.tensor([[3]])
+    for width in (2, 2, 2, 3, 3, 3):
+        table, settings, expected = draw_search(rng, width)
+        model = decoding.table_model(table)
+        cases.append((model, source, settings, [expected], "between"))
+        cases.append((model.single(), source, settings, [expected], "between, float32"))
+    for searched, sources, settings, expected, situation in cases:
+        found = student.beam_decode(new_transformer(student, searched), sources, **settings)
+        decoding.check_translations(found, expected, f"beam_decode ({situation})")
+    module, sources = new_transformer(student, model), torch.tensor([[4, 3], [3, 0]])
+    decoding.check_beam_leaves_all(student.beam_decode, module, model, sources)
+    decoding.check_beam_refuses(student.beam_decode, new_transformer(student, model), source)
+    module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
+    decoding.check_learned_places_end(student.beam_decode, module)
 
 
 def draw_search(rng, width):
-    """A table of what follows what, settings, and what the search finds.
-
-    It finds something else than a search of width 1, and than one that is a bit wider.
-    """
+    """A table, settings, and what the search finds: not what width 1 or a wider search does."""
     while True:
         table = rng.integers(0, 6, size=(6, 6))
-        settings = {
-            "max_length": int(rng.integers(3, 6)),
-            "width": width,
-            "alpha": float(rng.choice([0.5, 1.0, 1.5])),
-        }
+        length, alpha = int(rng.integers(3, 6)), float(rng.choice([0.5, 1.0, 1.5]))
+        settings = {"max_length": length, "width": width, "alpha": alpha}
         found, gap = follow(table, **settings)
         if gap > 1e-3 and all(
             follow(table, **settings | {"width": other})[0] != found for other in (1, width + 1)
@@ -550,14 +599,23 @@ def follow(table, max_length, width, alpha):
 @number("6.7")
 def test_attention_maps_are_right_for_other_models(student, rng, oracle):
     """The weights of all layers and heads, call after call, for other sizes."""
-    source, target = draw_ids(rng, 9, [1, 3, 6, 2]), draw_ids(rng, 7, [5, 2, 1, 3], begin=True)
-    for settings in (
-        {"encoder_layers": 3, "decoder_layers": 1, "d_model": 6, "num_heads": 3},
-        {"decoder_layers": 2, "norm": "post", "positions": "learned", "max_length": 6},
+    ids = draw_ids(rng, 9, [1, 3, 6, 2]), draw_ids(rng, 7, [5, 2, 1, 3], begin=True)
+    learned = {"positions": "learned", "max_length": 6}
+    for model in (
+        draw_model(rng, encoder_layers=3, decoder_layers=1, d_model=6, num_heads=3),
+        draw_model(rng, decoder_layers=2, norm="post", **learned),
+        draw_model(rng, torch.float32, norm="post"),
     ):
-        check_maps(student, oracle, draw_model(rng, **settings), source, target=target)
-    single = draw_model(rng, torch.float32, norm="post")
-    check_maps(student, oracle, single, source, target=target)
+        expected = oracle.attention_maps(model.settings, model.parameters, *ids)
+        module = new_transformer(student, model, dropout=0.5)
+        hooks = hooks_of(module)
+        for mode, given in ((True, ids), (False, map(view_of, ids))):
+            module.train(mode)
+            decoding.compare_maps(student.attention_maps(module, *given), expected)
+            check(module.training is mode, "attention_maps must leave the model in its mode.")
+            decoding.check_hooks(module, hooks)
+        decoding.check_leaves_all(student.attention_maps, module, model, ids)
+        decoding.check_untracked(student.attention_maps, module, ids)
 
 
 # Exercise 6.8
@@ -567,19 +625,22 @@ def test_attention_maps_are_right_for_other_models(student, rng, oracle):
 @number("6.8")
 def test_complexity_is_right_for_other_sizes(student, rng):
     """Counts for other sizes, around powers of the kernel's size, and for very large ones."""
+    cases = []
     for _ in range(20):
         n, d, k = (int(rng.integers(low, high)) for low, high in ((1, 90), (1, 40), (2, 7)))
-        check_complexity(student, "recurrent", (n, d, k), (2 * n * d * d, n, n))
-        check_complexity(student, "attention", (n, d, k), (2 * n * n * d, 2, 2))
         deep = max(1, -((1 - n) // (k - 1)))
-        check_complexity(student, "convolution", (n, d, k), (n * k * d * d, 1, deep))
+        cases.append(("recurrent", (n, d, k), (2 * n * d * d, n, n)))
+        cases.append(("attention", (n, d, k), (2 * n * n * d, 2, 2)))
+        cases.append(("convolution", (n, d, k), (n * k * d * d, 1, deep)))
     for k in (2, 3, 5):
         for power in (1, 4, int(rng.integers(20, 60))):
             for n, deep in ((k**power, power), (k**power + 1, power + 1)):
-                check_complexity(student, "dilated", (n, 2, k), (4 * n * k, 1, deep))
+                cases.append(("dilated", (n, 2, k), (4 * n * k, 1, deep)))
     n = 10**18 + int(rng.integers(1000))
-    check_complexity(student, "attention", (n, 7), (14 * n * n, 2, 2))
-    check_costs_refuse(student, student.complexity)
+    cases.append(("attention", (n, 7), (14 * n * n, 2, 2)))
+    for kind, sizes, expected in cases:
+        complexity.compare_costs(student.complexity(kind, *sizes), expected, "complexity", kind)
+    complexity.check_costs_refuse(student.complexity)
 
 
 @weight(2)
@@ -587,27 +648,18 @@ def test_complexity_is_right_for_other_sizes(student, rng):
 def test_run_layer_is_right_for_other_sizes(student, rng, oracle):
     """Outputs, gradients and counts of other layers, in float32 too; what is refused."""
     for n, d, dtype in ((7, 2, torch.float64), (3, 5, torch.float64), (2, 4, torch.float32)):
-        check_layer(
-            student, oracle, rng, "recurrent", n=n, d=d, counts=(2 * n * d * d, n), dtype=dtype
-        )
-        check_layer(
-            student, oracle, rng, "attention", n=n, d=d, counts=(2 * n * n * d, 2), dtype=dtype
-        )
-        for k, dilation in ((2, 3), (4, 1), (3, 2)):
-            counts = (n * k * d * d, 1)
-            check_layer(
-                student,
-                oracle,
-                rng,
-                "convolution",
-                n=n,
-                d=d,
-                counts=counts,
-                k=k,
-                dilation=dilation,
-                dtype=dtype,
-            )
-    check_run_layer_refuses(student, rng)
+        for kind, counts, more in (
+            ("recurrent", (2 * n * d * d, n), {}),
+            ("attention", (2 * n * n * d, 2), {}),
+            ("convolution", (2 * n * d * d, 1), {"k": 2, "dilation": 3}),
+            ("convolution", (4 * n * d * d, 1), {"k": 4, "dilation": 1}),
+            ("convolution", (3 * n * d * d, 1), {"k": 3, "dilation": 2}),
+        ):
+            inputs, upstream = complexity.draw_layer(rng, kind, n, d, **more, dtype=dtype)
+            result = vjp(student.run_layer, inputs, [upstream, None, None])
+            complexity.compare_layer(result, oracle, inputs, upstream, counts=counts)
+            check_unchanged("run_layer", student.run_layer, *inputs)
+    complexity.check_run_layer_refuses(student.run_layer, rng)
 
 
 @weight(1)
@@ -623,7 +675,9 @@ def test_measure_is_right_for_other_sizes(student):
         ("attention", (3, 5), (90, 2, 2)),
         ("dilated", (1, 3, 2), (18, 1, 1)),
     ):
-        check_measure(student, kind, sizes, expected)
+        complexity.compare_costs(student.measure(kind, *sizes), expected, "measure", kind)
+        runs = calls_during(student.measure, "run_layer", kind, *sizes)
+        complexity.check_runs(runs, kind, expected)
 
 
 # Exercises 6.9 and 6.10: the lab
