@@ -68,10 +68,10 @@ def check_cache(student, rng, pieces, n=2, *, dtype=torch.float64, **settings):
 
 def check_pieces(student, oracle, rng, model, *, n, pieces):
     """Piece by piece, the scores are those of all tokens at once; each piece is read once."""
-    module, forward = model.on(student, dropout=0.5), student.sampling.forward_cached
+    module, forward = model.on(student.model, dropout=0.5), student.sampling.forward_cached
     cache, read = new_cache(student, model), 0
     tokens = draw_tokens(rng, model.settings["vocabulary"], n, sum(pieces))
-    expected = expected_output(oracle, model, (tokens,))
+    expected = expected_output(oracle, model, tokens)
     module.eval()
     for index, t in enumerate(pieces):
         piece = tokens[:, read : read + t]
@@ -93,7 +93,7 @@ def check_pieces(student, oracle, rng, model, *, n, pieces):
 
 def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
     """The tokens of generate, for the same generator, past the context too."""
-    module, sampling = model.on(student, dropout=0.5), student.sampling
+    module, sampling = model.on(student.model, dropout=0.5), student.sampling
     vocabulary = model.settings["vocabulary"]
     for index, size in enumerate(prompts):
         module.train(index % 2 == 0)
@@ -117,7 +117,7 @@ def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
 
 def check_each_token_once(student, rng, model, size, *, length):
     """Only new tokens go through the layers, but for windows that are begun anew."""
-    module, context = model.on(student), model.settings["context"]
+    module, context = model.on(student.model), model.settings["context"]
     prompt = draw_tokens(rng, model.settings["vocabulary"], size)
     found = student.sampling.generate_cached(module, prompt, length, 0.0)
     vocabulary = model.settings["vocabulary"]
@@ -140,7 +140,7 @@ def check_each_token_once(student, rng, model, size, *, length):
 
 def check_new_tokens_alone(student, rng, model, pieces):
     """forward_cached lets only the new tokens go through the layers."""
-    module, cache = model.on(student), new_cache(student, model)
+    module, cache = model.on(student.model), new_cache(student, model)
     for t in pieces:
         tokens = draw_tokens(rng, model.settings["vocabulary"], 2, t)
         forward = student.sampling.forward_cached
@@ -155,7 +155,7 @@ def check_new_tokens_alone(student, rng, model, pieces):
 def check_cache_speed(student, oracle, rng):
     """With the cache, 256 tokens take at most half of the time without; they are the right ones."""
     model = draw_model(rng, torch.float32, **TIMED)
-    module, generate = model.on(student), student.sampling.generate_cached
+    module, generate = model.on(student.model), student.sampling.generate_cached
     prompts = iter(rng.permutation(TIMED["vocabulary"]).tolist())
     text = draw_tokens(rng, TIMED["vocabulary"], LENGTH)
     part = oracle.uncached_reading(TIMED, model.parameters, text, PART)
@@ -185,7 +185,7 @@ def check_timed(oracle, model, prompt, found):
     shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
     check_ids(found, shape, TIMED["vocabulary"], what)
     check(found[: len(prompt)].tolist() == prompt, f"{what} must begin with the prompt.")
-    scores = expected_output(oracle, model, (found[None, :-1],))[0]
+    scores = expected_output(oracle, model, found[None, :-1])[0]
     chosen = scores.gather(1, found[1:, None])[:, 0]
     behind = float((scores.max(dim=1).values - chosen).max()) / float(scores.abs().max())
     check(behind < CLOSE, "While timed, generate_cached gave a token that is not the likeliest.")

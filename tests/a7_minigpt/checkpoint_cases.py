@@ -23,7 +23,7 @@ class Run:
 
     def __init__(self, student, model, seed, dropout=0.3):
         self.student = student
-        self.module = model.on(student, dropout=dropout)
+        self.module = model.on(student.model, dropout=dropout)
         self.module.train()
         self.optimizer = new_optimizer(student, self.module, 0.01, 0.1)
         self.generator = torch_generator(student, seed)
@@ -173,13 +173,13 @@ def check_resume(student, rng, steps, stop, *, seed, **settings):
     config = {"steps": steps, "batch_size": 2, "micro_batches": 2, "warmup": 2, "seed": seed}
     config |= {"evaluate_every": 2, "evaluate_batches": 2, "peak": 1e-2, "floor": 1e-3}
     rated = [step for step in range(1, steps + 1) if step % 2 == 0 or step == steps]
-    whole = model.on(student, dropout=0.3)
+    whole = model.on(student.model, dropout=0.3)
     everything = range(1, steps + 1)
     right = run_train(
         student, whole, data, everything, validations=rated, validation=validation, **config
     )
     path = scratch_path(student, "resume.safetensors")
-    first, second = model.on(student, dropout=0.3), other.on(student, dropout=0.3)
+    first, second = model.on(student.model, dropout=0.3), other.on(student.model, dropout=0.3)
     early = [step for step in range(1, stop + 1) if step % 2 == 0 or step == stop]
     some = config | {"checkpoint": path}
     begun = run_train(
@@ -221,7 +221,7 @@ def check_resume(student, rng, steps, stop, *, seed, **settings):
 def check_at_its_end(student, other, trained, data, *, config, stop):
     """A run that resumes at its last step, or later, does nothing."""
     for last in ({}, {"stop": stop}):
-        module = other.on(student, dropout=0.3)
+        module = other.on(student.model, dropout=0.3)
         run_train(student, module, data, (), **config, **last)
         check(module.training is False, "train must leave the model in evaluation mode.")
         check(
@@ -242,7 +242,7 @@ def check_saves(student, rng, seed):
         path = scratch_path(student, f"every{every}.safetensors")
         config = training.TrainConfig(**broken, checkpoint=path, save_every=every)
         situation = "a loss that is not finite"
-        check_refused(situation, training.train, model.on(student), data, config)
+        check_refused(situation, training.train, model.on(student.model), data, config)
         run = Run(student, draw_model(rng, **TINY), seed)
         if there:
             assert_equal(run.load(path), 1, what="the step of the checkpoint of a broken run")
@@ -250,10 +250,10 @@ def check_saves(student, rng, seed):
             run.refuses("a checkpoint that is to be written later", path)
     missing = scratch_path(student, "missing.safetensors")
     config = training.TrainConfig(**broken, checkpoint=missing, resume=True)
-    check_refused("a missing checkpoint", training.train, model.on(student), data, config)
+    check_refused("a missing checkpoint", training.train, model.on(student.model), data, config)
     path = scratch_path(student, "last.safetensors")
     config = broken | {"peak": 1e-3, "checkpoint": path, "save_every": 3}
-    module = model.on(student)
+    module = model.on(student.model)
     run_train(student, module, data, range(1, 5), **config)
     run = Run(student, draw_model(rng, **TINY), seed)
     assert_equal(run.load(path), 4, what="the step of the last checkpoint")

@@ -80,7 +80,7 @@ def compare_parameters(module, wanted, situation, tolerance=None):
 
 def check_decay(student, rng, model, rate, *, decay):
     """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
-    module = model.on(student)
+    module = model.on(student.model)
     optimizer = new_optimizer(student, module, rate, decay)
     zeros = {name: torch.zeros_like(value) for name, value in model.parameters.items()}
     for step in (1, 2):
@@ -94,7 +94,7 @@ def check_decay(student, rng, model, rate, *, decay):
 
 def check_optimizer(student, oracle, rng, model, *, rate, decay, betas=None):
     """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
-    module, settings = model.on(student), {} if betas is None else {"betas": betas}
+    module, settings = model.on(student.model), {} if betas is None else {"betas": betas}
     optimizer = new_optimizer(student, module, rate, decay, **settings)
     right = oracle.Optimizer(model.parameters, rate, decay, **settings)
     for step in range(1, 4):
@@ -130,7 +130,7 @@ def check_step(student, oracle, rng, model, *, batches, share, situation, views=
     _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
     clip, rate = share * norm, 1.0 / min(share, 1.0) / norm
     loss, wanted, _ = expected_step(oracle, model, batches, clip, rate=rate)
-    module = model.on(student)
+    module = model.on(student.model)
     given = [tuple(map(view_of, pair)) for pair in batches] if views else batches
     optimizer = gradient_descent(module, rate)
     found = student.training.train_step(module, optimizer, given, clip)
@@ -145,7 +145,7 @@ def check_usual_clip(student, oracle, rng, model, *, batches):
     _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
     check(norm > 1.2, "The test needs a larger gradient.")
     _, wanted, _ = expected_step(oracle, model, batches, 1.0, rate=0.5)
-    module = model.on(student)
+    module = model.on(student.model)
     student.training.train_step(module, gradient_descent(module, 0.5), batches)
     compare_parameters(module, wanted, "clip not given", CLIPPED)
 
@@ -153,7 +153,7 @@ def check_usual_clip(student, oracle, rng, model, *, batches):
 def check_leftovers(student, oracle, rng, model, *, batches):
     """Gradients that lie there from before, of other batches, don't count."""
     _, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=0.5)
-    module, train_step = model.on(student), student.training.train_step
+    module, train_step = model.on(student.model), student.training.train_step
     optimizer = gradient_descent(module, 0.5)
     for other in (draw_batches(rng, model, 1, 2, t=3), batches):
         train_step(module, optimizer, other, NO_CLIP)
@@ -165,7 +165,7 @@ def check_leftovers(student, oracle, rng, model, *, batches):
 
 def check_adam_steps(student, oracle, rng, model, *, clip):
     """Several steps with the optimiser of configure_optimizer are those of AdamW."""
-    module = model.on(student)
+    module = model.on(student.model)
     optimizer = new_optimizer(student, module, 0.01, 0.2)
     right = oracle.Optimizer(model.parameters, 0.01, 0.2)
     for step in range(1, 4):
@@ -190,7 +190,7 @@ def check_autocast(student, oracle, rng, **settings):
     model = draw_model(rng, torch.float32, **settings)
     batches = draw_batches(rng, model, 2, 2, t=settings["context"])
     loss, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
-    module = model.on(student)
+    module = model.on(student.model)
     found = student.training.train_step(
         module, gradient_descent(module, 1.0), batches, NO_CLIP, True
     )
@@ -223,7 +223,7 @@ def check_autocast(student, oracle, rng, **settings):
 
 
 def check_step_refuses(student, rng, model):
-    module = model.on(student)
+    module = model.on(student.model)
     optimizer, step = gradient_descent(module, 0.1), student.training.train_step
     check(step(module, optimizer, draw_batches(rng, model, 1, 1, t=1)) is not None, "No loss.")
     check_refused("no batches", step, module, optimizer, [])
@@ -236,7 +236,7 @@ def check_step_speed(student, oracle, rng, leaderboard):
 
     def prepare():
         batch = draw_batches(rng, model, 1, BATCH, t=TIMED["context"])
-        module = model.on(student)
+        module = model.on(student.model)
         optimizer = new_optimizer(student, module, rate, 0.1)
         baseline = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
         calls = [(module, optimizer, hold(student, batch))]

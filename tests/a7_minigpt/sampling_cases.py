@@ -211,7 +211,7 @@ def scores_after(oracle, model, windows):
     for length in {len(window) for window in windows}:
         rows = [row for row, window in enumerate(windows) if len(window) == length]
         tokens = torch.tensor([windows[row] for row in rows])
-        last = expected_output(oracle, model, (tokens,))[:, -1]
+        last = expected_output(oracle, model, tokens)[:, -1]
         for row, scores in zip(rows, last, strict=True):
             found[row] = scores
     return found
@@ -219,7 +219,7 @@ def scores_after(oracle, model, windows):
 
 def check_greedy(student, oracle, rng, model, *, prompts, length):
     """At temperature 0, by the rule of the windows; the model stays in the mode that it has."""
-    module, generate = model.on(student, dropout=0.5), student.sampling.generate
+    module, generate = model.on(student.model, dropout=0.5), student.sampling.generate
     for index, size in enumerate(prompts):
         prompt, training = draw_tokens(rng, model.settings["vocabulary"], size), index % 2 == 0
         module.train(training)
@@ -237,7 +237,7 @@ def check_greedy(student, oracle, rng, model, *, prompts, length):
 
 def check_nothing_to_write(student, rng, model, function):
     """A length of 0 returns the prompt."""
-    module = model.on(student)
+    module = model.on(student.model)
     for size in (1, 3, 2 * model.settings["context"] + 1):
         prompt = draw_tokens(rng, model.settings["vocabulary"], size)
         assert_close(function(module, prompt, 0), prompt, what="the prompt (length 0)")
@@ -245,7 +245,7 @@ def check_nothing_to_write(student, rng, model, function):
 
 def check_generate_refuses(student, rng, model, function):
     """Prompts, lengths and settings that make no sense; the mode stays as it was."""
-    module, prompt = model.on(student), torch.tensor([1, 2, 0])
+    module, prompt = model.on(student.model), torch.tensor([1, 2, 0])
     module.train()
     check(function(module, prompt, 1) is not None, "Nothing was returned.")
     vocabulary = model.settings["vocabulary"]
@@ -294,13 +294,13 @@ def check_draws(student, oracle, rng, length, *, seed, **settings):
     model = draw_model(rng, vocabulary=vocabulary, context=1, layers=1, width=4)
     generator = torch_generator(student, seed)
     found = student.sampling.generate(
-        model.on(student), torch.tensor([0]), length, **settings, generator=generator
+        model.on(student.model), torch.tensor([0]), length, **settings, generator=generator
     )
     check_ids(found, (length + 1,), vocabulary, "What generate returns")
     pairs = torch.stack([found[:-1], found[1:]], dim=1).tolist()
     for last in range(vocabulary):
         following = [after for before, after in pairs if before == last]
-        logits = expected_output(oracle, model, (torch.tensor([[last]]),))[0, -1]
+        logits = expected_output(oracle, model, torch.tensor([[last]]))[0, -1]
         chances = student.sampling.next_probabilities(logits, **settings)
         check_chances(chances, vocabulary)
         for token, chance in enumerate(chances.tolist()):
@@ -316,7 +316,7 @@ def check_draws(student, oracle, rng, length, *, seed, **settings):
 
 def check_generator_alone(student, rng, model, function, *, length, seed):
     """The same generator gives the same tokens; without one, PyTorch's own numbers are drawn."""
-    module, prompt, found = model.on(student), torch.tensor([1, 0]), []
+    module, prompt, found = model.on(student.model), torch.tensor([1, 0]), []
     for own_seed, given in ((1, seed), (2, seed), (2, seed + 1), (3, None), (3, None), (4, None)):
         seed_torch(student, own_seed)
         generator = None if given is None else torch_generator(student, given)

@@ -4,18 +4,14 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.labs.answer_checks import check_number
-from common.testing.checks import check_refused
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal
+from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import torch_generator
+from tests.a7_minigpt import block_cases, model_cases, text_cases
 from tests.a7_minigpt.artifact_cases import check_trained
-from tests.a7_minigpt.block_cases import (
-    check_attend,
-    check_dropout_of_attention,
-    check_dropout_of_block,
-    check_dropout_of_mlp,
-    check_large,
-    check_names,
-    check_project,
-    check_refuses,
-)
 from tests.a7_minigpt.cache_cases import (
     check_cache,
     check_each_token_once,
@@ -24,15 +20,23 @@ from tests.a7_minigpt.cache_cases import (
     check_same_tokens,
 )
 from tests.a7_minigpt.cases import (
+    LOGIT_AXES,
     SMALL,
     SMALL_BLOCK,
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
+    compare,
+    count_parameters,
+    draw_batch,
     draw_block,
     draw_model,
     draw_tokens,
     draw_vectors,
+    draw_vjp,
+    expected_output,
+    new_module,
+    spread_out,
     view_of,
 )
 from tests.a7_minigpt.checkpoint_cases import (
@@ -40,19 +44,6 @@ from tests.a7_minigpt.checkpoint_cases import (
     check_resume,
     check_round_trip,
     check_saves,
-)
-from tests.a7_minigpt.model_cases import (
-    check_causal,
-    check_count,
-    check_dropout_of_model,
-    check_embed,
-    check_first_loss,
-    check_first_values,
-    check_loss,
-    check_model_refuses,
-    check_rows_alone,
-    check_scores,
-    check_tied,
 )
 from tests.a7_minigpt.optimizer_cases import (
     check_adam_steps,
@@ -81,20 +72,6 @@ from tests.a7_minigpt.sampling_cases import (
     check_windows,
     draw_chances,
 )
-from tests.a7_minigpt.text_cases import (
-    check_batch_refuses,
-    check_decoded,
-    check_encoded,
-    check_load,
-    check_repeats,
-    check_saved,
-    check_uniform,
-    check_unknown,
-    check_vocabulary,
-    draw_characters,
-)
-from tests.a7_minigpt.text_cases import check_generator_alone as check_batches_by_generator
-from tests.a7_minigpt.text_cases import check_windows as check_windows_of_text
 from tests.a7_minigpt.timing_cases import (
     check_by_hand,
     check_flops,
@@ -125,24 +102,33 @@ from tests.a7_minigpt.training_cases import (
 @number("7.1")
 def test_other_texts_become_ids_and_texts_again(student, rng):
     """Vocabularies, ids and texts of other characters; unknown ones and ids are refused."""
+    new = student.tokenizer.CharTokenizer
     for _ in range(4):
-        text = draw_characters(rng, 60)
-        _, vocabulary = check_vocabulary(student, text)
-        check_encoded(student, vocabulary, text, "the ids")
-        check_decoded(student, vocabulary, rng.integers(len(vocabulary), size=30).tolist())
+        text = text_cases.draw_characters(rng, 60)
+        vocabulary = text_cases.check_tokenizer(new.from_text(text), text)
+        text_cases.check_encoded(new(vocabulary).encode(text), vocabulary, text, "the ids")
+        ids = rng.integers(len(vocabulary), size=30).tolist()
+        text_cases.check_decoded(new(vocabulary).decode, vocabulary, ids)
         known, unknown = vocabulary[1:], vocabulary[0]
-        check_unknown(student, known, known[0] + unknown + known[0], unknown)
-    check_encoded(student, vocabulary, "", "the ids of an empty text")
-    check_refused("an empty text", student.tokenizer.CharTokenizer.from_text, "")
+        text_cases.check_unknown(new(known).encode, known[0] + unknown + known[0], unknown)
+    text_cases.check_encoded(new(vocabulary).encode(""), vocabulary, "", "the ids of an empty text")
+    check_refused("an empty text", new.from_text, "")
 
 
 @weight(1)
 @number("7.1")
 def test_other_vocabularies_are_saved_and_loaded(student, rng):
     """JSON in UTF-8 of other characters; other files are refused."""
+    path = scratch_path(student, "vocabulary.json")
     for _ in range(3):
-        check_saved(student, draw_characters(rng, 40))
-    check_load(student)
+        text = text_cases.draw_characters(rng, 40)
+        write_scratch(student, path, b"what was there before, and is longer" * 50)
+        tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+        vocabulary = text_cases.check_tokenizer(tokenizer, text)
+        tokenizer.save(path)
+        text_cases.check_saved(scratch_bytes(student, path, 100_000), vocabulary)
+        text_cases.check_loaded(student.tokenizer.CharTokenizer.load(path), vocabulary, text)
+    text_cases.check_load(student)
 
 
 # Exercise 7.2
@@ -152,21 +138,40 @@ def test_other_vocabularies_are_saved_and_loaded(student, rng):
 @number("7.2")
 def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
     """Other lengths and sizes, one window, and texts without any; from the generator alone."""
-    for batch_size, block_size in ((3, 6), (6, 1), (1, 9)):
-        length = block_size + int(rng.integers(2, 40))
-        check_windows_of_text(student, rng, length, batch_size, block_size=block_size)
-    check_windows_of_text(student, rng, 5, 4, block_size=4)
-    check_batches_by_generator(student, rng, 700)
-    check_batch_refuses(student)
+    get_batch = student.training.get_batch
+    for batch_size, block_size, more in ((3, 6, 40), (6, 1, 40), (1, 9, 40), (4, 4, 1)):
+        length = block_size + (int(rng.integers(2, more)) if more > 1 else 1)
+        data, generator = text_cases.draw_text(rng, length), torch_generator(student, 3)
+        for given in (data, spread_out(data)):
+            batch = get_batch(given, batch_size, block_size, generator)
+            text_cases.starts_of(data, batch, batch_size, block_size)
+        check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
+    data, drawn = text_cases.draw_text(rng, 700), []
+    for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
+        seed_torch(student, own_seed)
+        generator = torch_generator(student, seed)
+        batches = [get_batch(data, 8, 4, generator) for _ in range(2)]
+        drawn.append([text_cases.starts_of(data, batch, 8, 4) for batch in batches])
+    text_cases.compare_draws(*drawn)
+    text_cases.check_batch_refused(get_batch, torch_generator(student, 0))
 
 
 @weight(1)
 @number("7.2")
 def test_windows_of_other_texts_come_equally_often(student, rng):
     """The first and the last one too, and each row whatever the others are."""
-    check_uniform(student, rng, 5, 4, seed=int(rng.integers(1000)))
-    check_uniform(student, rng, 3, 1, seed=int(rng.integers(1000)))
-    check_repeats(student, rng, int(rng.integers(1000)))
+    get_batch = student.training.get_batch
+    for windows, block_size in ((5, 4), (3, 1)):
+        generator = torch_generator(student, int(rng.integers(1000)))
+        data = text_cases.draw_text(rng, windows + block_size)
+        text_cases.check_uniform(
+            data, get_batch(data, 2 * text_cases.PAIRS, block_size, generator), block_size
+        )
+    generator, data = (
+        torch_generator(student, int(rng.integers(1000))),
+        text_cases.draw_text(rng, 8 + 3),
+    )
+    text_cases.check_repeats(data, [get_batch(data, 8, 3, generator) for _ in range(10)])
 
 
 # Exercise 7.3
@@ -178,23 +183,42 @@ def test_attention_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; large numbers; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 2), (1, 6, 6, 3), (2, 1, 5, 5), (4, 3, 4, 1)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "CausalSelfAttention", settings)
+        block_cases.check_names(student.model, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_large(student, oracle, rng, "CausalSelfAttention", scale=1e3)
-    check_refuses(student, rng, "CausalSelfAttention")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    block = draw_block(rng, "CausalSelfAttention")
+    x = 1e3 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 1000")
+    module = draw_block(rng, "CausalSelfAttention").on(student.model)
+    x = draw_vectors(rng, 2, 3, SMALL["width"] + 1)
+    block_cases.check_vectors_refused(module, "CausalSelfAttention", x)
 
 
 @weight(1)
 @number("7.3")
 def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
     """Queries, keys and values by head, and queries of the last places."""
-    check_project(student, rng, 3, 2, width=9, heads=3)
-    check_project(student, rng, 1, 5, dtype=torch.float32, width=4, heads=2)
-    for n, queries, keys, heads in ((3, 3, 3, 2), (2, 2, 6, 4), (1, 1, 5, 1), (2, 4, 5, 2)):
-        check_attend(student, oracle, rng, n, queries=queries, keys=keys, width=8, heads=heads)
-    check_attend(student, oracle, rng, 2, queries=2, keys=4, dtype=torch.float32, width=8, heads=2)
+    double, single = torch.float64, torch.float32
+    for n, t, width, heads, dtype in ((3, 2, 9, 3, double), (1, 5, 4, 2, single)):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=width, heads=heads)
+        x = draw_vectors(rng, n, t, width, dtype=dtype)
+        block_cases.check_project(block.on(student.model).project, block, x)
+    for n, queries, keys, heads, dtype in (
+        (3, 3, 3, 2, double),
+        (2, 2, 6, 4, double),
+        (1, 1, 5, 1, double),
+        (2, 4, 5, 2, double),
+        (2, 2, 4, 2, single),
+    ):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=8, heads=heads)
+        shapes = [(n, heads, t, 8 // heads) for t in (queries, keys, keys)]
+        inputs = [draw_vectors(rng, *shape, dtype=dtype) for shape in shapes]
+        drawn = draw_vjp(rng, oracle, block, *inputs, part=".attend")
+        block_cases.check_attend(
+            block.on(student.model).attend, drawn, f"{queries} queries, {keys} keys"
+        )
 
 
 @weight(1)
@@ -202,12 +226,16 @@ def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width in ((3, 2, 5), (1, 1, 7), (2, 5, 2)):
-        check_names(student, "MLP", SMALL_BLOCK | {"width": width, "heads": 1})
+        settings = SMALL_BLOCK | {"width": width, "heads": 1}
+        block_cases.check_names(student.model, "MLP", settings)
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 3 * draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_large(student, oracle, rng, "MLP", scale=1e4)
-    check_refuses(student, rng, "MLP")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    block, x = draw_block(rng, "MLP"), 1e4 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 10000")
+    module = draw_block(rng, "MLP").on(student.model)
+    block_cases.check_vectors_refused(module, "MLP", draw_vectors(rng, 2, 3, SMALL["width"] + 1))
 
 
 @weight(1)
@@ -216,29 +244,41 @@ def test_block_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 4), (1, 5, 6, 1), (2, 1, 9, 3)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "Block", settings)
+        block_cases.check_names(student.model, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 3 * draw_vectors(rng, n, t, width) - 1
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_refuses(student, rng, "Block")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    module = draw_block(rng, "Block").on(student.model)
+    block_cases.check_vectors_refused(module, "Block", draw_vectors(rng, 2, 3, SMALL["width"] + 1))
 
 
 @weight(1)
 @number("7.3")
 def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
     """Dropout of other rates, in training mode only; float32, views, inputs that stay."""
-    check_dropout_of_attention(student, rng, 5, 0.45, n=500)
-    check_dropout_of_mlp(student, rng, 8, 0.6, shape=(40, 8))
-    for part in ("attention", "mlp"):
-        check_dropout_of_block(student, rng, part, 8, p=0.15, shape=(40, 8))
+    for part, p, shape in (
+        ("CausalSelfAttention", 0.45, (500, 1, 5)),
+        ("MLP", 0.6, (40, 8, 8)),
+        ("Block.attention", 0.15, (40, 8, 8)),
+        ("Block.mlp", 0.15, (40, 8, 8)),
+    ):
+        block, levels, what = block_cases.draw_for_dropout(rng, part, shape[2], p)
+        x = draw_vectors(rng, *shape)
+        out = block.on(student.model, dropout=p)(x)
+        check_tensor(out, shape)
+        check_levels(out - x if block.kind == "Block" else out, levels, what)
+    settings = {"width": 6, "heads": 3}
     for kind in ("CausalSelfAttention", "MLP", "Block"):
-        settings = {"width": 6, "heads": 3}
         x, second = draw_vectors(rng, 3, 2, 6), draw_vectors(rng, 2, 4, 6)
-        check_evaluation(student, oracle, rng, kind, inputs=(x,), **settings)
-        single = draw_block(rng, kind, torch.float32, **settings)
-        check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
         block = draw_block(rng, kind, **settings)
-        check_calls_stay_apart(student, oracle, block, (view_of(x),), second=(second,))
+        module, expected = block.on(student.model, dropout=0.5), expected_output(oracle, block, x)
+        check_evaluation(module, kind, x, expected)
+        single, floats = draw_block(rng, kind, torch.float32, **settings), x.float()
+        drawn = draw_vjp(rng, oracle, single, floats)
+        check_gradients(single.on(student.model), drawn, "float32")
+        block, inputs = draw_block(rng, kind, **settings), (view_of(x), second)
+        check_calls_stay_apart(block.on(student.model), oracle, block, inputs)
 
 
 # Exercise 7.4
@@ -249,26 +289,35 @@ def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
 def test_gpts_of_other_sizes_have_the_right_parameters(student, rng):
     """Names, shapes, first values and their number, for other sizes; a first loss near ln(v)."""
     settings = {"vocabulary": 90, "context": 80, "layers": 3, "heads": 2, "width": 56}
-    check_first_values(student, **settings)
-    check_count(student, **settings)
-    check_count(student, **SMALL | {"layers": 3, "width": 10})
-    check_first_loss(student, rng, 120)
+    model_cases.check_first_values(student.model, settings)
+    for some in (settings, SMALL | {"layers": 3, "width": 10}):
+        module = new_module(student.model, "GPT", **some)
+        assert_equal(module.num_parameters(), count_parameters(some), what="num_parameters()")
+    seed_torch(student, int(rng.integers(2**31)))
+    module = new_module(student.model, "GPT", **model_cases.NEW, vocabulary=120)
+    batch = draw_batch(rng, 120, 16, model_cases.NEW["context"])
+    model_cases.check_first_loss(module(*batch), 120)
 
 
 @weight(1)
 @number("7.4")
 def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
     """Logits and gradients of other models, and the gradients of their losses."""
-    for n, t, settings in (
-        (3, 4, {"layers": 1}),
-        (1, 7, {"context": 7, "heads": 4}),
-        (2, 1, {"vocabulary": 4, "layers": 3, "width": 10}),
+    for n, t, dtype, settings in (
+        (3, 4, torch.float64, {"layers": 1}),
+        (1, 7, torch.float64, {"context": 7, "heads": 4}),
+        (2, 1, torch.float64, {"vocabulary": 4, "layers": 3, "width": 10}),
+        (3, 2, torch.float32, {}),
     ):
-        model = draw_model(rng, **settings)
-        tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-        check_gradients(student, oracle, rng, model, inputs=(tokens,), situation="other sizes")
-        check_loss(student, oracle, rng, model, n=n, t=t, situation="other sizes")
-    check_loss(student, oracle, rng, draw_model(rng, torch.float32), n=3, t=2, situation="float32")
+        model, situation = draw_model(rng, dtype, **settings), "float32"
+        vocabulary = model.settings["vocabulary"]
+        if dtype == torch.float64:
+            tokens, situation = draw_tokens(rng, vocabulary, n, t), "other sizes"
+            drawn = draw_vjp(rng, oracle, model, tokens)
+            check_gradients(model.on(student.model), drawn, situation)
+        batch = draw_batch(rng, vocabulary, n, t)
+        drawn = model_cases.draw_loss_vjp(rng, oracle, model, batch)
+        model_cases.check_loss(model.on(student.model), drawn, situation)
 
 
 @weight(1)
@@ -276,8 +325,9 @@ def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
 def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle):
     """Causality, and sequences that are apart, for other sizes."""
     model = draw_model(rng, vocabulary=9, context=7, layers=2, heads=3, width=6)
-    check_causal(student, oracle, rng, model, n=3, t=7)
-    check_rows_alone(student, oracle, rng, model, n=5, t=3)
+    module, tokens = model.on(student.model), draw_tokens(rng, 9, 3, 7)
+    model_cases.check_causal(module, model, tokens, oracle=oracle, rng=rng)
+    model_cases.check_rows_alone(model.on(student.model), model, draw_tokens(rng, 9, 5, 3), oracle)
 
 
 @weight(1)
@@ -285,11 +335,20 @@ def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle)
 def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
     """Places from start on, the last norm, and one matrix for both ends."""
     model = draw_model(rng, vocabulary=10, context=9, width=6)
-    check_tied(student, oracle, rng, model)
+    module, tokens = model.on(student.model), draw_tokens(rng, 10, 2, 3)
+    model_cases.check_tied(module, model, tokens, oracle)
     for n, t, start in ((3, 4, 0), (1, 2, 7), (2, 9, 0), (2, 3, 2)):
-        check_embed(student, oracle, rng, model, n=n, t=t, start=start)
-    check_scores(student, oracle, rng, model, n=3, t=2)
-    check_embed(student, oracle, rng, draw_model(rng, torch.float32), n=2, t=3, start=1)
+        tokens = draw_tokens(rng, 10, n, t)
+        expected = expected_output(oracle, model, tokens, start, part=".embed")
+        model_cases.check_embed(model.on(student.model).embed, tokens, start, expected)
+    x = draw_vectors(rng, 3, 2, 6)
+    expected = expected_output(oracle, model, x, part=".scores")
+    module = model.on(student.model)
+    assert_close(module.scores(x), expected, "scores", LOGIT_AXES)
+    check_unchanged("scores", module.scores, x)
+    model, tokens = draw_model(rng, torch.float32), draw_tokens(rng, 7, 2, 3)
+    expected = expected_output(oracle, model, tokens, 1, part=".embed")
+    model_cases.check_embed(model.on(student.model).embed, tokens, 1, expected)
 
 
 @weight(1)
@@ -297,13 +356,20 @@ def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
 def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
     """Dropout of another rate; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
-        check_dropout_of_model(student, rng, where, 0.45, shape=(15, 8))
+        module = model_cases.model_for_dropout(where, 8).on(student.model, dropout=0.45)
+        model_cases.check_dropout(
+            module(torch.full((15, 8), model_cases.WIDE)), (15, 8), where, 0.45
+        )
     tokens, second = draw_tokens(rng, 7, 3, 6), draw_tokens(rng, 7, 1, 2)
-    check_evaluation(student, oracle, rng, "GPT", inputs=(tokens,), layers=3)
+    model = draw_model(rng, layers=3)
+    module = model.on(student.model, dropout=0.5)
+    check_evaluation(module, "GPT", tokens, expected_output(oracle, model, tokens))
     single = draw_model(rng, torch.float32, layers=1)
-    check_gradients(student, oracle, rng, single, inputs=(tokens,), situation="float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), second=(second,))
-    check_model_refuses(student, rng)
+    drawn = draw_vjp(rng, oracle, single, tokens)
+    check_gradients(single.on(student.model), drawn, "float32")
+    model, inputs = draw_model(rng), (view_of(tokens), second)
+    check_calls_stay_apart(model.on(student.model), oracle, model, inputs)
+    model_cases.check_ids_refused(draw_model(rng, vocabulary=7, context=5).on(student.model), rng)
 
 
 # Exercise 7.5

@@ -7,19 +7,14 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import check_number, check_sizes
-from common.testing.checks import check_refused
-from common.testing.compare import assert_close, assert_equal
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, unpack
+from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import devices_of, torch_generator
+from tests.a7_minigpt import block_cases, model_cases, text_cases
 from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
-from tests.a7_minigpt.block_cases import (
-    check_attend,
-    check_dropout_of_attention,
-    check_dropout_of_block,
-    check_dropout_of_mlp,
-    check_large,
-    check_names,
-    check_project,
-    check_refuses,
-)
 from tests.a7_minigpt.cache_cases import (
     check_cache,
     check_cache_speed,
@@ -29,15 +24,23 @@ from tests.a7_minigpt.cache_cases import (
     check_same_tokens,
 )
 from tests.a7_minigpt.cases import (
+    LOGIT_AXES,
     SMALL,
     SMALL_BLOCK,
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
+    compare,
+    count_parameters,
+    draw_batch,
     draw_block,
     draw_model,
     draw_tokens,
     draw_vectors,
+    draw_vjp,
+    expected_output,
+    new_module,
+    spread_out,
     view_of,
 )
 from tests.a7_minigpt.checkpoint_cases import (
@@ -45,19 +48,6 @@ from tests.a7_minigpt.checkpoint_cases import (
     check_resume,
     check_round_trip,
     check_saves,
-)
-from tests.a7_minigpt.model_cases import (
-    check_causal,
-    check_count,
-    check_dropout_of_model,
-    check_embed,
-    check_first_loss,
-    check_first_values,
-    check_loss,
-    check_model_refuses,
-    check_rows_alone,
-    check_scores,
-    check_tied,
 )
 from tests.a7_minigpt.optimizer_cases import (
     check_adam_steps,
@@ -90,21 +80,6 @@ from tests.a7_minigpt.sampling_cases import (
     check_windows,
     draw_chances,
 )
-from tests.a7_minigpt.text_cases import (
-    TEXTS,
-    check_batch_on_gpu,
-    check_batch_refuses,
-    check_decoded,
-    check_encoded,
-    check_load,
-    check_repeats,
-    check_saved,
-    check_uniform,
-    check_unknown,
-    check_vocabulary,
-)
-from tests.a7_minigpt.text_cases import check_generator_alone as check_batches_by_generator
-from tests.a7_minigpt.text_cases import check_windows as check_windows_of_text
 from tests.a7_minigpt.timing_cases import (
     check_by_hand,
     check_flops,
@@ -139,24 +114,30 @@ from tests.a7_minigpt.training_cases import (
 @number("7.1")
 def test_from_text_finds_each_character_once_in_order(student):
     """By code points: a line break, capitals, small letters, then all others; not an empty text."""
-    tokenizer, _ = check_vocabulary(student, "banana\nABC")
+    from_text = student.tokenizer.CharTokenizer.from_text
+    tokenizer = from_text("banana\nABC")
+    text_cases.check_tokenizer(tokenizer, "banana\nABC")
     assert_equal(tokenizer.vocabulary, "\nABCabn", what="the vocabulary of 'banana\\nABC'")
-    for text in TEXTS:
-        check_vocabulary(student, text)
-    check_refused("an empty text", student.tokenizer.CharTokenizer.from_text, "")
+    for text in text_cases.TEXTS:
+        text_cases.check_tokenizer(from_text(text), text)
+    check_refused("an empty text", from_text, "")
 
 
 @weight(1)
 @number("7.1")
 def test_encode_gives_the_place_of_each_character_in_the_vocabulary(student):
     """int64, empty for an empty text, and a ValueError that shows an unknown character."""
-    for text in TEXTS:
-        _, vocabulary = check_vocabulary(student, text)
-        check_encoded(student, vocabulary, text, "the ids")
-        check_encoded(student, vocabulary, "", "the ids of an empty text")
-    check_encoded(student, "\n abc", 100_000 * "ab c\n", "the ids of a long text")
+    new = student.tokenizer.CharTokenizer
+    for text in text_cases.TEXTS:
+        vocabulary = text_cases.check_tokenizer(new.from_text(text), text)
+        text_cases.check_encoded(new(vocabulary).encode(text), vocabulary, text, "the ids")
+        text_cases.check_encoded(
+            new(vocabulary).encode(""), vocabulary, "", "the ids of an empty text"
+        )
+    long = 100_000 * "ab c\n"
+    text_cases.check_encoded(new("\n abc").encode(long), "\n abc", long, "the ids of a long text")
     for text, unknown in (("abcd", "d"), ("a\nb", "\n"), ("ab'", "'"), ("aéb", "é")):
-        check_unknown(student, "abc", text, unknown)
+        text_cases.check_unknown(new("abc").encode, text, unknown)
 
 
 @weight(1)
@@ -165,9 +146,13 @@ def test_decode_gives_the_text_back_and_refuses_ids_that_are_not_there(student, 
     """For tensors, views and lists; an id of -1 would silently be Python's last."""
     for vocabulary in ("\n !abc", "a", "AZaé日"):
         for length in (0, 1, 40):
-            check_decoded(student, vocabulary, rng.integers(len(vocabulary), size=length).tolist())
-    for text in TEXTS:
-        tokenizer, _ = check_vocabulary(student, text)
+            ids = rng.integers(len(vocabulary), size=length).tolist()
+            text_cases.check_decoded(
+                student.tokenizer.CharTokenizer(vocabulary).decode, vocabulary, ids
+            )
+    for text in text_cases.TEXTS:
+        tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+        text_cases.check_tokenizer(tokenizer, text)
         assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text")
 
 
@@ -175,9 +160,15 @@ def test_decode_gives_the_text_back_and_refuses_ids_that_are_not_there(student, 
 @number("7.1")
 def test_save_writes_json_that_load_reads(student):
     """{"vocabulary": "..."} in UTF-8; what is no such file is a ValueError."""
-    for text in TEXTS:
-        check_saved(student, text)
-    check_load(student)
+    path = scratch_path(student, "vocabulary.json")
+    for text in text_cases.TEXTS:
+        write_scratch(student, path, b"what was there before, and is longer" * 50)
+        tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+        vocabulary = text_cases.check_tokenizer(tokenizer, text)
+        tokenizer.save(path)
+        text_cases.check_saved(scratch_bytes(student, path, 100_000), vocabulary)
+        text_cases.check_loaded(student.tokenizer.CharTokenizer.load(path), vocabulary, text)
+    text_cases.check_load(student)
 
 
 # Exercise 7.2
@@ -187,9 +178,14 @@ def test_save_writes_json_that_load_reads(student):
 @number("7.2")
 def test_get_batch_gives_windows_of_the_text_and_what_comes_next(student, rng):
     """Rows of int64 that are windows of the text; y is x, one place further."""
+    get_batch = student.training.get_batch
     for length, batch_size, block_size in ((30, 4, 5), (9, 7, 8), (50, 1, 3), (12, 3, 1)):
-        check_windows_of_text(student, rng, length, batch_size, block_size=block_size)
-    check_batch_refuses(student)
+        data, generator = text_cases.draw_text(rng, length), torch_generator(student, 3)
+        for given in (data, spread_out(data)):
+            batch = get_batch(given, batch_size, block_size, generator)
+            text_cases.starts_of(data, batch, batch_size, block_size)
+        check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
+    text_cases.check_batch_refused(get_batch, torch_generator(student, 0))
 
 
 @weight(1)
@@ -199,16 +195,30 @@ def test_get_batch_draws_every_window_equally_often(student, rng):
 
     20,000 draws are off by as much as is allowed with a chance below 1e-6.
     """
-    check_uniform(student, rng, 6, 3, seed=11)
-    check_uniform(student, rng, 2, 5, seed=12)
-    check_repeats(student, rng, 13)
+    get_batch = student.training.get_batch
+    for windows, block_size, seed in ((6, 3, 11), (2, 5, 12)):
+        data, generator = (
+            text_cases.draw_text(rng, windows + block_size),
+            torch_generator(student, seed),
+        )
+        text_cases.check_uniform(
+            data, get_batch(data, 2 * text_cases.PAIRS, block_size, generator), block_size
+        )
+    data, generator = text_cases.draw_text(rng, 8 + 3), torch_generator(student, 13)
+    text_cases.check_repeats(data, [get_batch(data, 8, 3, generator) for _ in range(10)])
 
 
 @weight(1)
 @number("7.2")
 def test_get_batch_draws_from_its_generator_alone(student, rng):
     """The same generator gives the same batches; two batches in a row are two draws."""
-    check_batches_by_generator(student, rng, 500)
+    data, drawn = text_cases.draw_text(rng, 500), []
+    for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
+        seed_torch(student, own_seed)
+        generator = torch_generator(student, seed)
+        batches = [student.training.get_batch(data, 8, 4, generator) for _ in range(2)]
+        drawn.append([text_cases.starts_of(data, batch, 8, 4) for batch in batches])
+    text_cases.compare_draws(*drawn)
 
 
 @weight(1)
@@ -216,7 +226,13 @@ def test_get_batch_draws_from_its_generator_alone(student, rng):
 @tags("gpu")
 def test_get_batch_on_a_gpu_gives_what_it_gives_on_a_cpu(student, rng):
     """The same windows for the same generator, and both tensors are on the GPU."""
-    check_batch_on_gpu(student, rng)
+    data, get_batch = text_cases.draw_text(rng, 200), student.training.get_batch
+    arguments = [(data, 5, 7, torch_generator(student, 4), device) for device in ("cpu", "cuda")]
+    on_cpu, on_gpu = (unpack(get_batch(*given), 2, "get_batch") for given in arguments)
+    for name, right, actual in zip(("x", "y"), on_cpu, on_gpu, strict=True):
+        assert_close(actual, right, what=f"{name} on the GPU", axes=("row", "place"))
+    devices = devices_of(get_batch, data, 5, 7, torch_generator(student, 4), "cuda")
+    assert_equal(devices, ["cuda", "cuda"], what="the devices of x and y")
 
 
 # Exercise 7.3
@@ -228,43 +244,63 @@ def test_attention_is_pytorchs_with_copied_weights(student, rng, oracle):
     """Names, outputs and all gradients are nn.MultiheadAttention's with a causal mask."""
     for n, t, width, heads in ((2, 3, 6, 2), (1, 5, 8, 4), (3, 1, 4, 1), (2, 4, 3, 3)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "CausalSelfAttention", settings)
+        block_cases.check_names(student.model, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
-        check_gradients(
-            student, oracle, rng, block, inputs=(x,), situation=f"width {width}, {heads} heads"
-        )
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, f"width {width}, {heads} heads")
 
 
 @weight(1)
 @number("7.3")
 def test_project_gives_queries_keys_and_values_by_head(student, rng):
     """(n, heads, t, width / heads) each, in this order; float32 and views too."""
-    for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 5, 1)):
-        check_project(student, rng, n, t, width=width, heads=heads)
-    check_project(student, rng, 2, 3, dtype=torch.float32, width=6, heads=3)
+    double, single = torch.float64, torch.float32
+    for n, t, width, heads, dtype in (
+        (2, 3, 6, 2, double),
+        (1, 4, 8, 4, double),
+        (3, 1, 5, 1, double),
+        (2, 3, 6, 3, single),
+    ):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=width, heads=heads)
+        x = draw_vectors(rng, n, t, width, dtype=dtype)
+        block_cases.check_project(block.on(student.model).project, block, x)
 
 
 @weight(1)
 @number("7.3")
 def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
     """As many queries as keys, fewer, and a single one; outputs and gradients, views, float32."""
-    for n, queries, keys, heads in ((2, 4, 4, 2), (1, 2, 5, 3), (3, 1, 6, 2), (2, 5, 7, 1)):
-        check_attend(student, oracle, rng, n, queries=queries, keys=keys, width=6, heads=heads)
-    check_attend(student, oracle, rng, 1, queries=1, keys=1, width=6, heads=2)
-    check_attend(student, oracle, rng, 2, queries=3, keys=5, dtype=torch.float32, width=6, heads=2)
+    double, single = torch.float64, torch.float32
+    for n, queries, keys, heads, dtype in (
+        (2, 4, 4, 2, double),
+        (1, 2, 5, 3, double),
+        (3, 1, 6, 2, double),
+        (2, 5, 7, 1, double),
+        (1, 1, 1, 2, double),
+        (2, 3, 5, 2, single),
+    ):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=6, heads=heads)
+        shapes = [(n, heads, t, 6 // heads) for t in (queries, keys, keys)]
+        inputs = [draw_vectors(rng, *shape, dtype=dtype) for shape in shapes]
+        drawn = draw_vjp(rng, oracle, block, *inputs, part=".attend")
+        block_cases.check_attend(
+            block.on(student.model).attend, drawn, f"{queries} queries, {keys} keys"
+        )
 
 
 @weight(1)
 @number("7.3")
 def test_mlp_is_two_dense_layers_with_an_exact_gelu_between(student, rng, oracle):
     """Four times as wide inside; names, outputs and gradients are nn.Linear's and nn.GELU's."""
-    check_names(student, "MLP", SMALL_BLOCK)
+    block_cases.check_names(student.model, "MLP", SMALL_BLOCK)
     for n, t, width in ((2, 3, 4), (1, 4, 5), (3, 1, 1)):
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 2 * draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation=f"width {width}")
-    check_large(student, oracle, rng, "MLP", scale=1e3)
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, f"width {width}")
+    block, x = draw_block(rng, "MLP"), 1e3 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 1000")
 
 
 @weight(1)
@@ -273,32 +309,43 @@ def test_block_is_pytorchs_layer_with_its_norms_first(student, rng, oracle):
     """Names, outputs and all gradients are those of nn.TransformerEncoderLayer."""
     for n, t, width, heads in ((2, 3, 6, 2), (1, 4, 8, 4), (3, 1, 4, 1)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "Block", settings)
+        block_cases.check_names(student.model, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 2 * draw_vectors(rng, n, t, width) + 1
-        check_gradients(
-            student, oracle, rng, block, inputs=(x,), situation=f"width {width}, {heads} heads"
-        )
-    check_large(student, oracle, rng, "Block", scale=1e3)
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, f"width {width}, {heads} heads")
+    block, x = draw_block(rng, "Block"), 1e3 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 1000")
 
 
 @weight(1)
 @number("7.3")
 def test_blocks_drop_out_in_training_mode_keep_types_and_refuse_other_vectors(student, rng, oracle):
     """Dropout on weights, on what attention and MLP give, nowhere else; float32, views; errors."""
-    check_dropout_of_attention(student, rng, 6, 0.3, n=500)
-    check_dropout_of_mlp(student, rng, 6, 0.3, shape=(50, 10))
-    for part in ("attention", "mlp"):
-        check_dropout_of_block(student, rng, part, 6, p=0.3, shape=(50, 10))
+    for part, shape in (
+        ("CausalSelfAttention", (500, 1, 6)),
+        ("MLP", (50, 10, 6)),
+        ("Block.attention", (50, 10, 6)),
+        ("Block.mlp", (50, 10, 6)),
+    ):
+        block, levels, what = block_cases.draw_for_dropout(rng, part, 6, 0.3)
+        x = draw_vectors(rng, *shape)
+        out = block.on(student.model, dropout=0.3)(x)
+        check_tensor(out, shape)
+        check_levels(out - x if block.kind == "Block" else out, levels, what)
+    width = SMALL["width"]
     for kind in ("CausalSelfAttention", "MLP", "Block"):
-        x = draw_vectors(rng, 2, 3, SMALL["width"])
-        check_evaluation(student, oracle, rng, kind, inputs=(x,))
-        single = draw_block(rng, kind, torch.float32)
-        check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
-        second = draw_vectors(rng, 1, 5, SMALL["width"])
-        block = draw_block(rng, kind)
-        check_calls_stay_apart(student, oracle, block, (view_of(x),), second=(second,))
-        check_refuses(student, rng, kind)
+        x, block = draw_vectors(rng, 2, 3, width), draw_block(rng, kind)
+        module, expected = block.on(student.model, dropout=0.5), expected_output(oracle, block, x)
+        check_evaluation(module, kind, x, expected)
+        single, floats = draw_block(rng, kind, torch.float32), x.float()
+        drawn = draw_vjp(rng, oracle, single, floats)
+        check_gradients(single.on(student.model), drawn, "float32")
+        second, block = draw_vectors(rng, 1, 5, width), draw_block(rng, kind)
+        inputs = view_of(x), second
+        check_calls_stay_apart(block.on(student.model), oracle, block, inputs)
+        module = draw_block(rng, kind).on(student.model)
+        block_cases.check_vectors_refused(module, kind, draw_vectors(rng, 2, 3, width + 1))
 
 
 # Exercise 7.4
@@ -309,10 +356,11 @@ def test_blocks_drop_out_in_training_mode_keep_types_and_refuse_other_vectors(st
 def test_gpt_has_the_parameters_that_the_docstring_names(student):
     """Names, shapes and first values; num_parameters counts the tied matrix once."""
     settings = {"vocabulary": 70, "context": 60, "layers": 2, "heads": 4, "width": 64}
-    check_first_values(student, **settings)
-    check_first_values(student, **settings | {"layers": 5})
+    model_cases.check_first_values(student.model, settings)
+    model_cases.check_first_values(student.model, settings | {"layers": 5})
     for some in (settings, SMALL, {"vocabulary": 70, **{n: 1 for n in SMALL if n != "vocabulary"}}):
-        check_count(student, **some)
+        module = new_module(student.model, "GPT", **some)
+        assert_equal(module.num_parameters(), count_parameters(some), what="num_parameters()")
     config = student.model.GPTConfig.for_device(70, "cpu")
     assert_equal(student.model.GPT(config).num_parameters(), 810_496, what="num_parameters()")
 
@@ -329,20 +377,24 @@ def test_gpt_is_pytorchs_with_copied_weights(student, rng, oracle):
     ):
         model = draw_model(rng, **settings)
         tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-        check_gradients(
-            student, oracle, rng, model, inputs=(tokens,), situation=f"{n} sequences of {t}"
-        )
+        drawn = draw_vjp(rng, oracle, model, tokens)
+        check_gradients(model.on(student.model), drawn, f"{n} sequences of {t}")
 
 
 @weight(1)
 @number("7.4")
 def test_loss_is_the_mean_cross_entropy_over_all_places(student, rng, oracle):
     """A tensor without axes, with all gradients; float32 and views; None without targets."""
-    for n, t, settings in ((2, 3, {}), (1, 6, {"layers": 1}), (4, 1, {"vocabulary": 12})):
-        check_loss(
-            student, oracle, rng, draw_model(rng, **settings), n=n, t=t, situation=f"{n} of {t}"
-        )
-    check_loss(student, oracle, rng, draw_model(rng, torch.float32), n=2, t=4, situation="float32")
+    for situation, n, t, dtype, settings in (
+        ("2 of 3", 2, 3, torch.float64, {}),
+        ("1 of 6", 1, 6, torch.float64, {"layers": 1}),
+        ("4 of 1", 4, 1, torch.float64, {"vocabulary": 12}),
+        ("float32", 2, 4, torch.float32, {}),
+    ):
+        model = draw_model(rng, dtype, **settings)
+        batch = draw_batch(rng, model.settings["vocabulary"], n, t)
+        drawn = model_cases.draw_loss_vjp(rng, oracle, model, batch)
+        model_cases.check_loss(model.on(student.model), drawn, situation)
 
 
 @weight(1)
@@ -351,8 +403,11 @@ def test_a_token_changes_no_scores_before_it_nor_in_other_sequences(student, rng
     """Causality: changing token t never changes logits before t. And rows are apart."""
     for settings in ({}, {"layers": 3, "heads": 4}):
         model = draw_model(rng, **settings)
-        check_causal(student, oracle, rng, model, n=2, t=6)
-        check_rows_alone(student, oracle, rng, model, n=4, t=5)
+        module, tokens = model.on(student.model), draw_tokens(rng, 7, 2, 6)
+        model_cases.check_causal(module, model, tokens, oracle=oracle, rng=rng)
+        model_cases.check_rows_alone(
+            model.on(student.model), model, draw_tokens(rng, 7, 4, 5), oracle
+        )
 
 
 @weight(1)
@@ -363,11 +418,19 @@ def test_the_output_layer_is_the_token_embedding(student, rng, oracle):
     embed counts places from start on, scores is the last norm and the tied layer.
     """
     model = draw_model(rng)
-    check_tied(student, oracle, rng, model)
+    module, tokens = model.on(student.model), draw_tokens(rng, 7, 2, 3)
+    model_cases.check_tied(module, model, tokens, oracle)
     for n, t, start in ((2, 3, 0), (1, 6, 0), (3, 2, 4), (2, 1, 5), (1, 3, 1)):
-        check_embed(student, oracle, rng, model, n=n, t=t, start=start)
-    check_scores(student, oracle, rng, model, n=2, t=3)
-    check_scores(student, oracle, rng, draw_model(rng, torch.float32), n=1, t=4)
+        tokens = draw_tokens(rng, 7, n, t)
+        expected = expected_output(oracle, model, tokens, start, part=".embed")
+        model_cases.check_embed(model.on(student.model).embed, tokens, start, expected)
+    for dtype, n, t in ((torch.float64, 2, 3), (torch.float32, 1, 4)):
+        model = model if dtype == torch.float64 else draw_model(rng, dtype)
+        x = draw_vectors(rng, n, t, SMALL["width"], dtype=dtype)
+        expected = expected_output(oracle, model, x, part=".scores")
+        module = model.on(student.model)
+        assert_close(module.scores(x), expected, "scores", LOGIT_AXES)
+        check_unchanged("scores", module.scores, x)
 
 
 @weight(1)
@@ -375,7 +438,10 @@ def test_the_output_layer_is_the_token_embedding(student, rng, oracle):
 def test_a_new_gpt_has_a_loss_near_ln_of_the_vocabulary(student, rng):
     """All tokens are about equally likely at first: the scores are small."""
     for vocabulary in (20, 70, 300):
-        check_first_loss(student, rng, vocabulary)
+        seed_torch(student, int(rng.integers(2**31)))
+        module = new_module(student.model, "GPT", **model_cases.NEW, vocabulary=vocabulary)
+        batch = draw_batch(rng, vocabulary, 16, model_cases.NEW["context"])
+        model_cases.check_first_loss(module(*batch), vocabulary)
 
 
 @weight(1)
@@ -383,13 +449,20 @@ def test_a_new_gpt_has_a_loss_near_ln_of_the_vocabulary(student, rng):
 def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student, rng, oracle):
     """Dropout on token vectors and in blocks; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
-        check_dropout_of_model(student, rng, where, 0.3, shape=(20, 6))
+        module = model_cases.model_for_dropout(where, 6).on(student.model, dropout=0.3)
+        model_cases.check_dropout(
+            module(torch.full((20, 6), model_cases.WIDE)), (20, 6), where, 0.3
+        )
     tokens, second = draw_tokens(rng, 7, 2, 5), draw_tokens(rng, 7, 3, 4)
-    check_evaluation(student, oracle, rng, "GPT", inputs=(tokens,))
+    model = draw_model(rng)
+    module = model.on(student.model, dropout=0.5)
+    check_evaluation(module, "GPT", tokens, expected_output(oracle, model, tokens))
     single = draw_model(rng, torch.float32)
-    check_gradients(student, oracle, rng, single, inputs=(tokens,), situation="float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), second=(second,))
-    check_model_refuses(student, rng)
+    drawn = draw_vjp(rng, oracle, single, tokens)
+    check_gradients(single.on(student.model), drawn, "float32")
+    model, inputs = draw_model(rng), (view_of(tokens), second)
+    check_calls_stay_apart(model.on(student.model), oracle, model, inputs)
+    model_cases.check_ids_refused(draw_model(rng, vocabulary=7, context=5).on(student.model), rng)
 
 
 # Exercise 7.5

@@ -29,7 +29,7 @@ from tests.a7_minigpt.cases import (
     new_module,
     other_weights,
 )
-from tests.a7_minigpt.text_cases import codes_of, text_of
+from tests.a7_minigpt.text_cases import vocabulary_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
 RUN = 1e-6
@@ -61,7 +61,7 @@ def check_estimate(student, oracle, rng, model, *, length, batch_size, batches, 
         read_batch(student, data, batch_size, settings, generator=generator) for _ in range(batches)
     ]
     losses = [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
-    module = model.on(student, dropout=0.5)
+    module = model.on(student.model, dropout=0.5)
     for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
         module.train(mode)
         generator = torch_generator(student, seed)
@@ -78,7 +78,7 @@ def check_estimate(student, oracle, rng, model, *, length, batch_size, batches, 
 
 def check_estimate_refuses(student, rng, model):
     context, estimate = model.settings["context"], student.training.estimate_loss
-    module, generator = model.on(student), torch_generator(student, 0)
+    module, generator = model.on(student.model), torch_generator(student, 0)
     data = draw_tokens(rng, model.settings["vocabulary"], context + 1)
     check(estimate(module, data, 1, 1, generator) is not None, "estimate_loss returned None.")
     check_refused("a text without a window", estimate, module, data[:-1], 1, 1, generator)
@@ -141,7 +141,7 @@ def check_run(student, oracle, rng, model, *, config, validations, situation):
         wanted["learning_rate"].append(rate)
         if step in validations:
             wanted["validation_loss"].append(oracle.loss(settings, right.values(), *held_out))
-    module, spread = model.on(student), torch.from_numpy(sliced(data.numpy()))
+    module, spread = model.on(student.model), torch.from_numpy(sliced(data.numpy()))
     history = run_train(
         student,
         module,
@@ -175,7 +175,7 @@ def check_windows_of_train(student, oracle, rng, model, *, steps, batch_size, mi
         losses.append(float(np.mean(several)))
     config = {"steps": steps, "batch_size": batch_size, "micro_batches": micro_batches}
     config |= {"peak": STANDSTILL, "floor": 0.0, "warmup": 0, "seed": seed, "weight_decay": 0.0}
-    history = run_train(student, model.on(student), data, range(1, steps + 1), **config)
+    history = run_train(student, model.on(student.model), data, range(1, steps + 1), **config)
     assert_close(
         np.array(history["loss"]),
         np.array(losses),
@@ -192,7 +192,7 @@ def check_modes(student, oracle, rng, steps, *, seed):
     config = {"steps": steps, "batch_size": 3, "warmup": 1, "seed": seed}
     runs = []
     for training in (True, False):
-        module = model.on(student, dropout=0.5)
+        module = model.on(student.model, dropout=0.5)
         module.train(training)
         seed_torch(student, int(training))  # what was drawn before must not matter
         history = run_train(student, module, data, range(1, steps + 1), **config)
@@ -204,13 +204,13 @@ def check_modes(student, oracle, rng, steps, *, seed):
         "The same model, text and config must give the same run.",
         help="Seed PyTorch first, as the docstring says, and train in training mode.",
     )
-    dry = run_train(student, model.on(student), data, range(1, steps + 1), **config)
+    dry = run_train(student, model.on(student.model), data, range(1, steps + 1), **config)
     check(
         abs(dry["loss"][0] - first[0]) > 1e-6,
         "The model is not in training mode while it is trained: dropout changes nothing.",
     )
     other = run_train(
-        student, model.on(student), data, range(1, steps + 1), **config | {"seed": seed + 1}
+        student, model.on(student.model), data, range(1, steps + 1), **config | {"seed": seed + 1}
     )
     check(other["loss"] != dry["loss"], "Another seed must give another run.")
 
@@ -220,7 +220,7 @@ def check_autocast_of_train(student, rng, seed):
     model = draw_model(rng, torch.float32, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 30)
     config = {"steps": 2, "batch_size": 3, "warmup": 0, "seed": seed}
-    plain, rounded = (model.on(student) for _ in "12")
+    plain, rounded = (model.on(student.model) for _ in "12")
     right = run_train(student, plain, data, (1, 2), **config)["loss"]
     found = run_train(student, rounded, data, (1, 2), **config, autocast=True)["loss"]
     off = max(abs(a - b) / b for a, b in zip(found, right, strict=True))
@@ -234,7 +234,7 @@ def check_validation_apart(student, rng, steps, seed):
     model, training = draw_model(rng, **TINY), student.training
     data, validation = (draw_tokens(rng, TINY["vocabulary"], 40) for _ in "12")
     config = {"steps": steps, "batch_size": 2, "warmup": 1, "seed": seed, "evaluate_batches": 3}
-    alone, watched = (model.on(student, dropout=0.4) for _ in "12")
+    alone, watched = (model.on(student.model, dropout=0.4) for _ in "12")
     plain = run_train(student, alone, data, range(1, steps + 1), **config)
     every = config | {"evaluate_every": 1}
     steps = range(1, steps + 1)
@@ -255,7 +255,7 @@ def check_validation_apart(student, rng, steps, seed):
         history["validation_loss"][-1], last, what="the last validation loss", tolerance=1e-9
     )
     still = every | {"peak": STANDSTILL, "floor": 0.0, "weight_decay": 0.0}
-    frozen = model.on(student)
+    frozen = model.on(student.model)
     losses = run_train(
         student, frozen, data, steps, validations=steps, validation=validation, **still
     )["validation_loss"]
@@ -267,7 +267,7 @@ def check_train_refuses(student, rng):
     """Losses that are no numbers, with the step; texts that are too short; data that stays."""
     model = draw_model(rng, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 12)
-    module, training = model.on(student), student.training
+    module, training = model.on(student.model), student.training
     # Finite at first, but one step of this size takes the weights beyond what floats can hold.
     config = {"steps": 4, "batch_size": 2, "warmup": 0, "peak": 1e200, "floor": 0.0}
     situation = "a loss that is not finite"
@@ -307,10 +307,10 @@ def encoded(text, vocabulary):
 def check_plays(student, oracle, rng):
     """Train on Shakespeare from scratch; the judge computes the loss on plays that weren't read."""
     plays = load_shakespeare("plays")
-    vocabulary = text_of(np.unique(codes_of(plays.train)))
+    vocabulary = vocabulary_of(plays.train)
     settings = PLAYS | {"vocabulary": len(vocabulary)}
     seed_torch(student, int(rng.integers(2**31)))
-    module = new_module(student, "GPT", **settings)
+    module = new_module(student.model, "GPT", **settings)
     data = encoded(plays.train[:READ], vocabulary)
     steps = range(1, PLAYS_RUN["steps"] + 1)
     config = PLAYS_RUN | {"seed": int(rng.integers(1000))}
