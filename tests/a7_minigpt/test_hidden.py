@@ -5,12 +5,19 @@ from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.labs.answer_checks import check_number
 from common.testing.checks import check_refused, check_unchanged
-from common.testing.compare import assert_close, assert_equal
+from common.testing.compare import assert_close, assert_equal, check
 from common.testing.dropout import check_levels, check_tensor
 from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
 from common.testing.remote.torch_modules import seed_torch
-from common.testing.remote.torch_objects import torch_generator
-from tests.a7_minigpt import block_cases, model_cases, text_cases
+from common.testing.remote.torch_objects import gradient_descent, torch_generator
+from tests.a7_minigpt import (
+    block_cases,
+    checkpoint_cases,
+    model_cases,
+    optimizer_cases,
+    text_cases,
+    training_cases,
+)
 from tests.a7_minigpt.artifact_cases import check_trained
 from tests.a7_minigpt.cache_cases import (
     check_cache,
@@ -39,25 +46,6 @@ from tests.a7_minigpt.cases import (
     spread_out,
     view_of,
 )
-from tests.a7_minigpt.checkpoint_cases import (
-    check_refused_files,
-    check_resume,
-    check_round_trip,
-    check_saves,
-)
-from tests.a7_minigpt.optimizer_cases import (
-    check_adam_steps,
-    check_autocast,
-    check_decay,
-    check_leftovers,
-    check_optimizer,
-    check_rates,
-    check_rates_refuse,
-    check_step,
-    check_step_refuses,
-    check_usual_clip,
-    draw_batches,
-)
 from tests.a7_minigpt.sampling_cases import (
     check_draws,
     check_generate_refuses,
@@ -78,21 +66,10 @@ from tests.a7_minigpt.timing_cases import (
     check_paced,
     check_peak,
     check_quantiles,
+    check_speeds,
     check_table,
     check_table_refuses,
     check_time_refuses,
-)
-from tests.a7_minigpt.timing_cases import check_rates as check_speeds
-from tests.a7_minigpt.training_cases import (
-    TINY,
-    check_autocast_of_train,
-    check_estimate,
-    check_estimate_refuses,
-    check_modes,
-    check_run,
-    check_train_refuses,
-    check_validation_apart,
-    check_windows_of_train,
 )
 
 # Exercise 7.1
@@ -379,15 +356,18 @@ def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
 @number("7.5")
 def test_other_schedules_are_right(student, rng, oracle):
     """Other peaks, floors, warm-ups and totals."""
+    learning_rate = student.training.learning_rate
     for _ in range(4):
         warmup = int(rng.integers(1, 40))
         total = warmup + int(rng.integers(2, 100))
         peak = float(rng.uniform(0.1, 2))
         floor = float(rng.uniform(0, peak))
         steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
-        check_rates(student, oracle, peak, warmup, total=total, floor=floor, steps=sorted(steps))
-    check_rates(student, oracle, 0.5, 0, total=9, floor=0.1, steps=range(1, 12))
-    check_rates_refuse(student)
+        optimizer_cases.check_rates(
+            learning_rate, (peak, warmup, total, floor), sorted(steps), oracle
+        )
+    optimizer_cases.check_rates(learning_rate, (0.5, 0, 9, 0.1), range(1, 12), oracle)
+    optimizer_cases.check_rates_refused(learning_rate)
 
 
 @weight(1)
@@ -395,52 +375,76 @@ def test_other_schedules_are_right(student, rng, oracle):
 def test_other_optimisers_are_adamw_with_decay_for_matrices(student, rng, oracle):
     """Other rates, decays and betas, and gradients of 0."""
     rate, decay = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.2, 1))
-    check_decay(student, rng, draw_model(rng, layers=1), rate, decay=decay)
-    check_optimizer(student, oracle, rng, draw_model(rng), rate=rate, decay=decay)
-    check_optimizer(
-        student, oracle, rng, draw_block(rng, "MLP"), rate=rate, decay=decay, betas=(0.7, 0.9)
+    configure_optimizer = student.training.configure_optimizer
+    model = draw_model(rng, layers=1)
+    module = model.on(student.model)
+    optimizer_cases.check_decay(
+        configure_optimizer(module, rate, decay), module, model, rate * decay
     )
+    for kind, betas in (("GPT", {}), ("MLP", {"betas": (0.7, 0.9)})):
+        model = draw_block(rng, kind)
+        module = model.on(student.model)
+        optimizer = configure_optimizer(module, rate, decay, **betas)
+        right = oracle.Optimizer(model.parameters, rate, decay, **betas)
+        optimizer_cases.check_adamw(optimizer, module, model, right=right, rng=rng)
 
 
 @weight(1)
 @number("7.5")
 def test_other_batches_give_the_right_step(student, rng, oracle):
     """One batch, clipped or not; gradients left over; what AdamW makes of it."""
-    model = draw_model(rng, layers=1, width=6)
+    model, train_step = draw_model(rng, layers=1, width=6), student.training.train_step
     for share, situation in ((5.0, "below clip"), (0.2, "above clip")):
-        batches = draw_batches(rng, model, 1, 2, t=6)
-        check_step(student, oracle, rng, model, batches=batches, share=share, situation=situation)
-    check_usual_clip(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 1, t=2))
-    check_leftovers(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 3, t=4))
-    check_adam_steps(student, oracle, rng, model, clip=0.7)
+        batches = optimizer_cases.draw_batches(rng, model, 1, (2, 6))
+        clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+        module = model.on(student.model)
+        loss = train_step(module, gradient_descent(module, rate), batches, clip)
+        optimizer_cases.compare_step(loss, module, right, situation)
+    batches = optimizer_cases.draw_batches(rng, model, 1, (1, 2))
+    wanted = optimizer_cases.expected_usual_step(oracle, model, batches)
+    module = model.on(student.model)
+    train_step(module, gradient_descent(module, 0.5), batches)
+    optimizer_cases.compare_parameters(module, wanted, "clip not given", optimizer_cases.CLIPPED)
+    batches = optimizer_cases.draw_batches(rng, model, 1, (3, 4))
+    optimizer_cases.check_leftovers(
+        train_step, model.on(student.model), model, batches, oracle=oracle, rng=rng
+    )
+    optimizer_cases.check_adam_steps(student, oracle, rng, model, clip=0.7)
 
 
 @weight(1)
 @number("7.5")
 def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
     """Update and loss of several batches, clipped together."""
-    model = draw_model(rng, heads=4)
+    model, train_step = draw_model(rng, heads=4), student.training.train_step
     for count, n, t in ((3, 2, 5), (5, 1, 3)):
         for share in (2.0, 0.3):
-            batches = draw_batches(rng, model, count, n, t=t)
-            check_step(
-                student,
-                oracle,
-                rng,
-                model,
-                batches=batches,
-                share=share,
-                situation="several batches",
-                views=True,
-            )
-    check_step_refuses(student, rng, model)
+            batches = optimizer_cases.draw_batches(rng, model, count, (n, t))
+            clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+            module = model.on(student.model)
+            views = [tuple(map(view_of, batch)) for batch in batches]
+            loss = train_step(module, gradient_descent(module, rate), views, clip)
+            optimizer_cases.compare_step(loss, module, right, "several batches")
+    module = model.on(student.model)
+    optimizer, batches = (
+        gradient_descent(module, 0.1),
+        optimizer_cases.draw_batches(rng, model, 1, (1, 1)),
+    )
+    check(train_step(module, optimizer, batches) is not None, "No loss.")
+    check_refused("no batches", train_step, module, optimizer, [])
 
 
 @weight(1)
 @number("7.5")
 def test_autocast_is_right_for_other_sizes(student, rng, oracle):
     """bfloat16 changes loss and gradients by a little; parameters stay float32."""
-    check_autocast(student, oracle, rng, vocabulary=30, context=10, width=24, heads=4)
+    model = draw_model(rng, torch.float32, vocabulary=30, context=10, width=24, heads=4)
+    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 10))
+    right = optimizer_cases.expected_step(oracle, model, batches, rate=1.0)
+    module = model.on(student.model)
+    optimizer = gradient_descent(module, 1.0)
+    loss = student.training.train_step(module, optimizer, batches, optimizer_cases.NO_CLIP, True)
+    optimizer_cases.check_autocast(loss, module, model, right)
 
 
 # Exercise 7.6
@@ -452,18 +456,12 @@ def test_estimate_loss_is_right_for_other_texts(student, rng, oracle):
     """Other lengths and sizes; the model stays as it was."""
     seed = int(rng.integers(1000))
     for length, batch_size, batches in ((8, 1, 4), (60, 4, 3)):
-        model = draw_model(rng, context=5, layers=1)
-        check_estimate(
-            student,
-            oracle,
-            rng,
-            model,
-            length=length,
-            batch_size=batch_size,
-            batches=batches,
-            seed=seed,
-        )
-    check_estimate_refuses(student, rng, draw_model(rng, context=3))
+        model, data = draw_model(rng, context=5, layers=1), draw_tokens(rng, 7, length)
+        sizes = {"batch_size": batch_size, "batches": batches}
+        training_cases.check_estimate(student, oracle, model, data, **sizes, seed=seed)
+    module, generator = draw_model(rng, context=3).on(student.model), torch_generator(student, 0)
+    data = draw_tokens(rng, 7, 4)
+    training_cases.check_estimate_refused(student.training.estimate_loss, module, data, generator)
 
 
 @weight(1)
@@ -473,30 +471,23 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
     # Every step is clipped: gradients that are too large, which cost points in 7.5, change nothing.
     config = {"steps": 6, "batch_size": 3, "micro_batches": 3, "peak": 0.03, "floor": 0.0}
     config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.05, "evaluate_batches": 1}
-    model = draw_model(rng, **TINY | {"context": 5})
-    every = config | {"evaluate_every": 3}
-    check_run(
-        student, oracle, rng, model, config=every, validations=[3, 6], situation="other settings"
-    )
-    stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
-    check_run(
-        student,
-        oracle,
-        rng,
-        model,
-        config=stopped,
-        validations=[4, 5],
-        situation="other settings, stopped early",
-    )
-    check_windows_of_train(
-        student,
-        oracle,
-        rng,
-        model,
-        steps=4,
-        batch_size=2,
-        micro_batches=3,
-        seed=int(rng.integers(1000)),
+    model = draw_model(rng, **training_cases.TINY | {"context": 5})
+    stopped = {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
+    for situation, changes, validations in (
+        ("other settings", {"evaluate_every": 3}, [3, 6]),
+        ("other settings, stopped early", stopped, [4, 5]),
+    ):
+        data, other = (draw_tokens(rng, training_cases.TINY["vocabulary"], 6) for _ in "12")
+        given = config | changes
+        right = training_cases.expected_run(
+            oracle, model, (data, other), given, validations=validations
+        )
+        module, made = model.on(student.model), student.training.TrainConfig(**given)
+        history = student.training.train(module, spread_out(data), made, other)
+        training_cases.compare_run(history, module, right, situation)
+    sizes = {"steps": 4, "batch_size": 2, "micro_batches": 3, "seed": int(rng.integers(1000))}
+    training_cases.check_windows_read(
+        student, oracle, model, draw_tokens(rng, training_cases.TINY["vocabulary"], 40), **sizes
     )
 
 
@@ -505,10 +496,10 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
 def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
     seed = int(rng.integers(1000))
-    check_modes(student, oracle, rng, 4, seed=seed)
-    check_validation_apart(student, rng, 3, seed)
-    check_autocast_of_train(student, rng, seed)
-    check_train_refuses(student, rng)
+    training_cases.check_modes(student, rng, 4, seed)
+    training_cases.check_validation_apart(student, rng, 3, seed)
+    training_cases.check_autocast_of_train(student, rng, seed)
+    training_cases.check_train_refused(student, rng)
 
 
 @weight(1)
@@ -516,8 +507,10 @@ def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
 def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng):
     """Other models and steps; files that can't be used."""
     seed = int(rng.integers(1000))
-    check_round_trip(student, rng, seed, int(rng.integers(2, 10**6)), context=5, heads=1)
-    check_refused_files(student, rng, seed)
+    checkpoint_cases.check_round_trip(
+        student, rng, seed, int(rng.integers(2, 10**6)), context=5, heads=1
+    )
+    checkpoint_cases.check_refused_files(student, rng, seed)
 
 
 @weight(1)
@@ -525,9 +518,9 @@ def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng)
 def test_other_runs_resume_to_the_same_numbers(student, rng):
     """Stopped at another step, bit for bit; files come when they should."""
     seed = int(rng.integers(1000))
-    check_resume(student, rng, 7, 4, seed=seed, layers=2)
-    check_resume(student, rng, 5, 1, seed=seed + 1)
-    check_saves(student, rng, seed)
+    checkpoint_cases.check_resume(student, rng, steps=7, stop=4, seed=seed, layers=2)
+    checkpoint_cases.check_resume(student, rng, steps=5, stop=1, seed=seed + 1)
+    checkpoint_cases.check_saves(student, rng, seed)
 
 
 # Exercise 7.7

@@ -6,14 +6,22 @@ import statistics
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
+from common.data import load_shakespeare
 from common.labs.answer_checks import check_number, check_sizes
 from common.testing.checks import check_refused, check_unchanged
-from common.testing.compare import assert_close, assert_equal, unpack
+from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.dropout import check_levels, check_tensor
 from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
-from common.testing.remote.torch_modules import seed_torch
-from common.testing.remote.torch_objects import devices_of, torch_generator
-from tests.a7_minigpt import block_cases, model_cases, text_cases
+from common.testing.remote.torch_modules import parameters_of, seed_torch
+from common.testing.remote.torch_objects import devices_of, gradient_descent, torch_generator
+from tests.a7_minigpt import (
+    block_cases,
+    checkpoint_cases,
+    model_cases,
+    optimizer_cases,
+    text_cases,
+    training_cases,
+)
 from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
 from tests.a7_minigpt.cache_cases import (
     check_cache,
@@ -43,26 +51,6 @@ from tests.a7_minigpt.cases import (
     spread_out,
     view_of,
 )
-from tests.a7_minigpt.checkpoint_cases import (
-    check_refused_files,
-    check_resume,
-    check_round_trip,
-    check_saves,
-)
-from tests.a7_minigpt.optimizer_cases import (
-    check_adam_steps,
-    check_autocast,
-    check_decay,
-    check_leftovers,
-    check_optimizer,
-    check_rates,
-    check_rates_refuse,
-    check_step,
-    check_step_refuses,
-    check_step_speed,
-    check_usual_clip,
-    draw_batches,
-)
 from tests.a7_minigpt.sampling_cases import (
     check_draws,
     check_generate_refuses,
@@ -86,25 +74,13 @@ from tests.a7_minigpt.timing_cases import (
     check_paced,
     check_peak,
     check_quantiles,
+    check_speeds,
     check_summary,
     check_table,
     check_table_refuses,
     check_time_on_gpu,
     check_time_refuses,
     check_usual_calls,
-)
-from tests.a7_minigpt.timing_cases import check_rates as check_speeds
-from tests.a7_minigpt.training_cases import (
-    TINY,
-    check_autocast_of_train,
-    check_estimate,
-    check_estimate_refuses,
-    check_modes,
-    check_plays,
-    check_run,
-    check_train_refuses,
-    check_validation_apart,
-    check_windows_of_train,
 )
 
 # Exercise 7.1
@@ -472,78 +448,109 @@ def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student,
 @number("7.5")
 def test_learning_rate_goes_up_in_a_line_and_down_along_a_cosine(student, oracle):
     """With peak 1, warmup 4 and total 12: 0.25 at step 1, 1 at 4, 0.5 at 8, and 0 from 12 on."""
+    learning_rate = student.training.learning_rate
     for step, expected in ((1, 0.25), (2, 0.5), (4, 1.0), (8, 0.5), (6, 0.8535533905932737)):
-        rate = student.training.learning_rate(step, 1.0, 4, 12)
+        rate = learning_rate(step, 1.0, 4, 12)
         assert_close(rate, expected, what=f"the learning rate of step {step}")
-    check_rates(student, oracle, 1.0, 4, total=12, floor=0.0, steps=range(1, 16))
-    check_rates(
-        student, oracle, 3e-3, 10, total=50, floor=3e-4, steps=(1, 9, 10, 11, 30, 49, 50, 51, 1000)
-    )
-    check_rates(student, oracle, 2.0, 0, total=5, floor=0.5, steps=range(1, 8))
-    check_rates(student, oracle, 1.0, 1, total=2, floor=1.0, steps=(1, 2, 3))
-    check_rates_refuse(student)
+    for schedule, steps in (
+        ((1.0, 4, 12, 0.0), range(1, 16)),
+        ((3e-3, 10, 50, 3e-4), (1, 9, 10, 11, 30, 49, 50, 51, 1000)),
+        ((2.0, 0, 5, 0.5), range(1, 8)),
+        ((1.0, 1, 2, 1.0), (1, 2, 3)),
+    ):
+        optimizer_cases.check_rates(learning_rate, schedule, steps, oracle)
+    optimizer_cases.check_rates_refused(learning_rate)
 
 
 @weight(1)
 @number("7.5")
 def test_weight_decay_is_for_matrices_alone(student, rng):
     """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
-    for rate, decay in ((0.1, 0.5), (0.01, 2.0), (0.3, 0.0)):
-        check_decay(student, rng, draw_model(rng), rate, decay=decay)
-    check_decay(student, rng, draw_block(rng, "MLP", torch.float32), 0.1, decay=0.3)
+    for kind, dtype, rate, decay in (
+        ("GPT", torch.float64, 0.1, 0.5),
+        ("GPT", torch.float64, 0.01, 2.0),
+        ("GPT", torch.float64, 0.3, 0.0),
+        ("MLP", torch.float32, 0.1, 0.3),
+    ):
+        model = draw_block(rng, kind, dtype)
+        module = model.on(student.model)
+        optimizer = student.training.configure_optimizer(module, rate, decay)
+        optimizer_cases.check_decay(optimizer, module, model, rate * decay)
 
 
 @weight(1)
 @number("7.5")
 def test_the_optimiser_is_adamw_with_its_usual_settings(student, rng, oracle):
     """All parameters step as torch.optim.AdamW steps them, with the betas that are given."""
-    check_optimizer(student, oracle, rng, draw_model(rng), rate=0.01, decay=0.1)
-    check_optimizer(
-        student, oracle, rng, draw_block(rng, "Block"), rate=0.1, decay=0.3, betas=(0.8, 0.99)
-    )
-    check_optimizer(student, oracle, rng, draw_model(rng, torch.float32), rate=0.02, decay=0.0)
+    for kind, dtype, rate, decay, betas in (
+        ("GPT", torch.float64, 0.01, 0.1, {}),
+        ("Block", torch.float64, 0.1, 0.3, {"betas": (0.8, 0.99)}),
+        ("GPT", torch.float32, 0.02, 0.0, {}),
+    ):
+        model = draw_block(rng, kind, dtype)
+        module = model.on(student.model)
+        optimizer = student.training.configure_optimizer(module, rate, decay, **betas)
+        right = oracle.Optimizer(model.parameters, rate, decay, **betas)
+        optimizer_cases.check_adamw(optimizer, module, model, right=right, rng=rng)
 
 
 @weight(1)
 @number("7.5")
 def test_train_step_follows_the_gradient_that_is_clipped_if_it_is_too_long(student, rng, oracle):
     """Above clip the gradient is scaled down to it, below it stays; the loss is the one before."""
-    model = draw_model(rng)
+    model, train_step = draw_model(rng), student.training.train_step
     for share, situation in ((3.0, "below clip"), (0.4, "above clip"), (0.01, "far above clip")):
-        batches = draw_batches(rng, model, 1, 3, t=5)
-        check_step(student, oracle, rng, model, batches=batches, share=share, situation=situation)
-    check_usual_clip(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 2, t=2))
+        batches = optimizer_cases.draw_batches(rng, model, 1, (3, 5))
+        clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+        module = model.on(student.model)
+        loss = train_step(module, gradient_descent(module, rate), batches, clip)
+        optimizer_cases.compare_step(loss, module, right, situation)
+    batches = optimizer_cases.draw_batches(rng, model, 1, (2, 2))
+    wanted = optimizer_cases.expected_usual_step(oracle, model, batches)
+    module = model.on(student.model)
+    train_step(module, gradient_descent(module, 0.5), batches)
+    optimizer_cases.compare_parameters(module, wanted, "clip not given", optimizer_cases.CLIPPED)
 
 
 @weight(1)
 @number("7.5")
 def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, rng, oracle):
     """The update and the loss are those of one large batch, clipped together; views too."""
-    model = draw_model(rng)
+    model, train_step = draw_model(rng), student.training.train_step
     for count, n, t in ((2, 3, 4), (4, 1, 6), (3, 2, 1)):
         for share in (3.0, 0.5):
+            batches = optimizer_cases.draw_batches(rng, model, count, (n, t))
+            clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+            module = model.on(student.model)
+            given = [tuple(map(view_of, batch)) for batch in batches] if count == 2 else batches
+            loss = train_step(module, gradient_descent(module, rate), given, clip)
             situation = f"{count} batches, {'clipped' if share < 1 else 'not clipped'}"
-            batches = draw_batches(rng, model, count, n, t=t)
-            check_step(
-                student,
-                oracle,
-                rng,
-                model,
-                batches=batches,
-                share=share,
-                situation=situation,
-                views=count == 2,
-            )
-    check_leftovers(student, oracle, rng, model, batches=draw_batches(rng, model, 2, 2, t=5))
-    check_adam_steps(student, oracle, rng, model, clip=0.3)
-    check_step_refuses(student, rng, model)
+            optimizer_cases.compare_step(loss, module, right, situation)
+    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 5))
+    optimizer_cases.check_leftovers(
+        train_step, model.on(student.model), model, batches, oracle=oracle, rng=rng
+    )
+    optimizer_cases.check_adam_steps(student, oracle, rng, model, clip=0.3)
+    module = model.on(student.model)
+    optimizer, batches = (
+        gradient_descent(module, 0.1),
+        optimizer_cases.draw_batches(rng, model, 1, (1, 1)),
+    )
+    check(train_step(module, optimizer, batches) is not None, "No loss.")
+    check_refused("no batches", train_step, module, optimizer, [])
 
 
 @weight(1)
 @number("7.5")
 def test_autocast_rounds_the_forward_pass_and_leaves_the_weights_alone(student, rng, oracle):
     """bfloat16 changes loss and gradients by a little; parameters stay float32."""
-    check_autocast(student, oracle, rng, vocabulary=20, context=8, width=16, heads=2)
+    model = draw_model(rng, torch.float32, vocabulary=20, context=8, width=16, heads=2)
+    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 8))
+    right = optimizer_cases.expected_step(oracle, model, batches, rate=1.0)
+    module = model.on(student.model)
+    optimizer = gradient_descent(module, 1.0)
+    loss = student.training.train_step(module, optimizer, batches, optimizer_cases.NO_CLIP, True)
+    optimizer_cases.check_autocast(loss, module, model, right)
 
 
 @weight(1)
@@ -553,7 +560,7 @@ def test_a_training_step_is_about_as_fast_as_with_pytorchs_layers(
     student, rng, oracle, leaderboard
 ):
     """At most twice the time of nn.TransformerEncoderLayer's, for the sizes of a CPU."""
-    check_step_speed(student, oracle, rng, leaderboard)
+    optimizer_cases.check_step_speed(student, oracle, rng, leaderboard)
 
 
 # Exercise 7.6
@@ -564,17 +571,12 @@ def test_a_training_step_is_about_as_fast_as_with_pytorchs_layers(
 def test_estimate_loss_is_the_mean_over_random_batches_without_dropout(student, rng, oracle):
     """The batches that get_batch draws; mode, weights and gradients stay as they were."""
     for length, batch_size, batches in ((7, 2, 3), (40, 3, 4), (20, 1, 1)):
-        check_estimate(
-            student,
-            oracle,
-            rng,
-            draw_model(rng),
-            length=length,
-            batch_size=batch_size,
-            batches=batches,
-            seed=5,
-        )
-    check_estimate_refuses(student, rng, draw_model(rng))
+        model, data = draw_model(rng), draw_tokens(rng, 7, length)
+        sizes = {"batch_size": batch_size, "batches": batches}
+        training_cases.check_estimate(student, oracle, model, data, **sizes, seed=5)
+    module, generator = draw_model(rng).on(student.model), torch_generator(student, 0)
+    data = draw_tokens(rng, 7, SMALL["context"] + 1)
+    training_cases.check_estimate_refused(student.training.estimate_loss, module, data, generator)
 
 
 @weight(1)
@@ -583,26 +585,27 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
     """Losses, rates, validations and weights, step by step, and each step's random windows."""
     config = {"steps": 5, "batch_size": 2, "micro_batches": 2, "peak": 0.02, "floor": 0.005}
     config |= {"warmup": 2, "weight_decay": 0.3, "clip": 0.2, "evaluate_batches": 2}
-    model = draw_model(rng, **TINY)
-    check_run(
-        student, oracle, rng, model, config=config, validations=[5], situation="one validation"
-    )
-    every = config | {"evaluate_every": 2, "clip": 50.0, "micro_batches": 1}
-    check_run(
-        student,
-        oracle,
-        rng,
-        model,
-        config=every,
-        validations=[2, 4, 5],
-        situation="validations, not clipped",
-    )
-    stopped = config | {"stop": 4, "evaluate_every": 2, "warmup": 0}
-    check_run(
-        student, oracle, rng, model, config=stopped, validations=[2, 4], situation="stopped early"
-    )
-    check_windows_of_train(
-        student, oracle, rng, model, steps=3, batch_size=3, micro_batches=2, seed=7
+    model = draw_model(rng, **training_cases.TINY)
+    every = {"evaluate_every": 2, "clip": 50.0, "micro_batches": 1}
+    for situation, changes, validations in (
+        ("one validation", {}, [5]),
+        ("validations, not clipped", every, [2, 4, 5]),
+        ("stopped early", {"stop": 4, "evaluate_every": 2, "warmup": 0}, [2, 4]),
+    ):
+        data, other = (
+            draw_tokens(rng, training_cases.TINY["vocabulary"], training_cases.TINY["context"] + 1)
+            for _ in "12"
+        )
+        given = config | changes
+        right = training_cases.expected_run(
+            oracle, model, (data, other), given, validations=validations
+        )
+        module, made = model.on(student.model), student.training.TrainConfig(**given)
+        history = student.training.train(module, spread_out(data), made, other)
+        training_cases.compare_run(history, module, right, situation)
+    sizes = {"steps": 3, "batch_size": 3, "micro_batches": 2, "seed": 7}
+    training_cases.check_windows_read(
+        student, oracle, model, draw_tokens(rng, training_cases.TINY["vocabulary"], 40), **sizes
     )
 
 
@@ -612,33 +615,33 @@ def test_train_starts_from_its_seed_drops_out_and_is_not_disturbed_by_validation
     student, rng, oracle
 ):
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
-    check_modes(student, oracle, rng, 3, seed=5)
-    check_validation_apart(student, rng, 4, 3)
-    check_autocast_of_train(student, rng, 4)
-    check_train_refuses(student, rng)
+    training_cases.check_modes(student, rng, 3, 5)
+    training_cases.check_validation_apart(student, rng, 4, 3)
+    training_cases.check_autocast_of_train(student, rng, 4)
+    training_cases.check_train_refused(student, rng)
 
 
 @weight(1)
 @number("7.6")
 def test_a_checkpoint_brings_everything_back(student, rng):
     """Weights, optimiser, step, generator and dropout's random state, in a file of safetensors."""
-    check_round_trip(student, rng, 5, 7)
-    check_round_trip(student, rng, 8, 123, layers=2, width=6)
+    checkpoint_cases.check_round_trip(student, rng, 5, 7)
+    checkpoint_cases.check_round_trip(student, rng, 8, 123, layers=2, width=6)
 
 
 @weight(1)
 @number("7.6")
 def test_a_checkpoint_that_can_not_be_used_changes_nothing(student, rng):
     """Missing, cut off, or of another model: a ValueError with the path in it."""
-    check_refused_files(student, rng, 4)
+    checkpoint_cases.check_refused_files(student, rng, 4)
 
 
 @weight(1)
 @number("7.6")
 def test_a_run_that_is_stopped_and_resumed_comes_to_the_same_numbers(student, rng):
     """Bit for bit, with dropout; files come when they should; at its end there is nothing to do."""
-    check_resume(student, rng, 6, 3, seed=5)
-    check_saves(student, rng, 2)
+    checkpoint_cases.check_resume(student, rng, steps=6, stop=3, seed=5)
+    checkpoint_cases.check_saves(student, rng, 2)
 
 
 @weight(1)
@@ -646,7 +649,33 @@ def test_a_run_that_is_stopped_and_resumed_comes_to_the_same_numbers(student, rn
 @tags("training")
 def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle):
     """A small model on the plays: it starts near ln(vocabulary), and ends below a band."""
-    check_plays(student, oracle, rng)
+    plays = load_shakespeare("plays")
+    vocabulary = text_cases.vocabulary_of(plays.train)
+    settings = training_cases.PLAYS | {"vocabulary": len(vocabulary)}
+    seed_torch(student, int(rng.integers(2**31)))
+    module = new_module(student.model, "GPT", **settings)
+    data = training_cases.encoded(plays.train[: training_cases.READ], vocabulary)
+    config = student.training.TrainConfig(**training_cases.PLAYS_RUN, seed=int(rng.integers(1000)))
+    history = training_cases.read_history(
+        student.training.train(module, data, config), range(1, 251), []
+    )
+    even = math.log(len(vocabulary))
+    check(
+        abs(history["loss"][0] - even) < training_cases.FIRST_BAND,
+        "The first loss of a training from scratch is not near ln(vocabulary).",
+        f"It is {history['loss'][0]:.3f} instead of about {even:.3f}.",
+    )
+    windows = training_cases.encoded(plays.validation, vocabulary).unfold(
+        0, settings["context"] + 1, 1
+    )
+    batch = windows[torch.from_numpy(rng.integers(len(windows), size=500))]
+    loss = oracle.loss(settings, parameters_of(module), batch[:, :-1], batch[:, 1:])
+    check(
+        loss < training_cases.PLAYS_BAND,
+        f"After a short training, the loss on other plays must be below {training_cases.PLAYS_BAND}.",
+        f"It is {loss:.3f}.",
+        "If all other tests pass: are GPTConfig and TrainConfig as they were given?",
+    )
 
 
 # Exercise 7.7

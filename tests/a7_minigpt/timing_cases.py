@@ -89,7 +89,7 @@ def check_time_refuses(student):
         check_refused("a warmup below 0 or repeats below 1", time_ms, function, "cpu", *counts)
 
 
-def check_rates(student, rng):
+def check_speeds(student, rng):
     """Tokens per second and model FLOPs utilisation, worked out by hand."""
     timing = student.timing
     for tokens, milliseconds, expected in (
