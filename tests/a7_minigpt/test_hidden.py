@@ -1,5 +1,7 @@
 """The hidden tests of assignment 7: the public tests' properties on other shapes and seeds."""
 
+from functools import partial
+
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
@@ -7,24 +9,25 @@ from common.labs.answer_checks import check_number
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check
 from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.operations import paced_function
 from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
 from common.testing.remote.torch_modules import seed_torch
-from common.testing.remote.torch_objects import gradient_descent, torch_generator
+from common.testing.remote.torch_objects import (
+    allocating_function,
+    gradient_descent,
+    torch_generator,
+)
 from tests.a7_minigpt import (
+    artifact_cases,
     block_cases,
+    cache_cases,
     checkpoint_cases,
     model_cases,
     optimizer_cases,
+    sampling_cases,
     text_cases,
+    timing_cases,
     training_cases,
-)
-from tests.a7_minigpt.artifact_cases import check_trained
-from tests.a7_minigpt.cache_cases import (
-    check_cache,
-    check_each_token_once,
-    check_new_tokens_alone,
-    check_pieces,
-    check_same_tokens,
 )
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
@@ -33,6 +36,7 @@ from tests.a7_minigpt.cases import (
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
+    check_ids,
     compare,
     count_parameters,
     draw_batch,
@@ -45,31 +49,6 @@ from tests.a7_minigpt.cases import (
     new_module,
     spread_out,
     view_of,
-)
-from tests.a7_minigpt.sampling_cases import (
-    check_draws,
-    check_generate_refuses,
-    check_generator_alone,
-    check_greedy,
-    check_nothing_to_write,
-    check_probabilities_refuse,
-    check_single,
-    check_temperatures,
-    check_top_k,
-    check_top_p,
-    check_windows,
-    draw_chances,
-)
-from tests.a7_minigpt.timing_cases import (
-    check_by_hand,
-    check_flops,
-    check_paced,
-    check_peak,
-    check_quantiles,
-    check_speeds,
-    check_table,
-    check_table_refuses,
-    check_time_refuses,
 )
 
 # Exercise 7.1
@@ -530,14 +509,15 @@ def test_other_runs_resume_to_the_same_numbers(student, rng):
 @number("7.7")
 def test_next_probabilities_are_right_for_other_logits(student, rng):
     """Other temperatures, top_k and top_p, alone and together."""
-    chances = draw_chances(rng, 9)
+    next_probabilities = student.sampling.next_probabilities
+    chances = sampling_cases.draw_chances(rng, 9)
     temperature = float(rng.uniform(0.3, 3))
-    check_temperatures(student, chances, (temperature, 0.0))
-    check_top_k(student, chances, (1, 4, 8, 20))
-    check_top_p(student, chances)
-    check_top_p(student, chances, temperature, 5)
-    check_single(student, draw_chances(rng, 6), 1.4, 3, count=3)
-    check_probabilities_refuse(student, chances.logits())
+    sampling_cases.check_temperatures(next_probabilities, chances, (temperature, 0.0))
+    sampling_cases.check_top_k(next_probabilities, chances, (1, 4, 8, 20))
+    sampling_cases.check_top_p(next_probabilities, chances)
+    sampling_cases.check_top_p(next_probabilities, chances, temperature, 5)
+    sampling_cases.check_single(next_probabilities, sampling_cases.draw_chances(rng, 6), 1.4, 3)
+    sampling_cases.check_probabilities_refused(next_probabilities, chances.logits())
 
 
 @weight(1)
@@ -545,19 +525,28 @@ def test_next_probabilities_are_right_for_other_logits(student, rng):
 def test_generate_is_greedy_for_other_models(student, rng, oracle):
     """At temperature 0, with other contexts, past them, and after long prompts."""
     for context in (1, 4, 7):
-        check_windows(student, context, rng.integers(90, size=3 * context + 1).tolist())
+        tokens = rng.integers(90, size=3 * context + 1).tolist()
+        sampling_cases.check_windows(student.sampling.next_window, context, tokens)
     for settings in ({"context": 4, "vocabulary": 12}, {"context": 7, "layers": 1}):
-        check_greedy(
-            student, oracle, rng, draw_model(rng, **settings), prompts=(2, 5, 11), length=13
-        )
+        model, generate = draw_model(rng, **settings), student.sampling.generate
+        vocabulary = model.settings["vocabulary"]
+        prompts = [draw_tokens(rng, vocabulary, size) for size in (2, 5, 11)]
+        module = model.on(student.model, dropout=0.5)
+        sampling_cases.check_greedy(generate, module, model, prompts, length=13, oracle=oracle)
 
 
 @weight(1)
 @number("7.7")
 def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, oracle):
     """Long texts of other models show the probabilities of the next token."""
-    check_draws(student, oracle, rng, 1000, seed=int(rng.integers(1000)), temperature=1.3)
-    check_draws(student, oracle, rng, 500, seed=int(rng.integers(1000)), top_k=2)
+    for length, settings in ((1000, {"temperature": 1.3}), (500, {"top_k": 2})):
+        given = {"generator": torch_generator(student, int(rng.integers(1000)))}
+        model = draw_model(rng, **sampling_cases.CHAIN)
+        module, prompt = model.on(student.model), torch.tensor([0])
+        tokens = student.sampling.generate(module, prompt, length, **settings, **given)
+        check_ids(tokens, (length + 1,), 3, "What generate returns")
+        next_probabilities = partial(student.sampling.next_probabilities, **settings)
+        sampling_cases.check_draws(tokens, model, next_probabilities, oracle)
 
 
 @weight(1)
@@ -565,9 +554,9 @@ def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, or
 def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
     """The same generator gives the same tokens; a length of 0; what makes no sense."""
     model, generate = draw_model(rng, context=4, vocabulary=9), student.sampling.generate
-    check_generator_alone(student, rng, model, generate, length=25, seed=int(rng.integers(1000)))
-    check_nothing_to_write(student, rng, model, generate)
-    check_generate_refuses(student, rng, model, generate)
+    sampling_cases.check_generator_alone(student, generate, model, int(rng.integers(1000)))
+    sampling_cases.check_nothing_to_write(generate, model.on(student.model), model, rng)
+    sampling_cases.check_generate_refused(generate, model.on(student.model), 9)
 
 
 # Exercise 7.8
@@ -577,34 +566,55 @@ def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
 @number("7.8")
 def test_caches_of_other_sizes_give_the_same_scores(student, rng, oracle):
     """Keys and values of each layer, and pieces of other lengths."""
-    check_cache(student, rng, (2, 2, 1), n=3, layers=2, context=6)
-    check_cache(student, rng, (1, 3), dtype=torch.float32, layers=1)
+    for pieces, n, dtype, settings in (
+        ((2, 2, 1), 3, torch.float64, {"layers": 2, "context": 6}),
+        ((1, 3), 2, torch.float32, {"layers": 1}),
+    ):
+        model = draw_model(rng, **settings)
+        cache = cache_cases.new_cache(student, model)
+        total, layers = sum(pieces), range(settings["layers"])
+        whole = [
+            cache_cases.draw_keys_and_values(rng, model, n, total, dtype=dtype) for _ in layers
+        ]
+        cache_cases.check_cache(cache, whole, pieces)
+        room = model.settings["context"] - total
+        more = cache_cases.draw_keys_and_values(rng, model, n, room + 1, dtype=dtype)
+        check_refused("more tokens than the context", cache.extend, 0, *more)
+        first = [values[:, :, : pieces[0]] for values in whole[0]]
+        check_unchanged("extend", cache_cases.new_cache(student, model).extend, 0, *first)
     model = draw_model(rng, context=9, layers=3, heads=4)
     for n, pieces in ((3, (2, 5, 1)), (1, (8, 1)), (2, (1, 1, 3))):
-        check_pieces(student, oracle, rng, model, n=n, pieces=pieces)
+        cache_cases.check_pieces(student, oracle, rng, model, n=n, pieces=pieces)
 
 
 @weight(1)
 @number("7.8")
 def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, rng, oracle):
     """For the same generator, past other contexts; it refuses what generate refuses."""
-    seed = int(rng.integers(1000))
+    seed, generate_cached = int(rng.integers(1000)), student.sampling.generate_cached
     for settings in ({"context": 7, "vocabulary": 11}, {"context": 4, "layers": 3}):
         model = draw_model(rng, **settings)
-        check_same_tokens(student, oracle, rng, model, prompts=(2, 4, 9), length=15, seed=seed)
-    generate = student.sampling.generate_cached
-    check_nothing_to_write(student, rng, model, generate)
-    check_generate_refuses(student, rng, model, generate)
+        cache_cases.check_same_tokens(
+            student, oracle, rng, model, prompts=(2, 4, 9), length=15, seed=seed
+        )
+    sampling_cases.check_nothing_to_write(generate_cached, model.on(student.model), model, rng)
+    sampling_cases.check_generate_refused(generate_cached, model.on(student.model), 7)
 
 
 @weight(1)
 @number("7.8")
 def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
     """Each token once, but for the windows that are begun anew."""
-    model = draw_model(rng, context=10, layers=3)
-    check_new_tokens_alone(student, rng, model, (1, 5, 1, 2))
+    model, sampling = draw_model(rng, context=10, layers=3), student.sampling
+    module, cache = model.on(student.model), cache_cases.new_cache(student, model)
+    for t in (1, 5, 1, 2):
+        tokens = draw_tokens(rng, 7, 2, t)
+        cache_cases.check_new_tokens_alone(sampling.forward_cached, module, tokens, cache)
     for size, length in ((2, 8), (7, 25), (25, 6)):
-        check_each_token_once(student, rng, model, size, length=length)
+        module, prompt = model.on(student.model), draw_tokens(rng, 7, size)
+        cache_cases.check_each_token_once(
+            sampling.generate_cached, module, model, prompt, length=length
+        )
 
 
 # Exercise 7.9
@@ -614,32 +624,46 @@ def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
 @number("7.9")
 def test_other_summaries_speeds_and_flops_are_right(student, rng, oracle):
     """Percentiles, tokens per second, mfu and FLOPs of other numbers."""
-    check_quantiles(student, oracle, rng)
-    check_speeds(student, rng)
-    check_flops(student, oracle, vocabulary=13, context=10, layers=3, heads=3, width=12)
-    check_flops(student, oracle, vocabulary=50, context=33, layers=1, heads=2, width=20)
+    for times in timing_cases.draw_times(rng):
+        timing_cases.compare_summary(student.timing.summarise(list(times)), times, oracle)
+    check_refused("no times", student.timing.summarise, [])
+    timing_cases.check_speeds(student.timing, rng)
+    for settings in (
+        {"vocabulary": 13, "context": 10, "layers": 3, "heads": 3, "width": 12},
+        {"vocabulary": 50, "context": 33, "layers": 1, "heads": 2, "width": 20},
+    ):
+        config = student.model.GPTConfig(**settings)
+        timing_cases.check_flops(student.timing.flops_per_token, config, settings, oracle)
 
 
 @weight(1)
 @number("7.9")
 def test_other_calls_are_timed_and_their_memory_is_counted(student, rng, oracle):
     """Counts and times of other calls; the most that was alive."""
-    delays = [round(float(delay), 1) for delay in rng.uniform(2, 12, size=6)]
-    check_paced(student, oracle, [90.0], delays)
-    check_paced(student, oracle, [30.0, 50.0, 20.0], [5.0])
-    check_time_refuses(student)
-    check_peak(student, (2, 1, 5, 3))
+    time_ms = student.timing.time_ms
+    drawn = [round(float(delay), 1) for delay in rng.uniform(2, 12, size=6)]
+    for warm, delays in (([90.0], drawn), ([30.0, 50.0, 20.0], [5.0])):
+        timing_cases.check_paced(time_ms, paced_function(student, warm + delays), warm, delays)
+    timing_cases.check_time_refused(time_ms, paced_function(student, [0.1] * 40))
+    sizes = [size * timing_cases.MEGABYTE for size in (2, 1, 5, 3)]
+    timing_cases.check_peak(
+        student.timing.peak_memory, allocating_function(student, sizes, "cpu"), sizes
+    )
 
 
 @weight(1)
 @number("7.9")
 def test_attention_by_hand_and_its_table_are_right_for_other_sizes(student, rng, oracle):
     """It is F.scaled_dot_product_attention; bytes grow with the square of the length."""
-    for shape in ((1, 2, 6, 5), (3, 1, 4, 2)):
-        check_by_hand(student, oracle, rng, shape)
-    check_by_hand(student, oracle, rng, (2, 1, 3, 4), dtype=torch.float32)
-    check_table(student, [768, 384], 3, 8)
-    check_table_refuses(student)
+    for shape, dtype in (
+        ((1, 2, 6, 5), torch.float64),
+        ((3, 1, 4, 2), torch.float64),
+        ((2, 1, 3, 4), torch.float32),
+    ):
+        *inputs, upstream = (draw_vectors(rng, *shape, dtype=dtype) for _ in range(4))
+        timing_cases.check_by_hand(student.timing.attention_by_hand, inputs, upstream, oracle)
+    timing_cases.check_table(student.timing.scaling_table, [768, 384], 3, 8)
+    timing_cases.check_table_refused(student.timing.scaling_table)
 
 
 # Exercise 7.10
@@ -651,14 +675,14 @@ def test_the_trained_model_knows_which_characters_follow_in_other_windows(
     artifact, rng, oracle, leaderboard
 ):
     """Its loss on other windows of the plays for validation is below the first band."""
-    check_trained(oracle, artifact, rng, "first", leaderboard=leaderboard)
+    artifact_cases.check_trained(oracle, artifact, rng, "first", leaderboard=leaderboard)
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_words_in_other_windows(artifact, rng, oracle):
     """Its loss on other windows of the plays for validation is below the second band."""
-    check_trained(oracle, artifact, rng, "second")
+    artifact_cases.check_trained(oracle, artifact, rng, "second")
 
 
 # Exercises 7.11 and 7.12: the lab

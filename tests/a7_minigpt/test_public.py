@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from functools import partial
 
 import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
@@ -11,25 +12,27 @@ from common.labs.answer_checks import check_number, check_sizes
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.operations import paced_function
 from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
 from common.testing.remote.torch_modules import parameters_of, seed_torch
-from common.testing.remote.torch_objects import devices_of, gradient_descent, torch_generator
+from common.testing.remote.torch_objects import (
+    allocating_function,
+    devices_of,
+    gradient_descent,
+    product_function,
+    torch_generator,
+)
 from tests.a7_minigpt import (
+    artifact_cases,
     block_cases,
+    cache_cases,
     checkpoint_cases,
     model_cases,
     optimizer_cases,
+    sampling_cases,
     text_cases,
+    timing_cases,
     training_cases,
-)
-from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
-from tests.a7_minigpt.cache_cases import (
-    check_cache,
-    check_cache_speed,
-    check_each_token_once,
-    check_new_tokens_alone,
-    check_pieces,
-    check_same_tokens,
 )
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
@@ -38,6 +41,8 @@ from tests.a7_minigpt.cases import (
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
+    check_ids,
+    check_object,
     compare,
     count_parameters,
     draw_batch,
@@ -50,37 +55,6 @@ from tests.a7_minigpt.cases import (
     new_module,
     spread_out,
     view_of,
-)
-from tests.a7_minigpt.sampling_cases import (
-    check_draws,
-    check_generate_refuses,
-    check_generator_alone,
-    check_greedy,
-    check_large_logits,
-    check_nothing_to_write,
-    check_probabilities,
-    check_probabilities_refuse,
-    check_single,
-    check_temperatures,
-    check_top_k,
-    check_top_p,
-    check_window,
-    check_windows,
-    draw_chances,
-)
-from tests.a7_minigpt.timing_cases import (
-    check_by_hand,
-    check_flops,
-    check_paced,
-    check_peak,
-    check_quantiles,
-    check_speeds,
-    check_summary,
-    check_table,
-    check_table_refuses,
-    check_time_on_gpu,
-    check_time_refuses,
-    check_usual_calls,
 )
 
 # Exercise 7.1
@@ -685,6 +659,7 @@ def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle
 @number("7.7")
 def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
     """Temperature first, then the likeliest, then as many as reach top_p; scaled to a sum of 1."""
+    next_probabilities = student.sampling.next_probabilities
     logits = torch.tensor([0.1, 0.4, 0.3, 0.2], dtype=torch.float64).log()
     for settings, right in (
         ({}, [0.1, 0.4, 0.3, 0.2]),
@@ -695,56 +670,79 @@ def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
         ({"top_p": 1e-6}, [0, 1, 0, 0]),
         ({"top_k": 3, "top_p": 0.75}, [0, 4 / 7, 3 / 7, 0]),
     ):
-        expected = torch.tensor(right, dtype=torch.float64)
-        check_probabilities(student, logits, expected, f"by hand, {settings}", **settings)
-    chances = draw_chances(rng, 7)
-    check_temperatures(student, chances, (1.0, 0.5, 3.0, 0.0, 0.01))
-    check_top_k(student, chances, (1, 3, 6, 7, 8, 100))
-    check_top_p(student, chances)
-    check_top_p(student, chances, 2.0, 4)
-    check_single(student, draw_chances(rng, 5), 0.7, 4, count=3)
-    check_large_logits(student)
-    check_probabilities(student, logits[:1], torch.ones_like(logits[:1]), "one token", top_p=0.5)
-    check_probabilities_refuse(student, logits)
+        expected, situation = torch.tensor(right, dtype=torch.float64), f"by hand, {settings}"
+        sampling_cases.check_probabilities(
+            next_probabilities, logits, expected, situation, **settings
+        )
+    chances = sampling_cases.draw_chances(rng, 7)
+    sampling_cases.check_temperatures(next_probabilities, chances, (1.0, 0.5, 3.0, 0.0, 0.01))
+    sampling_cases.check_top_k(next_probabilities, chances, (1, 3, 6, 7, 8, 100))
+    sampling_cases.check_top_p(next_probabilities, chances)
+    sampling_cases.check_top_p(next_probabilities, chances, 2.0, 4)
+    sampling_cases.check_single(next_probabilities, sampling_cases.draw_chances(rng, 5), 0.7, 4)
+    large = torch.tensor([999.0, -1000.0, 1001.0, 1000.0], dtype=torch.float64)
+    weights = torch.tensor([math.exp(-2), 0, 1, math.exp(-1)], dtype=torch.float64)
+    expected = weights / weights.sum()
+    sampling_cases.check_probabilities(
+        next_probabilities, large, expected, "logits near 1e3", top_k=3
+    )
+    one, expected = logits[:1], torch.ones(1, dtype=torch.float64)
+    sampling_cases.check_probabilities(next_probabilities, one, expected, "one token", top_p=0.5)
+    sampling_cases.check_probabilities_refused(next_probabilities, logits)
 
 
 @weight(1)
 @number("7.7")
 def test_next_window_drops_the_oldest_half_when_it_is_full(student, rng):
     """Odd contexts too, and a context of 1; the window that is handed in stays."""
-    check_window(student, [1, 2, 3], 9, 4, expected=[1, 2, 3, 9])
-    check_window(student, [1, 2, 3, 4], 9, 4, expected=[3, 4, 9])
-    check_window(student, [1, 2, 3, 4, 5], 9, 5, expected=[4, 5, 9])
-    check_window(student, [], 9, 4, expected=[9])
-    check_window(student, [7], 9, 1, expected=[9])
+    next_window = student.sampling.next_window
+    for window, context, expected in (
+        ([1, 2, 3], 4, [1, 2, 3, 9]),
+        ([1, 2, 3, 4], 4, [3, 4, 9]),
+        ([1, 2, 3, 4, 5], 5, [4, 5, 9]),
+        ([], 4, [9]),
+        ([7], 1, [9]),
+    ):
+        sampling_cases.compare_window(
+            next_window(window, 9, context), expected, len(window), context
+        )
     for context in (1, 2, 3, 6, 7):
-        check_windows(student, context, rng.integers(50, size=3 * context + 2).tolist())
+        sampling_cases.check_windows(
+            next_window, context, rng.integers(50, size=3 * context + 2).tolist()
+        )
 
 
 @weight(1)
 @number("7.7")
 def test_generate_takes_the_likeliest_token_at_temperature_0(student, rng, oracle):
     """Past the context too, and after a prompt that is longer; the model stays in its mode."""
-    for settings in (
-        {"heads": 8},
-        {},
-        {"layers": 3},
-        {"context": 5},
-        {"context": 1},
-        {"vocabulary": 20},
-    ):
-        check_greedy(
-            student, oracle, rng, draw_model(rng, **settings), prompts=(1, 3, 6, 15), length=40
-        )
+    several = {"heads": 8}, {}, {"layers": 3}, {"context": 5}, {"context": 1}, {"vocabulary": 20}
+    for settings in several:
+        model, generate = draw_model(rng, **settings), student.sampling.generate
+        vocabulary = model.settings["vocabulary"]
+        prompts = [draw_tokens(rng, vocabulary, size) for size in (1, 3, 6, 15)]
+        module = model.on(student.model, dropout=0.5)
+        sampling_cases.check_greedy(generate, module, model, prompts, length=40, oracle=oracle)
 
 
 @weight(1)
 @number("7.7")
 def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, oracle):
     """Long texts show them; right draws are off by this much with a chance below 1e-6."""
-    check_draws(student, oracle, rng, 1000, seed=1)
-    check_draws(student, oracle, rng, 1000, seed=2, temperature=2.0, top_k=2)
-    check_draws(student, oracle, rng, 500, seed=3, temperature=1.5, top_p=0.8)
+    for length, seed, settings in (
+        (1000, 1, {}),
+        (1000, 2, {"temperature": 2.0, "top_k": 2}),
+        (500, 3, {"temperature": 1.5, "top_p": 0.8}),
+    ):
+        model, given = (
+            draw_model(rng, **sampling_cases.CHAIN),
+            {"generator": torch_generator(student, seed)},
+        )
+        module, prompt = model.on(student.model), torch.tensor([0])
+        tokens = student.sampling.generate(module, prompt, length, **settings, **given)
+        check_ids(tokens, (length + 1,), 3, "What generate returns")
+        next_probabilities = partial(student.sampling.next_probabilities, **settings)
+        sampling_cases.check_draws(tokens, model, next_probabilities, oracle)
 
 
 @weight(1)
@@ -752,9 +750,9 @@ def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, o
 def test_generate_draws_from_its_generator_alone_and_refuses_what_makes_no_sense(student, rng):
     """The same generator gives the same tokens; a length of 0 is the prompt; errors in words."""
     model, generate = draw_model(rng), student.sampling.generate
-    check_generator_alone(student, rng, model, generate, length=25, seed=5)
-    check_nothing_to_write(student, rng, model, generate)
-    check_generate_refuses(student, rng, model, generate)
+    sampling_cases.check_generator_alone(student, generate, model, 5)
+    sampling_cases.check_nothing_to_write(generate, model.on(student.model), model, rng)
+    sampling_cases.check_generate_refused(generate, model.on(student.model), 7)
 
 
 # Exercise 7.8
@@ -764,9 +762,23 @@ def test_generate_draws_from_its_generator_alone_and_refuses_what_makes_no_sense
 @number("7.8")
 def test_the_cache_holds_keys_and_values_of_each_layer(student, rng):
     """extend gives all so far, what it gave before stays, and there is room for the context."""
-    check_cache(student, rng, (3, 1, 2), layers=2)
-    check_cache(student, rng, (1, 1), n=1, layers=3, context=4)
-    check_cache(student, rng, (4,), dtype=torch.float32, layers=1, heads=4)
+    for pieces, n, dtype, settings in (
+        ((3, 1, 2), 2, torch.float64, {"layers": 2}),
+        ((1, 1), 1, torch.float64, {"layers": 3, "context": 4}),
+        ((4,), 2, torch.float32, {"layers": 1, "heads": 4}),
+    ):
+        model = draw_model(rng, **settings)
+        cache = cache_cases.new_cache(student, model)
+        total, layers = sum(pieces), range(settings["layers"])
+        whole = [
+            cache_cases.draw_keys_and_values(rng, model, n, total, dtype=dtype) for _ in layers
+        ]
+        cache_cases.check_cache(cache, whole, pieces)
+        room = model.settings["context"] - total
+        more = cache_cases.draw_keys_and_values(rng, model, n, room + 1, dtype=dtype)
+        check_refused("more tokens than the context", cache.extend, 0, *more)
+        first = [values[:, :, : pieces[0]] for values in whole[0]]
+        check_unchanged("extend", cache_cases.new_cache(student, model).extend, 0, *first)
 
 
 @weight(1)
@@ -774,31 +786,41 @@ def test_the_cache_holds_keys_and_values_of_each_layer(student, rng):
 def test_forward_cached_in_pieces_is_the_model_at_once(student, rng, oracle):
     """The scores of each piece are those of all tokens so far, in float32 too."""
     for n, pieces in ((2, (3, 1, 2)), (1, (1, 1, 1, 1)), (3, (6,)), (2, (1, 4))):
-        check_pieces(student, oracle, rng, draw_model(rng), n=n, pieces=pieces)
-    check_pieces(student, oracle, rng, draw_model(rng, torch.float32), n=2, pieces=(2, 3))
+        cache_cases.check_pieces(student, oracle, rng, draw_model(rng), n=n, pieces=pieces)
+    cache_cases.check_pieces(
+        student, oracle, rng, draw_model(rng, torch.float32), n=2, pieces=(2, 3)
+    )
 
 
 @weight(1)
 @number("7.8")
 def test_generate_cached_gives_the_tokens_of_generate(student, rng, oracle):
     """For the same generator, past the context too; it refuses what generate refuses."""
+    generate_cached = student.sampling.generate_cached
     for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
         model = draw_model(rng, **settings)
-        check_same_tokens(student, oracle, rng, model, prompts=(1, 3, 13), length=17, seed=6)
-    generate = student.sampling.generate_cached
-    check_nothing_to_write(student, rng, model, generate)
-    check_generator_alone(student, rng, draw_model(rng), generate, length=25, seed=5)
-    check_generate_refuses(student, rng, draw_model(rng), generate)
+        cache_cases.check_same_tokens(
+            student, oracle, rng, model, prompts=(1, 3, 13), length=17, seed=6
+        )
+    sampling_cases.check_nothing_to_write(generate_cached, model.on(student.model), model, rng)
+    sampling_cases.check_generator_alone(student, generate_cached, draw_model(rng), 5)
+    sampling_cases.check_generate_refused(generate_cached, draw_model(rng).on(student.model), 7)
 
 
 @weight(1)
 @number("7.8")
 def test_only_new_tokens_go_through_the_layers(student, rng):
     """Each token once, but for the windows that are begun anew when the context is full."""
-    model = draw_model(rng, context=8)
-    check_new_tokens_alone(student, rng, model, (3, 1, 2))
+    model, sampling = draw_model(rng, context=8), student.sampling
+    module, cache = model.on(student.model), cache_cases.new_cache(student, model)
+    for t in (3, 1, 2):
+        tokens = draw_tokens(rng, 7, 2, t)
+        cache_cases.check_new_tokens_alone(sampling.forward_cached, module, tokens, cache)
     for size, length in ((1, 7), (3, 20), (12, 9)):
-        check_each_token_once(student, rng, model, size, length=length)
+        module, prompt = model.on(student.model), draw_tokens(rng, 7, size)
+        cache_cases.check_each_token_once(
+            sampling.generate_cached, module, model, prompt, length=length
+        )
 
 
 @weight(1)
@@ -806,7 +828,7 @@ def test_only_new_tokens_go_through_the_layers(student, rng):
 @tags("timing")
 def test_generate_cached_takes_at_most_half_of_the_time(student, rng, oracle):
     """256 tokens at a context of 256, beside PyTorch's layers without a cache."""
-    check_cache_speed(student, oracle, rng)
+    cache_cases.check_cache_speed(student, oracle, rng)
 
 
 # Exercise 7.9
@@ -816,34 +838,53 @@ def test_generate_cached_takes_at_most_half_of_the_time(student, rng, oracle):
 @number("7.9")
 def test_summaries_speeds_and_flops_are_right(student, rng, oracle):
     """Percentiles are NumPy's, FLOPs those that PyTorch counts; mfu and tokens per second."""
-    check_summary(student, oracle, [3.0, 1.0, 2.0])
-    check_quantiles(student, oracle, rng)
-    check_speeds(student, rng)
-    check_flops(student, oracle, **SMALL)
-    check_flops(student, oracle, vocabulary=70, context=64, layers=4, heads=4, width=128)
+    summarise = student.timing.summarise
+    for times in ([3.0, 1.0, 2.0], *timing_cases.draw_times(rng)):
+        timing_cases.compare_summary(summarise(list(times)), times, oracle)
+    check_refused("no times", summarise, [])
+    timing_cases.check_speeds(student.timing, rng)
+    large = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
+    for settings in (SMALL, large):
+        config = student.model.GPTConfig(**settings)
+        timing_cases.check_flops(student.timing.flops_per_token, config, settings, oracle)
 
 
 @weight(1)
 @number("7.9")
 def test_time_ms_times_each_call_after_the_warm_up(student, oracle):
     """Counts of calls, and times between those of the calls and those of the judge's clock."""
-    check_paced(student, oracle, [60.0, 40.0], [4.0, 12.0, 5.0, 8.0, 6.0])
-    check_paced(student, oracle, [], [10.0])
-    check_paced(student, oracle, [80.0], [3.0, 3.0])
-    check_usual_calls(student)
-    check_time_refuses(student)
-    check_peak(student, (3, 8, 1))
+    time_ms = student.timing.time_ms
+    for warm, delays in (
+        ([60.0, 40.0], [4.0, 12.0, 5.0, 8.0, 6.0]),
+        ([], [10.0]),
+        ([80.0], [3.0, 3.0]),
+    ):
+        timing_cases.check_paced(time_ms, paced_function(student, warm + delays), warm, delays)
+    function = paced_function(student, [0.2] * 40)
+    timing = check_object(time_ms(function), "what time_ms returns", "a Timing")
+    assert_equal(timing.n, 20, what="n, if nothing is said")
+    assert_equal(function.calls, 23, what="the number of calls, if nothing is said")
+    timing_cases.check_time_refused(time_ms, paced_function(student, [0.1] * 40))
+    sizes = [size * timing_cases.MEGABYTE for size in (3, 8, 1)]
+    timing_cases.check_peak(
+        student.timing.peak_memory, allocating_function(student, sizes, "cpu"), sizes
+    )
 
 
 @weight(1)
 @number("7.9")
 def test_attention_by_hand_needs_the_square_of_the_length(student, rng, oracle):
     """It is F.scaled_dot_product_attention; the table shows bytes and times of both."""
-    for shape in ((2, 3, 5, 4), (1, 1, 1, 3), (1, 2, 7, 1)):
-        check_by_hand(student, oracle, rng, shape)
-    check_by_hand(student, oracle, rng, (2, 2, 4, 3), dtype=torch.float32)
-    check_table(student, [256, 1024, 512], 2, 16)
-    check_table_refuses(student)
+    for shape, dtype in (
+        ((2, 3, 5, 4), torch.float64),
+        ((1, 1, 1, 3), torch.float64),
+        ((1, 2, 7, 1), torch.float64),
+        ((2, 2, 4, 3), torch.float32),
+    ):
+        *inputs, upstream = (draw_vectors(rng, *shape, dtype=dtype) for _ in range(4))
+        timing_cases.check_by_hand(student.timing.attention_by_hand, inputs, upstream, oracle)
+    timing_cases.check_table(student.timing.scaling_table, [256, 1024, 512], 2, 16)
+    timing_cases.check_table_refused(student.timing.scaling_table)
 
 
 @weight(1)
@@ -851,7 +892,7 @@ def test_attention_by_hand_needs_the_square_of_the_length(student, rng, oracle):
 @tags("gpu")
 def test_time_ms_on_a_gpu_is_the_time_of_the_gpus_work(student):
     """A large product takes as long by events as by a clock that waits for it."""
-    check_time_on_gpu(student)
+    timing_cases.check_time_on_gpu(student.timing.time_ms, product_function(student, 4096, "cuda"))
 
 
 @weight(1)
@@ -859,7 +900,9 @@ def test_time_ms_on_a_gpu_is_the_time_of_the_gpus_work(student):
 @tags("gpu")
 def test_peak_memory_on_a_gpu_is_the_most_that_was_alive(student):
     """Tensors that are made one after another: the largest counts."""
-    check_peak(student, (6, 20, 2), "cuda")
+    sizes = [size * timing_cases.MEGABYTE for size in (6, 20, 2)]
+    function = allocating_function(student, sizes, "cuda")
+    timing_cases.check_peak(student.timing.peak_memory, function, sizes, "cuda")
 
 
 # Exercise 7.10
@@ -869,21 +912,21 @@ def test_peak_memory_on_a_gpu_is_the_most_that_was_alive(student):
 @number("7.10")
 def test_the_trained_model_can_be_read_and_is_within_the_budget(artifact):
     """checkpoint.safetensors and config.json as export_model writes them; 11 million parameters."""
-    read_model(artifact(CHECKPOINT), artifact(CONFIG))
+    artifact_cases.read_model(artifact(artifact_cases.CHECKPOINT), artifact(artifact_cases.CONFIG))
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_which_characters_follow(artifact, rng, oracle):
     """Its loss on plays that are kept for validation is below the first band."""
-    check_trained(oracle, artifact, rng, "first")
+    artifact_cases.check_trained(oracle, artifact, rng, "first")
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_words(artifact, rng, oracle):
     """Its loss on plays that are kept for validation is below the second band."""
-    check_trained(oracle, artifact, rng, "second")
+    artifact_cases.check_trained(oracle, artifact, rng, "second")
 
 
 # Exercises 7.11 and 7.12: the lab

@@ -41,7 +41,7 @@ VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
 
 
 def losses_of(student, oracle, model, data, draws):
-    """The losses of the batches that get_batch draws. draws: their number, their size, generator."""
+    """The losses of batches that get_batch draws. draws: how many, of what size, generator."""
     count, batch_size, generator = draws
     settings, drawn = model.settings, []
     for _ in range(count):
