@@ -82,18 +82,17 @@ def check_pieces(student, oracle, rng, model, *, n, pieces):
     wide = draw_tokens(rng, model.settings["vocabulary"], n, room + 1)
     check_refused("more tokens than there is room for", forward, module, wide, cache)
     wrong = torch.full((n, 1), model.settings["vocabulary"])
-    check_refused(
-        "an id that isn't in the vocabulary", forward, module, wrong, new_cache(student, model)
-    )
+    cache = new_cache(student, model)
+    check_refused("an id that isn't in the vocabulary", forward, module, wrong, cache)
     check_unchanged("forward_cached", forward, module, tokens, new_cache(student, model))
 
 
-def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
+def check_same_tokens(student, oracle, model, prompts, *, length, seed):
     """The tokens of generate, for the same generator, past the context too."""
     module, sampling = model.on(student.model, dropout=0.5), student.sampling
     vocabulary = model.settings["vocabulary"]
-    for index, size in enumerate(prompts):
-        mode, prompt = index % 2 == 0, draw_tokens(rng, vocabulary, size)
+    for index, prompt in enumerate(prompts):
+        mode = index % 2 == 0
         module.train(mode)
         found = sampling.generate_cached(module, prompt, length, 0.0)
         check_likeliest(oracle, model, found, prompt, length=length, what="generate_cached")
@@ -103,7 +102,7 @@ def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
                 seed_torch(student, index)
                 generator = torch_generator(student, seed + index)
                 texts.append(function(module, prompt, length, **settings, generator=generator))
-            check_ids(texts[0], (size + length,), vocabulary, "What generate returns")
+            check_ids(texts[0], (len(prompt) + length,), vocabulary, "What generate returns")
             what = "what generate_cached gives, beside generate,"
             assert_close(texts[1], texts[0], what=what, axes=("place",))
         check(module.training is mode, "generate_cached must leave the model in its mode.")

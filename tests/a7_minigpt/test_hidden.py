@@ -18,7 +18,6 @@ from common.testing.remote.torch_objects import (
     torch_generator,
 )
 from tests.a7_minigpt import (
-    artifact_cases,
     block_cases,
     cache_cases,
     checkpoint_cases,
@@ -29,6 +28,7 @@ from tests.a7_minigpt import (
     timing_cases,
     training_cases,
 )
+from tests.a7_minigpt.artifact_cases import check_trained
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     SMALL,
@@ -50,6 +50,12 @@ from tests.a7_minigpt.cases import (
     spread_out,
     view_of,
 )
+from tests.a7_minigpt.model_cases import NEW, WIDE
+from tests.a7_minigpt.optimizer_cases import CLIPPED, NO_CLIP, draw_batches
+from tests.a7_minigpt.sampling_cases import CHAIN, draw_chances
+from tests.a7_minigpt.text_cases import PAIRS, draw_text, starts_of
+from tests.a7_minigpt.timing_cases import MEGABYTE
+from tests.a7_minigpt.training_cases import TINY
 
 # Exercise 7.1
 
@@ -97,17 +103,17 @@ def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
     get_batch = student.training.get_batch
     for batch_size, block_size, more in ((3, 6, 40), (6, 1, 40), (1, 9, 40), (4, 4, 1)):
         length = block_size + (int(rng.integers(2, more)) if more > 1 else 1)
-        data, generator = text_cases.draw_text(rng, length), torch_generator(student, 3)
+        data, generator = draw_text(rng, length), torch_generator(student, 3)
         for given in (data, spread_out(data)):
             batch = get_batch(given, batch_size, block_size, generator)
-            text_cases.starts_of(data, batch, batch_size, block_size)
+            starts_of(data, batch, batch_size, block_size)
         check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
-    data, drawn = text_cases.draw_text(rng, 700), []
+    data, drawn = draw_text(rng, 700), []
     for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
         seed_torch(student, own_seed)
         generator = torch_generator(student, seed)
         batches = [get_batch(data, 8, 4, generator) for _ in range(2)]
-        drawn.append([text_cases.starts_of(data, batch, 8, 4) for batch in batches])
+        drawn.append([starts_of(data, batch, 8, 4) for batch in batches])
     text_cases.compare_draws(*drawn)
     text_cases.check_batch_refused(get_batch, torch_generator(student, 0))
 
@@ -119,14 +125,10 @@ def test_windows_of_other_texts_come_equally_often(student, rng):
     get_batch = student.training.get_batch
     for windows, block_size in ((5, 4), (3, 1)):
         generator = torch_generator(student, int(rng.integers(1000)))
-        data = text_cases.draw_text(rng, windows + block_size)
-        text_cases.check_uniform(
-            data, get_batch(data, 2 * text_cases.PAIRS, block_size, generator), block_size
-        )
-    generator, data = (
-        torch_generator(student, int(rng.integers(1000))),
-        text_cases.draw_text(rng, 8 + 3),
-    )
+        data = draw_text(rng, windows + block_size)
+        batch = get_batch(data, 2 * PAIRS, block_size, generator)
+        text_cases.check_uniform(data, batch, block_size)
+    generator, data = torch_generator(student, int(rng.integers(1000))), draw_text(rng, 8 + 3)
     text_cases.check_repeats(data, [get_batch(data, 8, 3, generator) for _ in range(10)])
 
 
@@ -172,9 +174,8 @@ def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
         shapes = [(n, heads, t, 8 // heads) for t in (queries, keys, keys)]
         inputs = [draw_vectors(rng, *shape, dtype=dtype) for shape in shapes]
         drawn = draw_vjp(rng, oracle, block, *inputs, part=".attend")
-        block_cases.check_attend(
-            block.on(student.model).attend, drawn, f"{queries} queries, {keys} keys"
-        )
+        attend = block.on(student.model).attend
+        block_cases.check_attend(attend, drawn, f"{queries} queries, {keys} keys")
 
 
 @weight(1)
@@ -250,8 +251,8 @@ def test_gpts_of_other_sizes_have_the_right_parameters(student, rng):
         module = new_module(student.model, "GPT", **some)
         assert_equal(module.num_parameters(), count_parameters(some), what="num_parameters()")
     seed_torch(student, int(rng.integers(2**31)))
-    module = new_module(student.model, "GPT", **model_cases.NEW, vocabulary=120)
-    batch = draw_batch(rng, 120, 16, model_cases.NEW["context"])
+    module = new_module(student.model, "GPT", **NEW, vocabulary=120)
+    batch = draw_batch(rng, 120, 16, NEW["context"])
     model_cases.check_first_loss(module(*batch), 120)
 
 
@@ -313,9 +314,7 @@ def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
     """Dropout of another rate; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
         module = model_cases.model_for_dropout(where, 8).on(student.model, dropout=0.45)
-        model_cases.check_dropout(
-            module(torch.full((15, 8), model_cases.WIDE)), (15, 8), where, 0.45
-        )
+        model_cases.check_dropout(module(torch.full((15, 8), WIDE)), (15, 8), where, 0.45)
     tokens, second = draw_tokens(rng, 7, 3, 6), draw_tokens(rng, 7, 1, 2)
     model = draw_model(rng, layers=3)
     module = model.on(student.model, dropout=0.5)
@@ -342,9 +341,8 @@ def test_other_schedules_are_right(student, rng, oracle):
         peak = float(rng.uniform(0.1, 2))
         floor = float(rng.uniform(0, peak))
         steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
-        optimizer_cases.check_rates(
-            learning_rate, (peak, warmup, total, floor), sorted(steps), oracle
-        )
+        schedule = (peak, warmup, total, floor)
+        optimizer_cases.check_rates(learning_rate, schedule, sorted(steps), oracle)
     optimizer_cases.check_rates(learning_rate, (0.5, 0, 9, 0.1), range(1, 12), oracle)
     optimizer_cases.check_rates_refused(learning_rate)
 
@@ -357,9 +355,8 @@ def test_other_optimisers_are_adamw_with_decay_for_matrices(student, rng, oracle
     configure_optimizer = student.training.configure_optimizer
     model = draw_model(rng, layers=1)
     module = model.on(student.model)
-    optimizer_cases.check_decay(
-        configure_optimizer(module, rate, decay), module, model, rate * decay
-    )
+    optimizer = configure_optimizer(module, rate, decay)
+    optimizer_cases.check_decay(optimizer, module, model, rate * decay)
     for kind, betas in (("GPT", {}), ("MLP", {"betas": (0.7, 0.9)})):
         model = draw_block(rng, kind)
         module = model.on(student.model)
@@ -374,20 +371,19 @@ def test_other_batches_give_the_right_step(student, rng, oracle):
     """One batch, clipped or not; gradients left over; what AdamW makes of it."""
     model, train_step = draw_model(rng, layers=1, width=6), student.training.train_step
     for share, situation in ((5.0, "below clip"), (0.2, "above clip")):
-        batches = optimizer_cases.draw_batches(rng, model, 1, (2, 6))
+        batches = draw_batches(rng, model, 1, (2, 6))
         clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
         module = model.on(student.model)
         loss = train_step(module, gradient_descent(module, rate), batches, clip)
         optimizer_cases.compare_step(loss, module, right, situation)
-    batches = optimizer_cases.draw_batches(rng, model, 1, (1, 2))
+    batches = draw_batches(rng, model, 1, (1, 2))
     wanted = optimizer_cases.expected_usual_step(oracle, model, batches)
     module = model.on(student.model)
     train_step(module, gradient_descent(module, 0.5), batches)
-    optimizer_cases.compare_parameters(module, wanted, "clip not given", optimizer_cases.CLIPPED)
-    batches = optimizer_cases.draw_batches(rng, model, 1, (3, 4))
-    optimizer_cases.check_leftovers(
-        train_step, model.on(student.model), model, batches, oracle=oracle, rng=rng
-    )
+    optimizer_cases.compare_parameters(module, wanted, "clip not given", CLIPPED)
+    batches = draw_batches(rng, model, 1, (3, 4))
+    module = model.on(student.model)
+    optimizer_cases.check_leftovers(train_step, module, model, batches, oracle=oracle, rng=rng)
     optimizer_cases.check_adam_steps(student, oracle, rng, model, clip=0.7)
 
 
@@ -398,17 +394,14 @@ def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
     model, train_step = draw_model(rng, heads=4), student.training.train_step
     for count, n, t in ((3, 2, 5), (5, 1, 3)):
         for share in (2.0, 0.3):
-            batches = optimizer_cases.draw_batches(rng, model, count, (n, t))
+            batches = draw_batches(rng, model, count, (n, t))
             clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
             module = model.on(student.model)
             views = [tuple(map(view_of, batch)) for batch in batches]
             loss = train_step(module, gradient_descent(module, rate), views, clip)
             optimizer_cases.compare_step(loss, module, right, "several batches")
     module = model.on(student.model)
-    optimizer, batches = (
-        gradient_descent(module, 0.1),
-        optimizer_cases.draw_batches(rng, model, 1, (1, 1)),
-    )
+    optimizer, batches = gradient_descent(module, 0.1), draw_batches(rng, model, 1, (1, 1))
     check(train_step(module, optimizer, batches) is not None, "No loss.")
     check_refused("no batches", train_step, module, optimizer, [])
 
@@ -418,11 +411,11 @@ def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
 def test_autocast_is_right_for_other_sizes(student, rng, oracle):
     """bfloat16 changes loss and gradients by a little; parameters stay float32."""
     model = draw_model(rng, torch.float32, vocabulary=30, context=10, width=24, heads=4)
-    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 10))
+    batches = draw_batches(rng, model, 2, (2, 10))
     right = optimizer_cases.expected_step(oracle, model, batches, rate=1.0)
     module = model.on(student.model)
     optimizer = gradient_descent(module, 1.0)
-    loss = student.training.train_step(module, optimizer, batches, optimizer_cases.NO_CLIP, True)
+    loss = student.training.train_step(module, optimizer, batches, NO_CLIP, True)
     optimizer_cases.check_autocast(loss, module, model, right)
 
 
@@ -450,24 +443,20 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
     # Every step is clipped: gradients that are too large, which cost points in 7.5, change nothing.
     config = {"steps": 6, "batch_size": 3, "micro_batches": 3, "peak": 0.03, "floor": 0.0}
     config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.05, "evaluate_batches": 1}
-    model = draw_model(rng, **training_cases.TINY | {"context": 5})
+    model = draw_model(rng, **TINY | {"context": 5})
     stopped = {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
     for situation, changes, validations in (
         ("other settings", {"evaluate_every": 3}, [3, 6]),
         ("other settings, stopped early", stopped, [4, 5]),
     ):
-        data, other = (draw_tokens(rng, training_cases.TINY["vocabulary"], 6) for _ in "12")
-        given = config | changes
-        right = training_cases.expected_run(
-            oracle, model, (data, other), given, validations=validations
-        )
+        given, texts = config | changes, draw_batch(rng, 5, 6)
+        right = training_cases.expected_run(oracle, model, texts, given, validations=validations)
         module, made = model.on(student.model), student.training.TrainConfig(**given)
-        history = student.training.train(module, spread_out(data), made, other)
+        history = student.training.train(module, spread_out(texts[0]), made, texts[1])
         training_cases.compare_run(history, module, right, situation)
     sizes = {"steps": 4, "batch_size": 2, "micro_batches": 3, "seed": int(rng.integers(1000))}
-    training_cases.check_windows_read(
-        student, oracle, model, draw_tokens(rng, training_cases.TINY["vocabulary"], 40), **sizes
-    )
+    data = draw_tokens(rng, TINY["vocabulary"], 40)
+    training_cases.check_windows_read(student, oracle, model, data, **sizes)
 
 
 @weight(1)
@@ -486,9 +475,8 @@ def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
 def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng):
     """Other models and steps; files that can't be used."""
     seed = int(rng.integers(1000))
-    checkpoint_cases.check_round_trip(
-        student, rng, seed, int(rng.integers(2, 10**6)), context=5, heads=1
-    )
+    step = int(rng.integers(2, 10**6))
+    checkpoint_cases.check_round_trip(student, rng, seed, step, context=5, heads=1)
     checkpoint_cases.check_refused_files(student, rng, seed)
 
 
@@ -510,13 +498,13 @@ def test_other_runs_resume_to_the_same_numbers(student, rng):
 def test_next_probabilities_are_right_for_other_logits(student, rng):
     """Other temperatures, top_k and top_p, alone and together."""
     next_probabilities = student.sampling.next_probabilities
-    chances = sampling_cases.draw_chances(rng, 9)
+    chances = draw_chances(rng, 9)
     temperature = float(rng.uniform(0.3, 3))
     sampling_cases.check_temperatures(next_probabilities, chances, (temperature, 0.0))
     sampling_cases.check_top_k(next_probabilities, chances, (1, 4, 8, 20))
     sampling_cases.check_top_p(next_probabilities, chances)
     sampling_cases.check_top_p(next_probabilities, chances, temperature, 5)
-    sampling_cases.check_single(next_probabilities, sampling_cases.draw_chances(rng, 6), 1.4, 3)
+    sampling_cases.check_single(next_probabilities, draw_chances(rng, 6), 1.4, 3)
     sampling_cases.check_probabilities_refused(next_probabilities, chances.logits())
 
 
@@ -541,7 +529,7 @@ def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, or
     """Long texts of other models show the probabilities of the next token."""
     for length, settings in ((1000, {"temperature": 1.3}), (500, {"top_k": 2})):
         given = {"generator": torch_generator(student, int(rng.integers(1000)))}
-        model = draw_model(rng, **sampling_cases.CHAIN)
+        model = draw_model(rng, **CHAIN)
         module, prompt = model.on(student.model), torch.tensor([0])
         tokens = student.sampling.generate(module, prompt, length, **settings, **given)
         check_ids(tokens, (length + 1,), 3, "What generate returns")
@@ -594,9 +582,8 @@ def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, 
     seed, generate_cached = int(rng.integers(1000)), student.sampling.generate_cached
     for settings in ({"context": 7, "vocabulary": 11}, {"context": 4, "layers": 3}):
         model = draw_model(rng, **settings)
-        cache_cases.check_same_tokens(
-            student, oracle, rng, model, prompts=(2, 4, 9), length=15, seed=seed
-        )
+        prompts = [draw_tokens(rng, model.settings["vocabulary"], size) for size in (2, 4, 9)]
+        cache_cases.check_same_tokens(student, oracle, model, prompts, length=15, seed=seed)
     sampling_cases.check_nothing_to_write(generate_cached, model.on(student.model), model, rng)
     sampling_cases.check_generate_refused(generate_cached, model.on(student.model), 7)
 
@@ -605,16 +592,15 @@ def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, 
 @number("7.8")
 def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
     """Each token once, but for the windows that are begun anew."""
-    model, sampling = draw_model(rng, context=10, layers=3), student.sampling
+    model, generate = draw_model(rng, context=10, layers=3), student.sampling.generate_cached
     module, cache = model.on(student.model), cache_cases.new_cache(student, model)
     for t in (1, 5, 1, 2):
         tokens = draw_tokens(rng, 7, 2, t)
-        cache_cases.check_new_tokens_alone(sampling.forward_cached, module, tokens, cache)
+        forward = student.sampling.forward_cached
+        cache_cases.check_new_tokens_alone(forward, module, tokens, cache)
     for size, length in ((2, 8), (7, 25), (25, 6)):
         module, prompt = model.on(student.model), draw_tokens(rng, 7, size)
-        cache_cases.check_each_token_once(
-            sampling.generate_cached, module, model, prompt, length=length
-        )
+        cache_cases.check_each_token_once(generate, module, model, prompt, length=length)
 
 
 # Exercise 7.9
@@ -645,10 +631,9 @@ def test_other_calls_are_timed_and_their_memory_is_counted(student, rng, oracle)
     for warm, delays in (([90.0], drawn), ([30.0, 50.0, 20.0], [5.0])):
         timing_cases.check_paced(time_ms, paced_function(student, warm + delays), warm, delays)
     timing_cases.check_time_refused(time_ms, paced_function(student, [0.1] * 40))
-    sizes = [size * timing_cases.MEGABYTE for size in (2, 1, 5, 3)]
-    timing_cases.check_peak(
-        student.timing.peak_memory, allocating_function(student, sizes, "cpu"), sizes
-    )
+    sizes = [size * MEGABYTE for size in (2, 1, 5, 3)]
+    function = allocating_function(student, sizes, "cpu")
+    timing_cases.check_peak(student.timing.peak_memory, function, sizes)
 
 
 @weight(1)
@@ -675,14 +660,14 @@ def test_the_trained_model_knows_which_characters_follow_in_other_windows(
     artifact, rng, oracle, leaderboard
 ):
     """Its loss on other windows of the plays for validation is below the first band."""
-    artifact_cases.check_trained(oracle, artifact, rng, "first", leaderboard=leaderboard)
+    check_trained(oracle, artifact, rng, "first", leaderboard=leaderboard)
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_words_in_other_windows(artifact, rng, oracle):
     """Its loss on other windows of the plays for validation is below the second band."""
-    artifact_cases.check_trained(oracle, artifact, rng, "second")
+    check_trained(oracle, artifact, rng, "second")
 
 
 # Exercises 7.11 and 7.12: the lab

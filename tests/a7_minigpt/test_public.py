@@ -23,7 +23,6 @@ from common.testing.remote.torch_objects import (
     torch_generator,
 )
 from tests.a7_minigpt import (
-    artifact_cases,
     block_cases,
     cache_cases,
     checkpoint_cases,
@@ -34,6 +33,7 @@ from tests.a7_minigpt import (
     timing_cases,
     training_cases,
 )
+from tests.a7_minigpt.artifact_cases import CHECKPOINT, CONFIG, check_trained, read_model
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     SMALL,
@@ -56,6 +56,12 @@ from tests.a7_minigpt.cases import (
     spread_out,
     view_of,
 )
+from tests.a7_minigpt.model_cases import NEW, WIDE
+from tests.a7_minigpt.optimizer_cases import CLIPPED, NO_CLIP, draw_batches
+from tests.a7_minigpt.sampling_cases import CHAIN, check_probabilities, draw_chances
+from tests.a7_minigpt.text_cases import PAIRS, TEXTS, draw_text, starts_of
+from tests.a7_minigpt.timing_cases import MEGABYTE
+from tests.a7_minigpt.training_cases import TINY
 
 # Exercise 7.1
 
@@ -68,7 +74,7 @@ def test_from_text_finds_each_character_once_in_order(student):
     tokenizer = from_text("banana\nABC")
     text_cases.check_tokenizer(tokenizer, "banana\nABC")
     assert_equal(tokenizer.vocabulary, "\nABCabn", what="the vocabulary of 'banana\\nABC'")
-    for text in text_cases.TEXTS:
+    for text in TEXTS:
         text_cases.check_tokenizer(from_text(text), text)
     check_refused("an empty text", from_text, "")
 
@@ -78,12 +84,11 @@ def test_from_text_finds_each_character_once_in_order(student):
 def test_encode_gives_the_place_of_each_character_in_the_vocabulary(student):
     """int64, empty for an empty text, and a ValueError that shows an unknown character."""
     new = student.tokenizer.CharTokenizer
-    for text in text_cases.TEXTS:
+    for text in TEXTS:
         vocabulary = text_cases.check_tokenizer(new.from_text(text), text)
         text_cases.check_encoded(new(vocabulary).encode(text), vocabulary, text, "the ids")
-        text_cases.check_encoded(
-            new(vocabulary).encode(""), vocabulary, "", "the ids of an empty text"
-        )
+        none = new(vocabulary).encode("")
+        text_cases.check_encoded(none, vocabulary, "", "the ids of an empty text")
     long = 100_000 * "ab c\n"
     text_cases.check_encoded(new("\n abc").encode(long), "\n abc", long, "the ids of a long text")
     for text, unknown in (("abcd", "d"), ("a\nb", "\n"), ("ab'", "'"), ("aéb", "é")):
@@ -97,10 +102,9 @@ def test_decode_gives_the_text_back_and_refuses_ids_that_are_not_there(student, 
     for vocabulary in ("\n !abc", "a", "AZaé日"):
         for length in (0, 1, 40):
             ids = rng.integers(len(vocabulary), size=length).tolist()
-            text_cases.check_decoded(
-                student.tokenizer.CharTokenizer(vocabulary).decode, vocabulary, ids
-            )
-    for text in text_cases.TEXTS:
+            decode = student.tokenizer.CharTokenizer(vocabulary).decode
+            text_cases.check_decoded(decode, vocabulary, ids)
+    for text in TEXTS:
         tokenizer = student.tokenizer.CharTokenizer.from_text(text)
         text_cases.check_tokenizer(tokenizer, text)
         assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text")
@@ -111,7 +115,7 @@ def test_decode_gives_the_text_back_and_refuses_ids_that_are_not_there(student, 
 def test_save_writes_json_that_load_reads(student):
     """{"vocabulary": "..."} in UTF-8; what is no such file is a ValueError."""
     path = scratch_path(student, "vocabulary.json")
-    for text in text_cases.TEXTS:
+    for text in TEXTS:
         write_scratch(student, path, b"what was there before, and is longer" * 50)
         tokenizer = student.tokenizer.CharTokenizer.from_text(text)
         vocabulary = text_cases.check_tokenizer(tokenizer, text)
@@ -130,10 +134,10 @@ def test_get_batch_gives_windows_of_the_text_and_what_comes_next(student, rng):
     """Rows of int64 that are windows of the text; y is x, one place further."""
     get_batch = student.training.get_batch
     for length, batch_size, block_size in ((30, 4, 5), (9, 7, 8), (50, 1, 3), (12, 3, 1)):
-        data, generator = text_cases.draw_text(rng, length), torch_generator(student, 3)
+        data, generator = draw_text(rng, length), torch_generator(student, 3)
         for given in (data, spread_out(data)):
             batch = get_batch(given, batch_size, block_size, generator)
-            text_cases.starts_of(data, batch, batch_size, block_size)
+            starts_of(data, batch, batch_size, block_size)
         check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
     text_cases.check_batch_refused(get_batch, torch_generator(student, 0))
 
@@ -147,14 +151,10 @@ def test_get_batch_draws_every_window_equally_often(student, rng):
     """
     get_batch = student.training.get_batch
     for windows, block_size, seed in ((6, 3, 11), (2, 5, 12)):
-        data, generator = (
-            text_cases.draw_text(rng, windows + block_size),
-            torch_generator(student, seed),
-        )
-        text_cases.check_uniform(
-            data, get_batch(data, 2 * text_cases.PAIRS, block_size, generator), block_size
-        )
-    data, generator = text_cases.draw_text(rng, 8 + 3), torch_generator(student, 13)
+        data, generator = draw_text(rng, windows + block_size), torch_generator(student, seed)
+        batch = get_batch(data, 2 * PAIRS, block_size, generator)
+        text_cases.check_uniform(data, batch, block_size)
+    data, generator = draw_text(rng, 8 + 3), torch_generator(student, 13)
     text_cases.check_repeats(data, [get_batch(data, 8, 3, generator) for _ in range(10)])
 
 
@@ -162,12 +162,12 @@ def test_get_batch_draws_every_window_equally_often(student, rng):
 @number("7.2")
 def test_get_batch_draws_from_its_generator_alone(student, rng):
     """The same generator gives the same batches; two batches in a row are two draws."""
-    data, drawn = text_cases.draw_text(rng, 500), []
+    data, drawn = draw_text(rng, 500), []
     for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
         seed_torch(student, own_seed)
         generator = torch_generator(student, seed)
         batches = [student.training.get_batch(data, 8, 4, generator) for _ in range(2)]
-        drawn.append([text_cases.starts_of(data, batch, 8, 4) for batch in batches])
+        drawn.append([starts_of(data, batch, 8, 4) for batch in batches])
     text_cases.compare_draws(*drawn)
 
 
@@ -176,7 +176,7 @@ def test_get_batch_draws_from_its_generator_alone(student, rng):
 @tags("gpu")
 def test_get_batch_on_a_gpu_gives_what_it_gives_on_a_cpu(student, rng):
     """The same windows for the same generator, and both tensors are on the GPU."""
-    data, get_batch = text_cases.draw_text(rng, 200), student.training.get_batch
+    data, get_batch = draw_text(rng, 200), student.training.get_batch
     arguments = [(data, 5, 7, torch_generator(student, 4), device) for device in ("cpu", "cuda")]
     on_cpu, on_gpu = (unpack(get_batch(*given), 2, "get_batch") for given in arguments)
     for name, right, actual in zip(("x", "y"), on_cpu, on_gpu, strict=True):
@@ -234,9 +234,8 @@ def test_attend_takes_queries_of_the_last_places(student, rng, oracle):
         shapes = [(n, heads, t, 6 // heads) for t in (queries, keys, keys)]
         inputs = [draw_vectors(rng, *shape, dtype=dtype) for shape in shapes]
         drawn = draw_vjp(rng, oracle, block, *inputs, part=".attend")
-        block_cases.check_attend(
-            block.on(student.model).attend, drawn, f"{queries} queries, {keys} keys"
-        )
+        attend = block.on(student.model).attend
+        block_cases.check_attend(attend, drawn, f"{queries} queries, {keys} keys")
 
 
 @weight(1)
@@ -355,9 +354,8 @@ def test_a_token_changes_no_scores_before_it_nor_in_other_sequences(student, rng
         model = draw_model(rng, **settings)
         module, tokens = model.on(student.model), draw_tokens(rng, 7, 2, 6)
         model_cases.check_causal(module, model, tokens, oracle=oracle, rng=rng)
-        model_cases.check_rows_alone(
-            model.on(student.model), model, draw_tokens(rng, 7, 4, 5), oracle
-        )
+        tokens = draw_tokens(rng, 7, 4, 5)
+        model_cases.check_rows_alone(model.on(student.model), model, tokens, oracle)
 
 
 @weight(1)
@@ -389,8 +387,8 @@ def test_a_new_gpt_has_a_loss_near_ln_of_the_vocabulary(student, rng):
     """All tokens are about equally likely at first: the scores are small."""
     for vocabulary in (20, 70, 300):
         seed_torch(student, int(rng.integers(2**31)))
-        module = new_module(student.model, "GPT", **model_cases.NEW, vocabulary=vocabulary)
-        batch = draw_batch(rng, vocabulary, 16, model_cases.NEW["context"])
+        module = new_module(student.model, "GPT", **NEW, vocabulary=vocabulary)
+        batch = draw_batch(rng, vocabulary, 16, NEW["context"])
         model_cases.check_first_loss(module(*batch), vocabulary)
 
 
@@ -400,9 +398,7 @@ def test_gpt_drops_out_in_training_mode_keeps_types_and_refuses_odd_ids(student,
     """Dropout on token vectors and in blocks; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
         module = model_cases.model_for_dropout(where, 6).on(student.model, dropout=0.3)
-        model_cases.check_dropout(
-            module(torch.full((20, 6), model_cases.WIDE)), (20, 6), where, 0.3
-        )
+        model_cases.check_dropout(module(torch.full((20, 6), WIDE)), (20, 6), where, 0.3)
     tokens, second = draw_tokens(rng, 7, 2, 5), draw_tokens(rng, 7, 3, 4)
     model = draw_model(rng)
     module = model.on(student.model, dropout=0.5)
@@ -474,16 +470,16 @@ def test_train_step_follows_the_gradient_that_is_clipped_if_it_is_too_long(stude
     """Above clip the gradient is scaled down to it, below it stays; the loss is the one before."""
     model, train_step = draw_model(rng), student.training.train_step
     for share, situation in ((3.0, "below clip"), (0.4, "above clip"), (0.01, "far above clip")):
-        batches = optimizer_cases.draw_batches(rng, model, 1, (3, 5))
+        batches = draw_batches(rng, model, 1, (3, 5))
         clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
         module = model.on(student.model)
         loss = train_step(module, gradient_descent(module, rate), batches, clip)
         optimizer_cases.compare_step(loss, module, right, situation)
-    batches = optimizer_cases.draw_batches(rng, model, 1, (2, 2))
+    batches = draw_batches(rng, model, 1, (2, 2))
     wanted = optimizer_cases.expected_usual_step(oracle, model, batches)
     module = model.on(student.model)
     train_step(module, gradient_descent(module, 0.5), batches)
-    optimizer_cases.compare_parameters(module, wanted, "clip not given", optimizer_cases.CLIPPED)
+    optimizer_cases.compare_parameters(module, wanted, "clip not given", CLIPPED)
 
 
 @weight(1)
@@ -493,23 +489,19 @@ def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, r
     model, train_step = draw_model(rng), student.training.train_step
     for count, n, t in ((2, 3, 4), (4, 1, 6), (3, 2, 1)):
         for share in (3.0, 0.5):
-            batches = optimizer_cases.draw_batches(rng, model, count, (n, t))
+            batches = draw_batches(rng, model, count, (n, t))
             clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
             module = model.on(student.model)
             given = [tuple(map(view_of, batch)) for batch in batches] if count == 2 else batches
             loss = train_step(module, gradient_descent(module, rate), given, clip)
             situation = f"{count} batches, {'clipped' if share < 1 else 'not clipped'}"
             optimizer_cases.compare_step(loss, module, right, situation)
-    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 5))
-    optimizer_cases.check_leftovers(
-        train_step, model.on(student.model), model, batches, oracle=oracle, rng=rng
-    )
+    batches = draw_batches(rng, model, 2, (2, 5))
+    module = model.on(student.model)
+    optimizer_cases.check_leftovers(train_step, module, model, batches, oracle=oracle, rng=rng)
     optimizer_cases.check_adam_steps(student, oracle, rng, model, clip=0.3)
     module = model.on(student.model)
-    optimizer, batches = (
-        gradient_descent(module, 0.1),
-        optimizer_cases.draw_batches(rng, model, 1, (1, 1)),
-    )
+    optimizer, batches = gradient_descent(module, 0.1), draw_batches(rng, model, 1, (1, 1))
     check(train_step(module, optimizer, batches) is not None, "No loss.")
     check_refused("no batches", train_step, module, optimizer, [])
 
@@ -519,11 +511,11 @@ def test_train_step_with_several_batches_is_one_with_all_rows_at_once(student, r
 def test_autocast_rounds_the_forward_pass_and_leaves_the_weights_alone(student, rng, oracle):
     """bfloat16 changes loss and gradients by a little; parameters stay float32."""
     model = draw_model(rng, torch.float32, vocabulary=20, context=8, width=16, heads=2)
-    batches = optimizer_cases.draw_batches(rng, model, 2, (2, 8))
+    batches = draw_batches(rng, model, 2, (2, 8))
     right = optimizer_cases.expected_step(oracle, model, batches, rate=1.0)
     module = model.on(student.model)
     optimizer = gradient_descent(module, 1.0)
-    loss = student.training.train_step(module, optimizer, batches, optimizer_cases.NO_CLIP, True)
+    loss = student.training.train_step(module, optimizer, batches, NO_CLIP, True)
     optimizer_cases.check_autocast(loss, module, model, right)
 
 
@@ -559,28 +551,21 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
     """Losses, rates, validations and weights, step by step, and each step's random windows."""
     config = {"steps": 5, "batch_size": 2, "micro_batches": 2, "peak": 0.02, "floor": 0.005}
     config |= {"warmup": 2, "weight_decay": 0.3, "clip": 0.2, "evaluate_batches": 2}
-    model = draw_model(rng, **training_cases.TINY)
+    model = draw_model(rng, **TINY)
     every = {"evaluate_every": 2, "clip": 50.0, "micro_batches": 1}
     for situation, changes, validations in (
         ("one validation", {}, [5]),
         ("validations, not clipped", every, [2, 4, 5]),
         ("stopped early", {"stop": 4, "evaluate_every": 2, "warmup": 0}, [2, 4]),
     ):
-        data, other = (
-            draw_tokens(rng, training_cases.TINY["vocabulary"], training_cases.TINY["context"] + 1)
-            for _ in "12"
-        )
-        given = config | changes
-        right = training_cases.expected_run(
-            oracle, model, (data, other), given, validations=validations
-        )
+        given, texts = config | changes, draw_batch(rng, 5, 5)
+        right = training_cases.expected_run(oracle, model, texts, given, validations=validations)
         module, made = model.on(student.model), student.training.TrainConfig(**given)
-        history = student.training.train(module, spread_out(data), made, other)
+        history = student.training.train(module, spread_out(texts[0]), made, texts[1])
         training_cases.compare_run(history, module, right, situation)
     sizes = {"steps": 3, "batch_size": 3, "micro_batches": 2, "seed": 7}
-    training_cases.check_windows_read(
-        student, oracle, model, draw_tokens(rng, training_cases.TINY["vocabulary"], 40), **sizes
-    )
+    data = draw_tokens(rng, TINY["vocabulary"], 40)
+    training_cases.check_windows_read(student, oracle, model, data, **sizes)
 
 
 @weight(1)
@@ -630,23 +615,22 @@ def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle
     module = new_module(student.model, "GPT", **settings)
     data = training_cases.encoded(plays.train[: training_cases.READ], vocabulary)
     config = student.training.TrainConfig(**training_cases.PLAYS_RUN, seed=int(rng.integers(1000)))
-    history = training_cases.read_history(
-        student.training.train(module, data, config), range(1, 251), []
-    )
+    history = student.training.train(module, data, config)
+    training_cases.read_history(history, range(1, 251), [])
     even = math.log(len(vocabulary))
     check(
         abs(history["loss"][0] - even) < training_cases.FIRST_BAND,
         "The first loss of a training from scratch is not near ln(vocabulary).",
         f"It is {history['loss'][0]:.3f} instead of about {even:.3f}.",
     )
-    windows = training_cases.encoded(plays.validation, vocabulary).unfold(
-        0, settings["context"] + 1, 1
-    )
+    held_out = training_cases.encoded(plays.validation, vocabulary)
+    windows = held_out.unfold(0, settings["context"] + 1, 1)
     batch = windows[torch.from_numpy(rng.integers(len(windows), size=500))]
     loss = oracle.loss(settings, parameters_of(module), batch[:, :-1], batch[:, 1:])
+    band = training_cases.PLAYS_BAND
     check(
-        loss < training_cases.PLAYS_BAND,
-        f"After a short training, the loss on other plays must be below {training_cases.PLAYS_BAND}.",
+        loss < band,
+        f"After a short training, the loss on other plays must be below {band}.",
         f"It is {loss:.3f}.",
         "If all other tests pass: are GPTConfig and TrainConfig as they were given?",
     )
@@ -671,23 +655,19 @@ def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
         ({"top_k": 3, "top_p": 0.75}, [0, 4 / 7, 3 / 7, 0]),
     ):
         expected, situation = torch.tensor(right, dtype=torch.float64), f"by hand, {settings}"
-        sampling_cases.check_probabilities(
-            next_probabilities, logits, expected, situation, **settings
-        )
-    chances = sampling_cases.draw_chances(rng, 7)
+        check_probabilities(next_probabilities, logits, expected, situation, **settings)
+    chances = draw_chances(rng, 7)
     sampling_cases.check_temperatures(next_probabilities, chances, (1.0, 0.5, 3.0, 0.0, 0.01))
     sampling_cases.check_top_k(next_probabilities, chances, (1, 3, 6, 7, 8, 100))
     sampling_cases.check_top_p(next_probabilities, chances)
     sampling_cases.check_top_p(next_probabilities, chances, 2.0, 4)
-    sampling_cases.check_single(next_probabilities, sampling_cases.draw_chances(rng, 5), 0.7, 4)
+    sampling_cases.check_single(next_probabilities, draw_chances(rng, 5), 0.7, 4)
     large = torch.tensor([999.0, -1000.0, 1001.0, 1000.0], dtype=torch.float64)
     weights = torch.tensor([math.exp(-2), 0, 1, math.exp(-1)], dtype=torch.float64)
     expected = weights / weights.sum()
-    sampling_cases.check_probabilities(
-        next_probabilities, large, expected, "logits near 1e3", top_k=3
-    )
+    check_probabilities(next_probabilities, large, expected, "logits near 1e3", top_k=3)
     one, expected = logits[:1], torch.ones(1, dtype=torch.float64)
-    sampling_cases.check_probabilities(next_probabilities, one, expected, "one token", top_p=0.5)
+    check_probabilities(next_probabilities, one, expected, "one token", top_p=0.5)
     sampling_cases.check_probabilities_refused(next_probabilities, logits)
 
 
@@ -703,13 +683,11 @@ def test_next_window_drops_the_oldest_half_when_it_is_full(student, rng):
         ([], 4, [9]),
         ([7], 1, [9]),
     ):
-        sampling_cases.compare_window(
-            next_window(window, 9, context), expected, len(window), context
-        )
+        found = next_window(window, 9, context)
+        sampling_cases.compare_window(found, expected, len(window), context)
     for context in (1, 2, 3, 6, 7):
-        sampling_cases.check_windows(
-            next_window, context, rng.integers(50, size=3 * context + 2).tolist()
-        )
+        tokens = rng.integers(50, size=3 * context + 2).tolist()
+        sampling_cases.check_windows(next_window, context, tokens)
 
 
 @weight(1)
@@ -734,10 +712,7 @@ def test_generate_draws_with_the_probabilities_of_the_next_token(student, rng, o
         (1000, 2, {"temperature": 2.0, "top_k": 2}),
         (500, 3, {"temperature": 1.5, "top_p": 0.8}),
     ):
-        model, given = (
-            draw_model(rng, **sampling_cases.CHAIN),
-            {"generator": torch_generator(student, seed)},
-        )
+        model, given = draw_model(rng, **CHAIN), {"generator": torch_generator(student, seed)}
         module, prompt = model.on(student.model), torch.tensor([0])
         tokens = student.sampling.generate(module, prompt, length, **settings, **given)
         check_ids(tokens, (length + 1,), 3, "What generate returns")
@@ -787,9 +762,8 @@ def test_forward_cached_in_pieces_is_the_model_at_once(student, rng, oracle):
     """The scores of each piece are those of all tokens so far, in float32 too."""
     for n, pieces in ((2, (3, 1, 2)), (1, (1, 1, 1, 1)), (3, (6,)), (2, (1, 4))):
         cache_cases.check_pieces(student, oracle, rng, draw_model(rng), n=n, pieces=pieces)
-    cache_cases.check_pieces(
-        student, oracle, rng, draw_model(rng, torch.float32), n=2, pieces=(2, 3)
-    )
+    single = draw_model(rng, torch.float32)
+    cache_cases.check_pieces(student, oracle, rng, single, n=2, pieces=(2, 3))
 
 
 @weight(1)
@@ -799,9 +773,8 @@ def test_generate_cached_gives_the_tokens_of_generate(student, rng, oracle):
     generate_cached = student.sampling.generate_cached
     for settings in ({}, {"context": 5, "layers": 1}, {"context": 1}):
         model = draw_model(rng, **settings)
-        cache_cases.check_same_tokens(
-            student, oracle, rng, model, prompts=(1, 3, 13), length=17, seed=6
-        )
+        prompts = [draw_tokens(rng, model.settings["vocabulary"], size) for size in (1, 3, 13)]
+        cache_cases.check_same_tokens(student, oracle, model, prompts, length=17, seed=6)
     sampling_cases.check_nothing_to_write(generate_cached, model.on(student.model), model, rng)
     sampling_cases.check_generator_alone(student, generate_cached, draw_model(rng), 5)
     sampling_cases.check_generate_refused(generate_cached, draw_model(rng).on(student.model), 7)
@@ -811,16 +784,15 @@ def test_generate_cached_gives_the_tokens_of_generate(student, rng, oracle):
 @number("7.8")
 def test_only_new_tokens_go_through_the_layers(student, rng):
     """Each token once, but for the windows that are begun anew when the context is full."""
-    model, sampling = draw_model(rng, context=8), student.sampling
+    model, generate = draw_model(rng, context=8), student.sampling.generate_cached
     module, cache = model.on(student.model), cache_cases.new_cache(student, model)
     for t in (3, 1, 2):
         tokens = draw_tokens(rng, 7, 2, t)
-        cache_cases.check_new_tokens_alone(sampling.forward_cached, module, tokens, cache)
+        forward = student.sampling.forward_cached
+        cache_cases.check_new_tokens_alone(forward, module, tokens, cache)
     for size, length in ((1, 7), (3, 20), (12, 9)):
         module, prompt = model.on(student.model), draw_tokens(rng, 7, size)
-        cache_cases.check_each_token_once(
-            sampling.generate_cached, module, model, prompt, length=length
-        )
+        cache_cases.check_each_token_once(generate, module, model, prompt, length=length)
 
 
 @weight(1)
@@ -865,10 +837,9 @@ def test_time_ms_times_each_call_after_the_warm_up(student, oracle):
     assert_equal(timing.n, 20, what="n, if nothing is said")
     assert_equal(function.calls, 23, what="the number of calls, if nothing is said")
     timing_cases.check_time_refused(time_ms, paced_function(student, [0.1] * 40))
-    sizes = [size * timing_cases.MEGABYTE for size in (3, 8, 1)]
-    timing_cases.check_peak(
-        student.timing.peak_memory, allocating_function(student, sizes, "cpu"), sizes
-    )
+    sizes = [size * MEGABYTE for size in (3, 8, 1)]
+    function = allocating_function(student, sizes, "cpu")
+    timing_cases.check_peak(student.timing.peak_memory, function, sizes)
 
 
 @weight(1)
@@ -900,7 +871,7 @@ def test_time_ms_on_a_gpu_is_the_time_of_the_gpus_work(student):
 @tags("gpu")
 def test_peak_memory_on_a_gpu_is_the_most_that_was_alive(student):
     """Tensors that are made one after another: the largest counts."""
-    sizes = [size * timing_cases.MEGABYTE for size in (6, 20, 2)]
+    sizes = [size * MEGABYTE for size in (6, 20, 2)]
     function = allocating_function(student, sizes, "cuda")
     timing_cases.check_peak(student.timing.peak_memory, function, sizes, "cuda")
 
@@ -912,21 +883,21 @@ def test_peak_memory_on_a_gpu_is_the_most_that_was_alive(student):
 @number("7.10")
 def test_the_trained_model_can_be_read_and_is_within_the_budget(artifact):
     """checkpoint.safetensors and config.json as export_model writes them; 11 million parameters."""
-    artifact_cases.read_model(artifact(artifact_cases.CHECKPOINT), artifact(artifact_cases.CONFIG))
+    read_model(artifact(CHECKPOINT), artifact(CONFIG))
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_which_characters_follow(artifact, rng, oracle):
     """Its loss on plays that are kept for validation is below the first band."""
-    artifact_cases.check_trained(oracle, artifact, rng, "first")
+    check_trained(oracle, artifact, rng, "first")
 
 
 @weight(1)
 @number("7.10")
 def test_the_trained_model_knows_words(artifact, rng, oracle):
     """Its loss on plays that are kept for validation is below the second band."""
-    artifact_cases.check_trained(oracle, artifact, rng, "second")
+    check_trained(oracle, artifact, rng, "second")
 
 
 # Exercises 7.11 and 7.12: the lab
