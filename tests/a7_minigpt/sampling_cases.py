@@ -61,8 +61,9 @@ def draw_chances(rng, vocabulary):
     return Chances(torch.softmax(-steps.cumsum(0), dim=0), tokens)
 
 
-def check_probabilities(next_probabilities, logits, expected, situation, **settings):
-    """The probabilities are the right ones, also for a view of the logits."""
+def check_probabilities(next_probabilities, case):
+    """The right ones, also for a view. case: its name, logits, what is right, and the settings."""
+    situation, logits, expected, settings = case
     for given, more in ((logits, ""), (spread_out(logits), ", a view")):
         found = next_probabilities(given, **settings)
         what = f"the probabilities ({situation}{more})"
@@ -70,48 +71,33 @@ def check_probabilities(next_probabilities, logits, expected, situation, **setti
     check_unchanged("next_probabilities", next_probabilities, logits)
 
 
-def check_temperatures(next_probabilities, chances, temperatures):
-    """Logits that are made for a temperature; at 0, only the likeliest token stays."""
-    for temperature in temperatures:
-        expected = chances.of_the_first(len(chances.values) if temperature else 1)
-        logits = chances.logits(temperature or 2.0)
-        situation = "a temperature above 0" if temperature else "temperature 0"
-        settings = {"temperature": temperature}
-        check_probabilities(next_probabilities, logits, expected, situation, **settings)
+def probability_cases(chances, temperatures, counts, *, temperature, top_k):
+    """Temperatures, counts as top_k, and each top_p, alone and with this temperature and top_k."""
+    for heat in temperatures:
+        situation = "a temperature above 0" if heat else "temperature 0"
+        expected = chances.of_the_first(len(chances.values) if heat else 1)
+        yield situation, chances.logits(heat or 2.0), expected, {"temperature": heat}
     # Far from 1, logits are what is easy to read: e to the power of a difference of 2 / 0.5.
     small = 1 / (1 + math.exp(4))
     expected = torch.tensor([small, 1 - small], dtype=torch.float64)
     logits = torch.tensor([-1.0, 1.0], dtype=torch.float64)
-    check_probabilities(next_probabilities, logits, expected, "two tokens", temperature=0.5)
-
-
-def check_top_k(next_probabilities, chances, counts):
-    """So many of the likeliest tokens stay; all of them, if there are fewer."""
+    yield "two tokens", logits, expected, {"temperature": 0.5}
     for k in counts:
-        expected = chances.of_the_first(k)
-        check_probabilities(next_probabilities, chances.logits(), expected, f"top_k {k}", top_k=k)
+        yield f"top_k {k}", chances.logits(), chances.of_the_first(k), {"top_k": k}
+    both = {"temperature": temperature, "top_k": top_k}
+    for words, heat, k, some in (("", 1.0, None, {}), ("all three, ", temperature, top_k, both)):
+        for count in range(1, (k or len(chances.values)) + 1):
+            for p in chances.top_ps(count, k):
+                expected, settings = chances.of_the_first(count), some | {"top_p": p}
+                yield f"{words}top_p {p:.5f}", chances.logits(heat), expected, settings
+        yield "top_p 1", chances.logits(heat), chances.of_the_first(k), some | {"top_p": 1.0}
 
 
-def check_top_p(next_probabilities, chances, temperature=1.0, top_k=None):
-    """As many tokens stay as are needed to reach top_p, also where top_k has left only some."""
-    settings = {} if top_k is None else {"temperature": temperature, "top_k": top_k}
-    for count in range(1, (top_k or len(chances.values)) + 1):
-        for p in chances.top_ps(count, top_k):
-            situation = f"{'' if top_k is None else 'all three, '}top_p {p:.5f}"
-            given, logits = settings | {"top_p": p}, chances.logits(temperature)
-            expected = chances.of_the_first(count)
-            check_probabilities(next_probabilities, logits, expected, situation, **given)
-    settings |= {"top_p": 1.0}
-    logits, expected = chances.logits(temperature), chances.of_the_first(top_k)
-    check_probabilities(next_probabilities, logits, expected, "top_p 1", **settings)
-
-
-def check_single(next_probabilities, chances, temperature, top_k):
+def single_case(chances, temperature, top_k):
     """float32, with all three settings: three tokens stay."""
     settings = {"temperature": temperature, "top_k": top_k, "top_p": chances.top_ps(3, top_k)[1]}
     logits = chances.logits(temperature, torch.float32)
-    expected = chances.of_the_first(3, torch.float32)
-    check_probabilities(next_probabilities, logits, expected, "float32", **settings)
+    return "float32", logits, chances.of_the_first(3, torch.float32), settings
 
 
 def check_probabilities_refused(next_probabilities, logits):
@@ -134,11 +120,7 @@ def check_probabilities_refused(next_probabilities, logits):
 
 
 def window_size(read, context):
-    """How many of the tokens that were read are in the window.
-
-    All, up to the context. After that it has half of it and one more, and grows to the context
-    again, over and over.
-    """
+    """How many of the tokens that were read are in the window, which falls to half when full."""
     half = context // 2
     return read if read <= context else half + 1 + (read - context - 1) % (context - half)
 
@@ -257,18 +239,6 @@ def distance(share, chance):
     return sum(p * math.log(p / q) if q else math.inf for p, q in pairs if p)
 
 
-def check_chances(chances, vocabulary):
-    """What next_probabilities gives can be drawn from. Other tests look at the values."""
-    check(
-        isinstance(chances, torch.Tensor)
-        and chances.shape == (vocabulary,)
-        and chances.is_floating_point()
-        and bool((chances >= 0).all())
-        and abs(float(chances.sum()) - 1) < 1e-6,
-        "next_probabilities must return a probability for each token, with a sum of 1.",
-    )
-
-
 # With a context of 1, the next token depends on the last one alone: so every token has its own
 # probabilities of what comes next, and a long text shows them.
 CHAIN = {"vocabulary": 3, "context": 1, "layers": 1, "width": 4}
@@ -282,7 +252,14 @@ def check_draws(tokens, model, next_probabilities, oracle):
         following = [after for before, after in pairs if before == last]
         logits = expected_output(oracle, model, torch.tensor([[last]]))[0, -1]
         chances = next_probabilities(logits)
-        check_chances(chances, vocabulary)
+        check(
+            isinstance(chances, torch.Tensor)
+            and chances.shape == (vocabulary,)
+            and chances.is_floating_point()
+            and bool((chances >= 0).all())
+            and abs(float(chances.sum()) - 1) < 1e-6,
+            "next_probabilities must return a probability for each token, with a sum of 1.",
+        )
         for token, chance in enumerate(chances.tolist()):
             share = following.count(token) / max(1, len(following))
             far = len(following) * distance(share, min(chance, 1.0)) if following else 0.0

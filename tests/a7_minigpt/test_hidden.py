@@ -52,7 +52,7 @@ from tests.a7_minigpt.cases import (
 )
 from tests.a7_minigpt.model_cases import NEW, WIDE
 from tests.a7_minigpt.optimizer_cases import CLIPPED, NO_CLIP, draw_batches
-from tests.a7_minigpt.sampling_cases import CHAIN, draw_chances
+from tests.a7_minigpt.sampling_cases import CHAIN, check_probabilities, draw_chances
 from tests.a7_minigpt.text_cases import PAIRS, draw_text, starts_of
 from tests.a7_minigpt.timing_cases import MEGABYTE
 from tests.a7_minigpt.training_cases import TINY
@@ -449,6 +449,7 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
         ("other settings", {"evaluate_every": 3}, [3, 6]),
         ("other settings, stopped early", stopped, [4, 5]),
     ):
+        # Two texts of a single window each: all batches are the same, whatever is drawn.
         given, texts = config | changes, draw_batch(rng, 5, 6)
         right = training_cases.expected_run(oracle, model, texts, given, validations=validations)
         module, made = model.on(student.model), student.training.TrainConfig(**given)
@@ -498,13 +499,13 @@ def test_other_runs_resume_to_the_same_numbers(student, rng):
 def test_next_probabilities_are_right_for_other_logits(student, rng):
     """Other temperatures, top_k and top_p, alone and together."""
     next_probabilities = student.sampling.next_probabilities
-    chances = draw_chances(rng, 9)
-    temperature = float(rng.uniform(0.3, 3))
-    sampling_cases.check_temperatures(next_probabilities, chances, (temperature, 0.0))
-    sampling_cases.check_top_k(next_probabilities, chances, (1, 4, 8, 20))
-    sampling_cases.check_top_p(next_probabilities, chances)
-    sampling_cases.check_top_p(next_probabilities, chances, temperature, 5)
-    sampling_cases.check_single(next_probabilities, draw_chances(rng, 6), 1.4, 3)
+    chances, temperature = draw_chances(rng, 9), float(rng.uniform(0.3, 3))
+    heats, counts = (temperature, 0.0), (1, 4, 8, 20)
+    both = {"temperature": temperature, "top_k": 5}
+    for case in sampling_cases.probability_cases(chances, heats, counts, **both):
+        check_probabilities(next_probabilities, case)
+    single = sampling_cases.single_case(draw_chances(rng, 6), 1.4, 3)
+    check_probabilities(next_probabilities, single)
     sampling_cases.check_probabilities_refused(next_probabilities, chances.logits())
 
 

@@ -558,6 +558,7 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
         ("validations, not clipped", every, [2, 4, 5]),
         ("stopped early", {"stop": 4, "evaluate_every": 2, "warmup": 0}, [2, 4]),
     ):
+        # Two texts of a single window each: all batches are the same, whatever is drawn.
         given, texts = config | changes, draw_batch(rng, 5, 5)
         right = training_cases.expected_run(oracle, model, texts, given, validations=validations)
         module, made = model.on(student.model), student.training.TrainConfig(**given)
@@ -616,7 +617,7 @@ def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle
     data = training_cases.encoded(plays.train[: training_cases.READ], vocabulary)
     config = student.training.TrainConfig(**training_cases.PLAYS_RUN, seed=int(rng.integers(1000)))
     history = student.training.train(module, data, config)
-    training_cases.read_history(history, range(1, 251), [])
+    training_cases.read_history(history, range(1, training_cases.PLAYS_RUN["steps"] + 1), [])
     even = math.log(len(vocabulary))
     check(
         abs(history["loss"][0] - even) < training_cases.FIRST_BAND,
@@ -654,20 +655,21 @@ def test_next_probabilities_are_softmax_then_top_k_then_top_p(student, rng):
         ({"top_p": 1e-6}, [0, 1, 0, 0]),
         ({"top_k": 3, "top_p": 0.75}, [0, 4 / 7, 3 / 7, 0]),
     ):
-        expected, situation = torch.tensor(right, dtype=torch.float64), f"by hand, {settings}"
-        check_probabilities(next_probabilities, logits, expected, situation, **settings)
-    chances = draw_chances(rng, 7)
-    sampling_cases.check_temperatures(next_probabilities, chances, (1.0, 0.5, 3.0, 0.0, 0.01))
-    sampling_cases.check_top_k(next_probabilities, chances, (1, 3, 6, 7, 8, 100))
-    sampling_cases.check_top_p(next_probabilities, chances)
-    sampling_cases.check_top_p(next_probabilities, chances, 2.0, 4)
-    sampling_cases.check_single(next_probabilities, draw_chances(rng, 5), 0.7, 4)
+        case = f"by hand, {settings}", logits, torch.tensor(right, dtype=torch.float64), settings
+        check_probabilities(next_probabilities, case)
+    heats, counts = (1.0, 0.5, 3.0, 0.0, 0.01), (1, 3, 6, 7, 8, 100)
+    chances, both = draw_chances(rng, 7), {"temperature": 2.0, "top_k": 4}
+    for case in sampling_cases.probability_cases(chances, heats, counts, **both):
+        check_probabilities(next_probabilities, case)
+    single = sampling_cases.single_case(draw_chances(rng, 5), 0.7, 4)
     large = torch.tensor([999.0, -1000.0, 1001.0, 1000.0], dtype=torch.float64)
     weights = torch.tensor([math.exp(-2), 0, 1, math.exp(-1)], dtype=torch.float64)
-    expected = weights / weights.sum()
-    check_probabilities(next_probabilities, large, expected, "logits near 1e3", top_k=3)
-    one, expected = logits[:1], torch.ones(1, dtype=torch.float64)
-    check_probabilities(next_probabilities, one, expected, "one token", top_p=0.5)
+    for case in (
+        single,
+        ("logits near 1e3", large, weights / weights.sum(), {"top_k": 3}),
+        ("one token", logits[:1], torch.ones_like(logits[:1]), {"top_p": 0.5}),
+    ):
+        check_probabilities(next_probabilities, case)
     sampling_cases.check_probabilities_refused(next_probabilities, logits)
 
 

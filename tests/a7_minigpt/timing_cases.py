@@ -1,12 +1,11 @@
 """How the tests of exercise 7.9 check measurements: beside the judge's own clock and counts."""
 
-import time
-
 import numpy as np
 
 from common.testing.checks import check_float, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, kind_of
 from common.testing.remote.torch_modules import compare_gradient, vjp
+from common.testing.speed_ratio import timed
 from tests.a7_minigpt.cases import check_object, first_of, view_of
 
 HEAD_AXES = ("sequence", "head", "place", "feature")
@@ -41,9 +40,7 @@ def check_paced(time_ms, function, warm, delays):
     A call never takes less than its delay. And all of them lie within the time that the judge sees,
     in which the warm-up has its own part: half of the timed calls take at least the median.
     """
-    start = time.perf_counter()
-    timing = time_ms(function, "cpu", len(warm), len(delays))
-    milliseconds = 1000 * (time.perf_counter() - start)
+    seconds, timing = timed(lambda: time_ms(function, "cpu", len(warm), len(delays)))
     found = read_timing(timing, "time_ms")
     assert_equal(found["n"], len(delays), what="n")
     assert_equal(function.calls, len(warm) + len(delays), what="the number of calls")
@@ -55,7 +52,7 @@ def check_paced(time_ms, function, warm, delays):
             f"The {name} of time_ms is shorter than the calls were.",
             f"It is {found[name]:.3f} ms, and calls took {delays} ms at least.",
         )
-    left, half = milliseconds - sum(warm), (len(delays) + 1) // 2
+    left, half = 1000 * seconds - sum(warm), (len(delays) + 1) // 2
     most = {"median": left / half, "low": left / len(delays), "high": left}
     for name, bound in most.items():
         check(
@@ -142,9 +139,7 @@ def check_by_hand(function, inputs, upstream, oracle):
 
 def check_table(scaling_table, lengths, heads, size):
     """A row for each length; by hand, memory grows with its square, fused it doesn't."""
-    start = time.perf_counter()
-    rows = scaling_table(lengths, "cpu", heads, size, repeats=3)
-    milliseconds = 1000 * (time.perf_counter() - start)
+    seconds, rows = timed(lambda: scaling_table(lengths, "cpu", heads, size, repeats=3))
     check(
         isinstance(rows, list) and len(rows) == len(lengths),
         "scaling_table must return a list with a row for each length.",
@@ -173,10 +168,10 @@ def check_table(scaling_table, lengths, heads, size):
         )
         both = row["by_hand_ms"] + row["fused_ms"]
         check(
-            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1.01 * milliseconds,
+            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1010 * seconds,
             "The times of scaling_table can't be right: medians of 3 calls, in milliseconds.",
             f"The row says {row['by_hand_ms']:.4g} and {row['fused_ms']:.4g}; all took "
-            f"{milliseconds:.4g} ms.",
+            f"{1000 * seconds:.4g} ms.",
         )
     needed = {row["length"]: row["by_hand_bytes"] for row in rows}
     for length in needed:
@@ -200,22 +195,16 @@ def check_table_refused(table):
 def check_time_on_gpu(time_ms, function):
     """The time by events is that which a clock sees that waits for it."""
     timing = read_timing(time_ms(function, "cuda", 3, 10), "time_ms")
-    whole = time_of(lambda: time_ms(function, "cuda", 3, 200))
+    whole, _ = timed(lambda: time_ms(function, "cuda", 3, 200))
     # 13 and 203 products by the judge's clock: the difference leaves out what comes but once.
-    few = time_of(lambda: time_ms(function, "cuda", 3, 10))
-    each = (whole - few) / 190
+    few, _ = timed(lambda: time_ms(function, "cuda", 3, 10))
+    each = 1000 * (whole - few) / 190
     check(
         0.5 * each < timing["median"] < 2 * each,
         "time_ms on a GPU is not the time of the GPU's work.",
         f"It says {timing['median']:.3f} ms; by the clock a call took {each:.3f} ms.",
         "Events must be read after torch.cuda.synchronize().",
     )
-
-
-def time_of(function):
-    start = time.perf_counter()
-    function()
-    return 1000 * (time.perf_counter() - start)
 
 
 def draw_times(rng):

@@ -98,10 +98,8 @@ def read_history(history, steps, validations):
                 all(type(entry) is kind for entry in history[name]),
                 f'history["{name}"] must hold Python {kind.__name__}s.',
             )
-    assert_equal(list(history["step"]), list(steps), what='history["step"]')
-    assert_equal(
-        list(history["validation_step"]), list(validations), what='history["validation_step"]'
-    )
+    for name, right in (("step", steps), ("validation_step", validations)):
+        assert_equal(list(history[name]), list(right), what=f'history["{name}"]')
     return {name: history[name] for name in (*LISTS, *VALIDATION_LISTS)}
 
 
@@ -116,11 +114,7 @@ def run_train(student, module, data, config, *, validation=None, start=0):
 
 
 def expected_run(oracle, model, texts, config, *, validations):
-    """The lists of a history, and the parameters at the end, of a run by definition.
-
-    The text has a single window, so that all batches are the same whatever is drawn; so has the
-    text for validation. validations: the steps after which there is one.
-    """
+    """The lists of a history and the last parameters. validations: the steps that have one."""
     settings = model.settings
     batch, held_out = ((ids[None, :-1], ids[None, 1:]) for ids in texts)
     right = oracle.Optimizer(model.parameters, config["peak"], config["weight_decay"])
@@ -160,13 +154,8 @@ def check_windows_read(student, oracle, model, data, **config):
     losses = [np.mean(losses_of(student, oracle, model, data, draws)) for _ in steps]
     config |= STANDSTILL | {"warmup": 0}
     history = run_train(student, model.on(student.model), data, config)
-    assert_close(
-        np.array(history["loss"]),
-        np.array(losses),
-        what='history["loss"] (random windows)',
-        axes=("step",),
-        tolerance=1e-7,
-    )
+    found, what = np.array(history["loss"]), 'history["loss"] (random windows)'
+    assert_close(found, np.array(losses), what, axes=("step",), tolerance=1e-7)
 
 
 def check_modes(student, rng, steps, seed):
@@ -181,10 +170,10 @@ def check_modes(student, rng, steps, seed):
         seed_torch(student, int(training))  # what was drawn before must not matter
         history = run_train(student, module, data, config)
         check(module.training is False, "train must leave the model in evaluation mode.")
-        runs.append((history["loss"], parameters_of(module)))
-    (first, weights), (again, others) = runs
+        runs.append((history["loss"], module))
+    (first, module), (again, other) = runs
     check(
-        first == again and all(torch.equal(weights[name], others[name]) for name in weights),
+        first == again and not other_weights(module, parameters_of(other)),
         "The same model, text and config must give the same run.",
         help="Seed PyTorch first, as the docstring says, and train in training mode.",
     )
@@ -226,11 +215,10 @@ def check_validation_apart(student, rng, steps, seed):
         help="It needs a generator of its own, and training mode must be back after it.",
     )
     generator = torch_generator(student, seed)
-    last = student.training.estimate_loss(watched, validation, 2, 3, generator)
-    check_float(last, "what estimate_loss returns")
-    assert_close(
-        history["validation_loss"][-1], last, what="the last validation loss", tolerance=1e-9
-    )
+    right = student.training.estimate_loss(watched, validation, 2, 3, generator)
+    check_float(right, "what estimate_loss returns")
+    last = history["validation_loss"][-1]
+    assert_close(last, right, what="the last validation loss", tolerance=1e-9)
     frozen, still = model.on(student.model), every | STANDSTILL
     losses = run_train(student, frozen, data, still, validation=validation)["validation_loss"]
     spread = max(losses) - min(losses)
