@@ -9,12 +9,7 @@ from common.testing.remote.operations import call_each_held, fetch, hold
 from common.testing.remote.torch_modules import load_parameters, parameters_of, step_with_gradients
 from common.testing.remote.torch_objects import gradient_descent
 from common.testing.speed_ratio import check_speed, timed
-from tests.a7_minigpt.cases import (
-    check_object,
-    draw_batch,
-    draw_model,
-    draw_vectors,
-)
+from tests.a7_minigpt.cases import check_object, draw_batch, draw_model, draw_vectors
 
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
 CLIPPED = 1e-5

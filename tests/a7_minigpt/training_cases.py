@@ -5,12 +5,7 @@ import math
 import numpy as np
 import torch
 
-from common.testing.checks import (
-    check_float,
-    check_names_step,
-    check_refused,
-    check_unchanged,
-)
+from common.testing.checks import check_float, check_names_step, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, kind_of, unpack
 from common.testing.remote.torch_modules import (
     load_parameters,
