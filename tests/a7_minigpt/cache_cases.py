@@ -39,15 +39,16 @@ def new_cache(student, model):
     return check_object(cache, "what KVCache gives", "a cache")
 
 
-def check_cache(student, rng, pieces, n=2, *, dtype=torch.float64, **settings):
+def draw_keys_and_values(rng, model, n, t, *, dtype):
+    heads = model.settings["heads"]
+    shape = n, heads, t, model.settings["width"] // heads
+    return [draw_vectors(rng, *shape, dtype=dtype) for _ in "kv"]
+
+
+def check_cache(cache, whole, pieces):
     """Keys and values come back with all that came before, for each layer by itself."""
-    model = draw_model(rng, **settings)
-    heads, layers = model.settings["heads"], model.settings["layers"]
-    size = model.settings["width"] // heads
-    cache = new_cache(student, model)
     assert_equal(cache.length, 0, what="the length of a new cache")
-    shape, calls, wanted, read = (n, heads, sum(pieces), size), [], [], 0
-    whole = [[draw_vectors(rng, *shape, dtype=dtype) for _ in "kv"] for _ in range(layers)]
+    calls, wanted, read = [], [], 0
     for t in pieces:
         for layer, pair in enumerate(whole):
             calls.append((layer, *(values[:, :, read : read + t] for values in pair)))
@@ -60,18 +61,14 @@ def check_cache(student, rng, pieces, n=2, *, dtype=torch.float64, **settings):
         ):
             assert_close(actual, expected, f"the {name} of extend", HEAD_AXES)
     assert_equal(cache.length, sum(pieces), what="the length of the cache")
-    room = model.settings["context"] - sum(pieces)
-    more = [draw_vectors(rng, n, heads, room + 1, size, dtype=dtype) for _ in "kv"]
-    check_refused("more tokens than the context", cache.extend, 0, *more)
-    check_unchanged("extend", new_cache(student, model).extend, 0, *calls[0][1:])
 
 
 def check_pieces(student, oracle, rng, model, *, n, pieces):
     """Piece by piece, the scores are those of all tokens at once; each piece is read once."""
-    module, forward = model.on(student, dropout=0.5), student.sampling.forward_cached
+    module, forward = model.on(student.model, dropout=0.5), student.sampling.forward_cached
     cache, read = new_cache(student, model), 0
     tokens = draw_tokens(rng, model.settings["vocabulary"], n, sum(pieces))
-    expected = expected_output(oracle, model, (tokens,))
+    expected = expected_output(oracle, model, tokens)
     module.eval()
     for index, t in enumerate(pieces):
         piece = tokens[:, read : read + t]
@@ -85,19 +82,18 @@ def check_pieces(student, oracle, rng, model, *, n, pieces):
     wide = draw_tokens(rng, model.settings["vocabulary"], n, room + 1)
     check_refused("more tokens than there is room for", forward, module, wide, cache)
     wrong = torch.full((n, 1), model.settings["vocabulary"])
-    check_refused(
-        "an id that isn't in the vocabulary", forward, module, wrong, new_cache(student, model)
-    )
+    cache = new_cache(student, model)
+    check_refused("an id that isn't in the vocabulary", forward, module, wrong, cache)
     check_unchanged("forward_cached", forward, module, tokens, new_cache(student, model))
 
 
-def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
+def check_same_tokens(student, oracle, model, prompts, *, length, seed):
     """The tokens of generate, for the same generator, past the context too."""
-    module, sampling = model.on(student, dropout=0.5), student.sampling
+    module, sampling = model.on(student.model, dropout=0.5), student.sampling
     vocabulary = model.settings["vocabulary"]
-    for index, size in enumerate(prompts):
-        module.train(index % 2 == 0)
-        prompt = draw_tokens(rng, vocabulary, size)
+    for index, prompt in enumerate(prompts):
+        mode = index % 2 == 0
+        module.train(mode)
         found = sampling.generate_cached(module, prompt, length, 0.0)
         check_likeliest(oracle, model, found, prompt, length=length, what="generate_cached")
         for settings in ({"temperature": 2.0}, {"top_k": 4, "top_p": 0.9, "temperature": 1.3}):
@@ -106,31 +102,27 @@ def check_same_tokens(student, oracle, rng, model, *, prompts, length, seed):
                 seed_torch(student, index)
                 generator = torch_generator(student, seed + index)
                 texts.append(function(module, prompt, length, **settings, generator=generator))
-            check_ids(texts[0], (size + length,), vocabulary, "What generate returns")
+            check_ids(texts[0], (len(prompt) + length,), vocabulary, "What generate returns")
             what = "what generate_cached gives, beside generate,"
             assert_close(texts[1], texts[0], what=what, axes=("place",))
-        mode = index % 2 == 0
         check(module.training is mode, "generate_cached must leave the model in its mode.")
         check_unchanged("generate_cached", sampling.generate_cached, module, prompt, 2, 0.0)
     check_same_weights(module, model.parameters, "generate_cached")
 
 
-def check_each_token_once(student, rng, model, size, *, length):
+def check_each_token_once(generate_cached, module, model, prompt, *, length):
     """Only new tokens go through the layers, but for windows that are begun anew."""
-    module, context = model.on(student), model.settings["context"]
-    prompt = draw_tokens(rng, model.settings["vocabulary"], size)
-    found = student.sampling.generate_cached(module, prompt, length, 0.0)
+    found, size = generate_cached(module, prompt, length, 0.0), len(prompt)
     vocabulary = model.settings["vocabulary"]
     check_ids(found, (size + length,), vocabulary, "What generate_cached returns")
-    windows = windows_of(found.tolist(), size, context)
+    windows = windows_of(found.tolist(), size, model.settings["context"])
     allowed, before = len(windows[0]), windows[0]
     for window in windows[1:]:
         allowed += 1 if len(window) > len(before) else len(window)
         before = window
     allowed += 1  # whether the last token is read, too, though nothing comes after it
     for part in ("blocks.0.mlp", f"blocks.{model.settings['layers'] - 1}.attention.qkv"):
-        arguments = (module, prompt, length, 0.0)
-        count = vectors_through(module, part, student.sampling.generate_cached, *arguments)
+        count = vectors_through(module, part, generate_cached, module, prompt, length, 0.0)
         check(
             count <= allowed,
             "generate_cached lets tokens go through the layers again that the cache holds.",
@@ -138,24 +130,20 @@ def check_each_token_once(student, rng, model, size, *, length):
         )
 
 
-def check_new_tokens_alone(student, rng, model, pieces):
+def check_new_tokens_alone(forward_cached, module, tokens, cache):
     """forward_cached lets only the new tokens go through the layers."""
-    module, cache = model.on(student), new_cache(student, model)
-    for t in pieces:
-        tokens = draw_tokens(rng, model.settings["vocabulary"], 2, t)
-        forward = student.sampling.forward_cached
-        count = vectors_through(module, "blocks.0.mlp", forward, module, tokens, cache)
-        check(
-            count <= 2 * t,
-            "forward_cached lets more than the new tokens go through the layers.",
-            f"{count} vectors went through an MLP, for {2 * t} new tokens.",
-        )
+    count = vectors_through(module, "blocks.0.mlp", forward_cached, module, tokens, cache)
+    check(
+        count <= tokens.numel(),
+        "forward_cached lets more than the new tokens go through the layers.",
+        f"{count} vectors went through an MLP, for {tokens.numel()} new tokens.",
+    )
 
 
 def check_cache_speed(student, oracle, rng):
     """With the cache, 256 tokens take at most half of the time without; they are the right ones."""
     model = draw_model(rng, torch.float32, **TIMED)
-    module, generate = model.on(student), student.sampling.generate_cached
+    module, generate = model.on(student.model), student.sampling.generate_cached
     prompts = iter(rng.permutation(TIMED["vocabulary"]).tolist())
     text = draw_tokens(rng, TIMED["vocabulary"], LENGTH)
     part = oracle.uncached_reading(TIMED, model.parameters, text, PART)
@@ -177,15 +165,11 @@ def check_cache_speed(student, oracle, rng):
         part=(part, PART),
     )
     (found,) = fetch(results)
-    check_timed(oracle, model, prompt, found)
-
-
-def check_timed(oracle, model, prompt, found):
-    """Each token is the likeliest after those before it. They all fit into the context."""
+    # Each token is the likeliest after those before it. They all fit into the context.
     shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
     check_ids(found, shape, TIMED["vocabulary"], what)
     check(found[: len(prompt)].tolist() == prompt, f"{what} must begin with the prompt.")
-    scores = expected_output(oracle, model, (found[None, :-1],))[0]
+    scores = expected_output(oracle, model, found[None, :-1])[0]
     chosen = scores.gather(1, found[1:, None])[:, 0]
     behind = float((scores.max(dim=1).values - chosen).max()) / float(scores.abs().max())
     check(behind < CLOSE, "While timed, generate_cached gave a token that is not the likeliest.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from common.student_code.values import Handle
-from common.testing.checks import check_unchanged, transposed
+from common.testing.checks import check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, check, kind_of
 from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import (
@@ -34,22 +34,22 @@ class Block:
     def dtype(self):
         return next(iter(self.parameters.values())).dtype
 
-    def on(self, student, dropout=0.0):
-        """The student's module with these parameters."""
-        module = new_module(student, self.kind, dropout=dropout, **self.settings)
+    def on(self, code, dropout=0.0):
+        """A module of student code, model.py, with these parameters."""
+        module = new_module(code, self.kind, dropout=dropout, **self.settings)
         if self.dtype == torch.float64:
             module.double()
         load_parameters(module, self.parameters)
         return module
 
-    def changed(self, **parameters):
-        """The same with other values for some parameters; dots are written as two underscores."""
-        others = {name.replace("__", "."): value for name, value in parameters.items()}
+    def changed(self, others):
+        """The same with other values for some parameters."""
         return Block(self.kind, self.settings, self.parameters | others)
 
 
-def new_module(student, kind, **settings):
-    module = getattr(student.model, kind)(student.model.GPTConfig(**settings))
+def new_module(code, kind, **settings):
+    """A new module of student code, model.py."""
+    module = getattr(code, kind)(code.GPTConfig(**settings))
     return check_object(module, f"what {kind} gives", "a module")
 
 
@@ -95,6 +95,11 @@ def shapes_of(kind, settings):
     return shapes | inside("norm", norm)
 
 
+def count_parameters(settings):
+    """How many numbers the parameters of a GPT are."""
+    return sum(math.prod(shape) for shape in shapes_of("GPT", settings).values())
+
+
 def draw_block(rng, kind, dtype=torch.float64, **settings):
     """Random weights, and biases and gains that are far from 0 and from 1."""
     settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
@@ -131,9 +136,19 @@ def draw_tokens(rng, vocabulary, *shape):
     return torch.from_numpy(rng.integers(vocabulary, size=shape))
 
 
+def draw_batch(rng, vocabulary, *shape):
+    """Tokens and targets."""
+    return tuple(draw_tokens(rng, vocabulary, *shape) for _ in range(2))
+
+
 def view_of(values):
     """The same numbers, laid out in memory from the last axis to the first."""
     return torch.from_numpy(transposed(values.numpy()))
+
+
+def spread_out(values):
+    """The same numbers, with gaps between them in memory."""
+    return torch.from_numpy(sliced(values.numpy()))
 
 
 def first_of(result):
@@ -153,53 +168,50 @@ def check_ids(values, shape, vocabulary, what):
     return values
 
 
-def expected_output(oracle, block, inputs):
-    return oracle.output(block.kind, block.settings, block.parameters, inputs)
+def expected_output(oracle, block, *inputs, part=""):
+    """What PyTorch's layers give. part: a method in place of the whole, such as ".scores"."""
+    return oracle.output(block.kind + part, block.settings, block.parameters, inputs)
 
 
-def compare(out, expected, situation, tolerance=None):
+def compare(out, expected, situation):
     axes = VECTOR_AXES if expected.ndim == 3 else None
-    assert_close(out, expected, f"out ({situation})", axes, tolerance)
+    assert_close(out, expected, f"out ({situation})", axes)
 
 
-def check_gradients(student, oracle, rng, block, *, inputs, situation, tolerance=None):
-    """The output, and the gradients of all inputs and parameters under a random one, too.
-
-    A GPT returns a loss beside its output: without targets it is None.
-    """
-    expected = expected_output(oracle, block, inputs)
+def draw_vjp(rng, oracle, block, *inputs, part=""):
+    """The inputs, a gradient for the output, and what is right: the output, and all gradients."""
+    expected = expected_output(oracle, block, *inputs, part=part)
     upstream = draw_vectors(rng, *expected.shape, dtype=block.dtype)
-    wanted, wanted_parameters = oracle.gradients(
-        block.kind, block.settings, block.parameters, inputs, upstream
+    gradients = oracle.gradients(
+        block.kind + part, block.settings, block.parameters, inputs, upstream
     )
-    outputs, gradients, parameters = vjp(block.on(student), inputs, [upstream])
-    compare(first_of(outputs), expected, situation, tolerance)
-    pairs = {}
-    for actual, right in zip(gradients, wanted, strict=True):
-        if right is not None:
-            pairs["x"] = actual, right
-    compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
+    return inputs, upstream, (expected, *gradients)
 
 
-def check_calls_stay_apart(student, oracle, block, first, *, second):
+def check_gradients(module, drawn, situation):
+    """The output, and the gradients of the input, if it is of floats, and of all parameters."""
+    inputs, upstream, (expected, wanted, wanted_parameters) = drawn
+    outputs, gradients, parameters = vjp(module, inputs, [upstream])
+    compare(first_of(outputs), expected, situation)
+    more = {} if wanted[0] is None else {"x": (gradients[0], wanted[0])}
+    compare_gradients(parameters, wanted_parameters, situation, more=more)
+
+
+def check_calls_stay_apart(module, oracle, block, inputs):
     """Inputs stay as they are, and a result survives further calls."""
-    module, cases = block.on(student), (first, second, first)
-    for inputs, out in zip(cases, call_each(module, cases), strict=True):
-        compare(
-            first_of(out) if block.kind == "GPT" else out,
-            expected_output(oracle, block, inputs),
-            "several calls in a row",
-        )
-    check_unchanged(block.kind, module, *first)
+    first, second = inputs
+    cases = [(first,), (second,), (first,)]
+    for (x,), out in zip(cases, call_each(module, cases), strict=True):
+        out = first_of(out) if block.kind == "GPT" else out
+        compare(out, expected_output(oracle, block, x), "several calls in a row")
+    check_unchanged(block.kind, module, first)
 
 
-def check_evaluation(student, oracle, rng, kind, *, inputs, **settings):
+def check_evaluation(module, kind, x, expected):
     """In evaluation mode, dropout does nothing; in training mode it does something."""
-    block = draw_block(rng, kind, **settings)
-    module, expected = block.on(student, dropout=0.5), expected_output(oracle, block, inputs)
 
     def run():
-        out = module(*inputs)
+        out = module(x)
         return first_of(out) if kind == "GPT" else out
 
     module.eval()

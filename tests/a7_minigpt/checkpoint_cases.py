@@ -12,7 +12,7 @@ from common.testing.remote.scratch_files import scratch_bytes, scratch_path, wri
 from common.testing.remote.torch_modules import parameters_of, seed_torch, step_with_gradients
 from common.testing.remote.torch_objects import torch_generator
 from tests.a7_minigpt.cases import draw_model, draw_tokens, first_of, other_weights
-from tests.a7_minigpt.optimizer_cases import draw_gradients, new_optimizer
+from tests.a7_minigpt.optimizer_cases import check_is_optimizer, draw_gradients
 from tests.a7_minigpt.training_cases import TINY, run_train
 
 LIMIT = 10_000_000  # bytes of a checkpoint; that of a small model has some thousands
@@ -21,28 +21,27 @@ LIMIT = 10_000_000  # bytes of a checkpoint; that of a small model has some thou
 class Run:
     """A training in the student's hands: a model, its optimiser, and a generator in use."""
 
-    def __init__(self, student, model, seed, dropout=0.3):
-        self.student = student
-        self.module = model.on(student, dropout=dropout)
+    def __init__(self, student, model, seed):
+        self.training = student.training
+        self.module = model.on(student.model, dropout=0.3)
         self.module.train()
-        self.optimizer = new_optimizer(student, self.module, 0.01, 0.1)
+        optimizer = student.training.configure_optimizer(self.module, 0.01, 0.1)
+        self.optimizer = check_is_optimizer(optimizer)
         self.generator = torch_generator(student, seed)
-        student.training.get_batch(torch.arange(9), 2, 3, self.generator)
+        self.training.get_batch(torch.arange(9), 2, 3, self.generator)
 
     def step(self, gradients):
         step_with_gradients(self.module, self.optimizer, gradients)
 
     def save(self, path, step):
-        arguments = (self.module, self.optimizer, step, self.generator)
-        self.student.training.save_checkpoint(path, *arguments)
+        self.training.save_checkpoint(path, self.module, self.optimizer, step, self.generator)
 
     def load(self, path):
-        arguments = (path, self.module, self.optimizer, self.generator)
-        return self.student.training.load_checkpoint(*arguments)
+        return self.training.load_checkpoint(path, self.module, self.optimizer, self.generator)
 
     def refuses(self, situation, path):
         arguments = (path, self.module, self.optimizer, self.generator)
-        message = check_refused(situation, self.student.training.load_checkpoint, *arguments)
+        message = check_refused(situation, self.training.load_checkpoint, *arguments)
         check(
             path in message,
             "The ValueError of load_checkpoint must have the path in its message.",
@@ -166,47 +165,30 @@ def check_refused_files(student, rng, seed):
     check(run.load(path) == 4, "A right file must still be read afterwards.")
 
 
-def check_resume(student, rng, steps, stop, *, seed, **settings):
+def check_resume(student, rng, *, steps, stop, seed, **settings):
     """Stopped and resumed, a run comes to the same numbers, bit for bit, with dropout."""
     model, other = (draw_model(rng, **TINY | settings) for _ in "12")
     data, validation = (draw_tokens(rng, model.settings["vocabulary"], 40) for _ in "12")
     config = {"steps": steps, "batch_size": 2, "micro_batches": 2, "warmup": 2, "seed": seed}
     config |= {"evaluate_every": 2, "evaluate_batches": 2, "peak": 1e-2, "floor": 1e-3}
-    rated = [step for step in range(1, steps + 1) if step % 2 == 0 or step == steps]
-    whole = model.on(student, dropout=0.3)
-    everything = range(1, steps + 1)
-    right = run_train(
-        student, whole, data, everything, validations=rated, validation=validation, **config
-    )
+    whole = model.on(student.model, dropout=0.3)
+    right = run_train(student, whole, data, config, validation=validation)
     path = scratch_path(student, "resume.safetensors")
-    first, second = model.on(student, dropout=0.3), other.on(student, dropout=0.3)
-    early = [step for step in range(1, stop + 1) if step % 2 == 0 or step == stop]
+    first, second = model.on(student.model, dropout=0.3), other.on(student.model, dropout=0.3)
     some = config | {"checkpoint": path}
-    begun = run_train(
-        student,
-        first,
-        data,
-        range(1, stop + 1),
-        validations=early,
-        validation=validation,
-        **some,
-        stop=stop,
-    )
+    begun = run_train(student, first, data, some | {"stop": stop}, validation=validation)
     seed_torch(student, seed + 3)
-    late = [step for step in rated if step > stop]
-    rest = range(stop + 1, steps + 1)
-    resumed = run_train(
-        student, second, data, rest, validations=late, validation=validation, **some, resume=True
-    )
+    some |= {"resume": True}
+    resumed = run_train(student, second, data, some, validation=validation, start=stop)
     for name in ("loss", "learning_rate"):
         check(
             begun[name] + resumed[name] == right[name],
             f'Stopped and resumed, history["{name}"] is not that of a run in one go.',
             f"In one go: {right[name]}; in two: {begun[name]} and {resumed[name]}.",
         )
-    losses = [right["validation_loss"][rated.index(step)] for step in late]
+    late = len(resumed["validation_loss"])
     check(
-        resumed["validation_loss"] == losses,
+        resumed["validation_loss"] == right["validation_loss"][-late:],
         "Resumed, a validation loss is not that of a run in one go.",
     )
     different = other_weights(second, parameters_of(whole))
@@ -215,17 +197,13 @@ def check_resume(student, rng, steps, stop, *, seed, **settings):
         "Stopped and resumed, the weights at the end are not those of a run in one go.",
         f"They differ in {', '.join(different)}.",
     )
-    check_at_its_end(student, other, second, data, config=some | {"resume": True}, stop=stop)
-
-
-def check_at_its_end(student, other, trained, data, *, config, stop):
-    """A run that resumes at its last step, or later, does nothing."""
+    # A run that resumes at its last step, or later, does nothing.
     for last in ({}, {"stop": stop}):
-        module = other.on(student, dropout=0.3)
-        run_train(student, module, data, (), **config, **last)
+        module = other.on(student.model, dropout=0.3)
+        run_train(student, module, data, some | last, start=steps)
         check(module.training is False, "train must leave the model in evaluation mode.")
         check(
-            not other_weights(module, parameters_of(trained)),
+            not other_weights(module, parameters_of(second)),
             "A run that resumes at its last step must end with the checkpoint's weights.",
         )
 
@@ -242,7 +220,7 @@ def check_saves(student, rng, seed):
         path = scratch_path(student, f"every{every}.safetensors")
         config = training.TrainConfig(**broken, checkpoint=path, save_every=every)
         situation = "a loss that is not finite"
-        check_refused(situation, training.train, model.on(student), data, config)
+        check_refused(situation, training.train, model.on(student.model), data, config)
         run = Run(student, draw_model(rng, **TINY), seed)
         if there:
             assert_equal(run.load(path), 1, what="the step of the checkpoint of a broken run")
@@ -250,11 +228,11 @@ def check_saves(student, rng, seed):
             run.refuses("a checkpoint that is to be written later", path)
     missing = scratch_path(student, "missing.safetensors")
     config = training.TrainConfig(**broken, checkpoint=missing, resume=True)
-    check_refused("a missing checkpoint", training.train, model.on(student), data, config)
+    check_refused("a missing checkpoint", training.train, model.on(student.model), data, config)
     path = scratch_path(student, "last.safetensors")
     config = broken | {"peak": 1e-3, "checkpoint": path, "save_every": 3}
-    module = model.on(student)
-    run_train(student, module, data, range(1, 5), **config)
+    module = model.on(student.model)
+    run_train(student, module, data, config)
     run = Run(student, draw_model(rng, **TINY), seed)
     assert_equal(run.load(path), 4, what="the step of the last checkpoint")
     different = other_weights(run.module, parameters_of(module))

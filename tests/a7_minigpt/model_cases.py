@@ -6,21 +6,18 @@ import torch
 import torch.nn.functional as F
 
 from common.testing.checks import check_normal, check_refused, check_unchanged
-from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.compare import assert_close, check, unpack
 from common.testing.dropout import check_levels, check_tensor
 from common.testing.remote.torch_modules import (
     compare_gradients,
     load_parameters,
     parameters_of,
-    seed_torch,
     vjp,
 )
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     VECTOR_AXES,
-    draw_model,
     draw_tokens,
-    draw_vectors,
     expected_output,
     new_module,
     shapes_of,
@@ -28,6 +25,7 @@ from tests.a7_minigpt.cases import (
     view_of,
 )
 
+NEW = {"context": 32, "layers": 2, "heads": 4, "width": 64}  # models whose first loss is looked at
 DEVIATION = 0.02
 # How far the loss of a new model may be from ln(vocabulary), with a width of 64 and 512 places.
 # The scores of other tokens have a standard deviation of 0.02 * sqrt(64) = 0.16, which adds half of
@@ -37,19 +35,20 @@ DEVIATION = 0.02
 FIRST_LOSS_BAND = 0.15
 
 
-def logits_of(result, what="forward without targets"):
-    logits, loss = unpack(result, 2, what)
+def logits_of(result):
+    """The logits of a forward pass without targets."""
+    logits, loss = unpack(result, 2, "forward without targets")
     check(loss is None, "Without targets, the loss must be None.")
     return logits
 
 
-def compare_logits(actual, expected, situation, tolerance=None):
-    assert_close(actual, expected, f"the logits ({situation})", LOGIT_AXES, tolerance)
+def compare_logits(actual, expected, situation):
+    assert_close(actual, expected, f"the logits ({situation})", LOGIT_AXES)
 
 
-def check_first_values(student, **settings):
+def check_first_values(code, settings):
     """Names and shapes, and the distributions that first values come from."""
-    module = new_module(student, "GPT", **settings)
+    module = new_module(code, "GPT", **settings)
     first, shapes = parameters_of(module), shapes_of("GPT", settings)
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
     for name, values in first.items():
@@ -67,25 +66,14 @@ def check_first_values(student, **settings):
         twins = [other for other in names[:index] if first[other].shape == first[name].shape]
         alike = [other for other in twins if torch.equal(first[other], first[name])]
         check(not alike, f"The first values of {name} and {', '.join(alike)} are the same.")
-    again = parameters_of(new_module(student, "GPT", **settings))
+    again = parameters_of(new_module(code, "GPT", **settings))
     same = torch.equal(first[names[0]], again[names[0]])
     check(not same, "Two new models have the same random first values.")
 
 
-def check_count(student, **settings):
-    """num_parameters counts every number once."""
-    module = new_module(student, "GPT", **settings)
-    expected = sum(math.prod(shape) for shape in shapes_of("GPT", settings).values())
-    assert_equal(module.num_parameters(), expected, what="num_parameters()")
-
-
-def check_first_loss(student, rng, vocabulary):
+def check_first_loss(result, vocabulary):
     """A new model takes all tokens for about equally likely."""
-    seed_torch(student, int(rng.integers(2**31)))
-    settings = {"vocabulary": vocabulary, "context": 32, "layers": 2, "heads": 4, "width": 64}
-    module = new_module(student, "GPT", **settings)
-    tokens, targets = (draw_tokens(rng, vocabulary, 16, 32) for _ in range(2))
-    _, loss = unpack(module(tokens, targets), 2, "forward")
+    _, loss = unpack(result, 2, "forward")
     check(isinstance(loss, torch.Tensor) and loss.ndim == 0, "The loss must be a tensor (0 axes).")
     off = float(loss) - math.log(vocabulary)
     check(
@@ -96,37 +84,37 @@ def check_first_loss(student, rng, vocabulary):
     )
 
 
-def check_loss(student, oracle, rng, model, *, n, t, situation):
-    """The loss, and its gradients with respect to all parameters."""
-    settings = model.settings
-    tokens, targets = (draw_tokens(rng, settings["vocabulary"], n, t) for _ in range(2))
-    loss, wanted = oracle.loss_and_gradients(settings, model.parameters, tokens, targets)
+def draw_loss_vjp(rng, oracle, model, batch):
+    """The batch, a gradient for the loss, and what is right: logits, loss, and all gradients."""
+    logits = expected_output(oracle, model, batch[0])
+    loss, wanted = oracle.loss_and_gradients(model.settings, model.parameters, *batch)
     factor = torch.tensor(float(rng.uniform(0.5, 2)), dtype=model.dtype)
-    module = model.on(student)
-    outputs, _, gradients = vjp(module, (tokens, targets), [None, factor])
-    logits, found = unpack(outputs, 2, "forward with targets")
-    compare_logits(logits, expected_output(oracle, model, (tokens,)), f"{situation}, with targets")
-    expected = torch.tensor(loss, dtype=model.dtype)
-    assert_close(found, expected, what=f"the loss ({situation})")
     scaled = {name: (float(factor) * g).to(model.dtype) for name, g in wanted.items()}
-    compare_gradients(gradients, scaled, f"of the loss, {situation}")
-    views = [view_of(ids) for ids in (tokens, targets)]
-    _, found = unpack(module(*views), 2, "forward with targets")
-    assert_close(found, expected, what=f"the loss ({situation}, views)")
-    check_unchanged("forward", module, tokens, targets)
+    return batch, factor, (logits, torch.tensor(loss, dtype=model.dtype), scaled)
 
 
-def check_causal(student, oracle, rng, model, *, n, t):
-    """What comes later changes no logits before it, and does change those from there on."""
-    vocabulary, module = model.settings["vocabulary"], model.on(student)
-    tokens = draw_tokens(rng, vocabulary, n, t)
-    before = expected_output(oracle, model, (tokens,))
-    for place in range(t):
+def check_loss(module, drawn, situation):
+    """Logits, the loss, and its gradients with respect to all parameters."""
+    batch, factor, (logits, expected, wanted) = drawn
+    outputs, _, gradients = vjp(module, batch, [None, factor])
+    actual, loss = unpack(outputs, 2, "forward with targets")
+    compare_logits(actual, logits, f"{situation}, with targets")
+    assert_close(loss, expected, what=f"the loss ({situation})")
+    compare_gradients(gradients, wanted, f"of the loss, {situation}")
+    _, loss = unpack(module(*map(view_of, batch)), 2, "forward with targets")
+    assert_close(loss, expected, what=f"the loss ({situation}, views)")
+    check_unchanged("forward", module, *batch)
+
+
+def check_causal(module, model, tokens, *, oracle, rng):
+    """A changed token changes no logits before it, and does change those at its place."""
+    vocabulary, before = model.settings["vocabulary"], expected_output(oracle, model, tokens)
+    for place in range(tokens.shape[1]):
         other = tokens.clone()
-        shift = torch.from_numpy(rng.integers(1, vocabulary, size=n))
+        shift = torch.from_numpy(rng.integers(1, vocabulary, size=len(tokens)))
         other[:, place] = (tokens[:, place] + shift) % vocabulary
         logits = logits_of(module(other))
-        compare_logits(logits, expected_output(oracle, model, (other,)), "another token")
+        compare_logits(logits, expected_output(oracle, model, other), "another token")
         early = "the logits before a token that was changed"
         assert_close(logits[:, :place], before[:, :place], early, LOGIT_AXES)
         check(
@@ -135,10 +123,9 @@ def check_causal(student, oracle, rng, model, *, n, t):
         )
 
 
-def check_rows_alone(student, oracle, rng, model, *, n, t):
+def check_rows_alone(module, model, tokens, oracle):
     """Each sequence of a batch gets the logits that it gets alone, in any order."""
-    module, tokens = model.on(student), draw_tokens(rng, model.settings["vocabulary"], n, t)
-    expected = [expected_output(oracle, model, (row[None],)) for row in tokens]
+    expected = [expected_output(oracle, model, row[None]) for row in tokens]
     together = logits_of(module(tokens))
     compare_logits(together, torch.cat(expected), "a batch, beside each sequence alone")
     for row, right in zip(tokens, expected, strict=True):
@@ -147,45 +134,29 @@ def check_rows_alone(student, oracle, rng, model, *, n, t):
     compare_logits(backwards, torch.cat(expected[::-1]), "the batch in another order")
 
 
-def check_tied(student, oracle, rng, model):
+def check_tied(module, model, tokens, oracle):
     """One matrix for both ends: changing it changes vectors and scores."""
-    settings = model.settings
-    module, tokens = model.on(student), draw_tokens(rng, settings["vocabulary"], 2, 3)
-    compare_logits(logits_of(module(tokens)), expected_output(oracle, model, (tokens,)), "usual")
+    compare_logits(logits_of(module(tokens)), expected_output(oracle, model, tokens), "usual")
     table = model.parameters["token_embedding.weight"].clone()
-    unused = next(i for i in range(settings["vocabulary"]) if not bool((tokens == i).any()))
+    unused = next(i for i in range(len(table)) if not bool((tokens == i).any()))
     table[unused] += 1.5
-    changed = model.changed(token_embedding__weight=table)
+    changed = model.changed({"token_embedding.weight": table})
     load_parameters(module, changed.parameters)
-    expected = expected_output(oracle, changed, (tokens,))
+    expected = expected_output(oracle, changed, tokens)
     compare_logits(logits_of(module(tokens)), expected, "another row for a token that isn't there")
 
 
-def check_embed(student, oracle, rng, model, *, n, t, start):
-    """Rows of both embeddings, from a place on; and their gradients."""
-    tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-    arguments = (model.settings, model.parameters, (tokens, start))
-    expected = oracle.output("GPT.embed", *arguments)
-    module = model.on(student)
+def check_embed(embed, tokens, start, expected):
+    """Rows of both embeddings, from a place on."""
     for given, situation in ((tokens, ""), (view_of(tokens), ", a view")):
-        found = module.embed(given, start) if start else module.embed(given)
+        found = embed(given, start) if start else embed(given)
         assert_close(found, expected, f"embed (start {start}{situation})", VECTOR_AXES)
-    check_unchanged("embed", module.embed, tokens, start)
+    check_unchanged("embed", embed, tokens, start)
 
 
-def check_scores(student, oracle, rng, model, *, n, t):
-    """The last norm and the tied layer, for any vectors."""
-    x = draw_vectors(rng, n, t, model.settings["width"], dtype=model.dtype)
-    expected = oracle.output("GPT.scores", model.settings, model.parameters, (x,))
-    module = model.on(student)
-    assert_close(module.scores(x), expected, "scores", LOGIT_AXES)
-    check_unchanged("scores", module.scores, x)
-
-
-def check_model_refuses(student, rng):
-    """Ids, places and targets that don't fit raise ValueError; those that fit don't."""
-    model = draw_model(rng, vocabulary=7, context=5)
-    module, tokens = model.on(student), draw_tokens(rng, 7, 2, 5)
+def check_ids_refused(module, rng):
+    """What doesn't fit a vocabulary of 7 and a context of 5 raises ValueError."""
+    tokens = draw_tokens(rng, 7, 2, 5)
     check(module(tokens, tokens) is not None, "forward returned None.")
     check(module.embed(tokens[:, :2], 3) is not None, "embed returned None.")
     for wrong in (7, -1):
@@ -210,27 +181,31 @@ def check_model_refuses(student, rng):
     check_refused("no tokens", module, tokens[:, :0])
 
 
-def check_dropout_of_model(student, rng, where, p, *, shape):
-    """Dropout falls on the vectors of the tokens, and the model hands it on to its blocks.
+WIDE = 20  # features, and the token whose vector is 0
 
-    All vectors are ones, by the places or by an MLP. The rows of the token embedding are unit
-    vectors, but for the one that is read, which is 0: so the scores are what the last norm gives,
-    and what is above 0 there was kept.
+
+def model_for_dropout(where, context):
+    """A model whose vectors are all ones, by the positions or by an MLP.
+
+    The rows of the token embedding are unit vectors, but for the one that is read, which is 0: so
+    the scores are what the last norm gives, and what is above 0 there was kept.
     """
-    d = 20
-    block = silent_block("GPT", vocabulary=d + 1, context=shape[1], layers=1, heads=2, width=d)
-    table = torch.eye(d + 1, d, dtype=torch.float64)
-    block = block.changed(token_embedding__weight=table)
+    sizes = {"vocabulary": WIDE + 1, "context": context, "layers": 1, "heads": 2, "width": WIDE}
+    changes = {"token_embedding.weight": torch.eye(WIDE + 1, WIDE, dtype=torch.float64)}
     if where == "embedding":
-        places = torch.ones(shape[1], d, dtype=torch.float64)
-        block, what = block.changed(position_embedding__weight=places), "the vectors of the tokens"
+        changes["position_embedding.weight"] = torch.ones(context, WIDE, dtype=torch.float64)
     else:
-        bias = torch.ones(d, dtype=torch.float64)
-        block, what = block.changed(blocks__0__mlp__down__bias=bias), "what a block's MLP gives"
-    logits, _ = unpack(block.on(student, dropout=p)(torch.full(shape, d)), 2, "forward")
-    check_tensor(logits, (*shape, d + 1))
-    kept = (logits[..., :d] > 0).double() / (1 - p)
-    one = torch.ones(d, dtype=torch.float64)
+        changes["blocks.0.mlp.down.bias"] = torch.ones(WIDE, dtype=torch.float64)
+    return silent_block("GPT", **sizes).changed(changes)
+
+
+def check_dropout(result, shape, where, p):
+    """Dropout falls on the vectors of the tokens, and the model passes it on to its blocks."""
+    what = "the vectors of the tokens" if where == "embedding" else "what a block's MLP gives"
+    logits, _ = unpack(result, 2, "forward")
+    check_tensor(logits, (*shape, WIDE + 1))
+    kept = (logits[..., :WIDE] > 0).double() / (1 - p)
+    one = torch.ones(WIDE, dtype=torch.float64)
     check_levels(kept, [(0 * one, p), (one / (1 - p), 1 - p)], what)
-    expected = F.layer_norm(kept, (d,))
+    expected = F.layer_norm(kept, (WIDE,))
     compare_logits(logits, F.pad(expected, (0, 1)), f"dropout of {what}")

@@ -9,13 +9,7 @@ from common.testing.remote.operations import call_each_held, fetch, hold
 from common.testing.remote.torch_modules import load_parameters, parameters_of, step_with_gradients
 from common.testing.remote.torch_objects import gradient_descent
 from common.testing.speed_ratio import check_speed, timed
-from tests.a7_minigpt.cases import (
-    check_object,
-    draw_model,
-    draw_tokens,
-    draw_vectors,
-    view_of,
-)
+from tests.a7_minigpt.cases import check_object, draw_batch, draw_model, draw_vectors
 
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
 CLIPPED = 1e-5
@@ -27,11 +21,12 @@ TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
 BATCH = 12
 
 
-def check_rates(student, oracle, peak, warmup, *, total, floor, steps):
+def check_rates(learning_rate, schedule, steps, oracle):
     """The learning rate of each of these steps, to a billionth of the peak."""
-    rates = oracle.learning_rates(peak, warmup, total, floor)
+    peak, warmup, total, floor = schedule
+    rates = oracle.learning_rates(*schedule)
     for step in steps:
-        rate = student.training.learning_rate(step, peak, warmup, total, floor)
+        rate = learning_rate(step, *schedule)
         check_float(rate, "what learning_rate returns")
         expected = rates[step - 1] if step < total else floor
         where = "in the warm-up" if step <= warmup else "after the warm-up"
@@ -44,10 +39,10 @@ def check_rates(student, oracle, peak, warmup, *, total, floor, steps):
         )
 
 
-def check_rates_refuse(student):
-    rate = student.training.learning_rate
-    check(rate(1, 0.5, 0, 1, 0.5) is not None, "learning_rate returned None.")
-    check(rate(1, 0.5, 3, 4, 0.0) is not None, "learning_rate returned None.")
+def check_rates_refused(learning_rate):
+    """Steps and schedules that make no sense; the edge cases before them do."""
+    check(learning_rate(1, 0.5, 0, 1, 0.5) is not None, "learning_rate returned None.")
+    check(learning_rate(1, 0.5, 3, 4, 0.0) is not None, "learning_rate returned None.")
     for situation, arguments in (
         ("a step below 1", (0, 1.0, 2, 5)),
         ("a step below 1", (-3, 1.0, 2, 5)),
@@ -57,11 +52,10 @@ def check_rates_refuse(student):
         ("a floor above the peak", (1, 1.0, 2, 5, 1.5)),
         ("a floor below 0", (1, 1.0, 2, 5, -0.1)),
     ):
-        check_refused(situation, rate, *arguments)
+        check_refused(situation, learning_rate, *arguments)
 
 
-def new_optimizer(student, *arguments, **settings):
-    optimizer = student.training.configure_optimizer(*arguments, **settings)
+def check_is_optimizer(optimizer):
     return check_object(optimizer, "what configure_optimizer returns", "an optimiser")
 
 
@@ -78,25 +72,22 @@ def compare_parameters(module, wanted, situation, tolerance=None):
         assert_close(found[name], right, what=f"{name} ({situation})", tolerance=tolerance)
 
 
-def check_decay(student, rng, model, rate, *, decay):
-    """With gradients of 0, matrices shrink by rate * decay in each step, and vectors stay."""
-    module = model.on(student)
-    optimizer = new_optimizer(student, module, rate, decay)
+def check_decay(optimizer, module, model, shrink):
+    """With gradients of 0, matrices shrink by this part of them in each step, and vectors stay."""
+    check_is_optimizer(optimizer)
     zeros = {name: torch.zeros_like(value) for name, value in model.parameters.items()}
     for step in (1, 2):
         step_with_gradients(module, optimizer, zeros)
         wanted = {
-            name: value * (1 - rate * decay) ** step if value.ndim > 1 else value
+            name: value * (1 - shrink) ** step if value.ndim > 1 else value
             for name, value in model.parameters.items()
         }
         compare_parameters(module, wanted, f"gradients of 0, step {step}")
 
 
-def check_optimizer(student, oracle, rng, model, *, rate, decay, betas=None):
+def check_adamw(optimizer, module, model, *, right, rng):
     """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
-    module, settings = model.on(student), {} if betas is None else {"betas": betas}
-    optimizer = new_optimizer(student, module, rate, decay, **settings)
-    right = oracle.Optimizer(model.parameters, rate, decay, **settings)
+    check_is_optimizer(optimizer)
     for step in range(1, 4):
         # About as large as AdamW's epsilon, so that this can be seen.
         gradients = draw_gradients(rng, model, 1e-7)
@@ -106,56 +97,52 @@ def check_optimizer(student, oracle, rng, model, *, rate, decay, betas=None):
         compare_parameters(module, wanted, f"step {step} of AdamW")
 
 
-def draw_batches(rng, model, count, n, *, t):
-    vocabulary = model.settings["vocabulary"]
-    return [tuple(draw_tokens(rng, vocabulary, n, t) for _ in range(2)) for _ in range(count)]
+def draw_batches(rng, model, count, shape):
+    return [draw_batch(rng, model.settings["vocabulary"], *shape) for _ in range(count)]
 
 
 def joined(batches):
     return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
 
 
-def expected_step(oracle, model, batches, clip, *, rate):
-    """The loss, the parameters after a step of plain gradient descent, and the norm."""
+def expected_step(oracle, model, batches, *, rate, clip=NO_CLIP):
+    """The loss, the parameters after a step of plain gradient descent, and the gradient's norm."""
     loss, gradients = oracle.loss_and_gradients(model.settings, model.parameters, *joined(batches))
     cut, norm = oracle.clipped(gradients, clip)
     return loss, {name: p - rate * cut[name] for name, p in model.parameters.items()}, norm
 
 
-def check_step(student, oracle, rng, model, *, batches, share, situation, views=False):
-    """One step of gradient descent, which shows the gradient that train_step makes.
+def plan_step(oracle, model, batches, share):
+    """(clip, rate, what is right) for a step that shows the gradient that train_step makes.
 
     share: what part of the gradient's norm clip is; above 1 nothing is clipped.
     """
-    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
+    _, _, norm = expected_step(oracle, model, batches, rate=1.0)
     clip, rate = share * norm, 1.0 / min(share, 1.0) / norm
-    loss, wanted, _ = expected_step(oracle, model, batches, clip, rate=rate)
-    module = model.on(student)
-    given = [tuple(map(view_of, pair)) for pair in batches] if views else batches
-    optimizer = gradient_descent(module, rate)
-    found = student.training.train_step(module, optimizer, given, clip)
-    check_float(found, "what train_step returns")
-    assert_close(found, loss, what=f"the loss ({situation})", tolerance=1e-9)
-    compare_parameters(module, wanted, situation, CLIPPED if share < 1 else 1e-9)
-    return module, optimizer
+    loss, wanted, _ = expected_step(oracle, model, batches, rate=rate, clip=clip)
+    return clip, rate, (loss, wanted, CLIPPED if share < 1 else 1e-9)
 
 
-def check_usual_clip(student, oracle, rng, model, *, batches):
-    """Without a clip, gradients are scaled to a norm of 1."""
-    _, _, norm = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
+def compare_step(loss, module, right, situation):
+    """The loss that train_step returned, and the parameters after it."""
+    expected, wanted, tolerance = right
+    check_float(loss, "what train_step returns")
+    assert_close(loss, expected, what=f"the loss ({situation})", tolerance=1e-9)
+    compare_parameters(module, wanted, situation, tolerance)
+
+
+def expected_usual_step(oracle, model, batches):
+    """The parameters after a step whose gradient is scaled to a norm of 1."""
+    _, _, norm = expected_step(oracle, model, batches, rate=1.0)
     check(norm > 1.2, "The test needs a larger gradient.")
-    _, wanted, _ = expected_step(oracle, model, batches, 1.0, rate=0.5)
-    module = model.on(student)
-    student.training.train_step(module, gradient_descent(module, 0.5), batches)
-    compare_parameters(module, wanted, "clip not given", CLIPPED)
+    return expected_step(oracle, model, batches, rate=0.5, clip=1.0)[1]
 
 
-def check_leftovers(student, oracle, rng, model, *, batches):
+def check_leftovers(train_step, module, model, batches, *, oracle, rng):
     """Gradients that lie there from before, of other batches, don't count."""
-    _, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=0.5)
-    module, train_step = model.on(student), student.training.train_step
+    _, wanted, _ = expected_step(oracle, model, batches, rate=0.5)
     optimizer = gradient_descent(module, 0.5)
-    for other in (draw_batches(rng, model, 1, 2, t=3), batches):
+    for other in (draw_batches(rng, model, 1, (2, 3)), batches):
         train_step(module, optimizer, other, NO_CLIP)
         load_parameters(module, model.parameters)
         train_step(module, optimizer, batches, NO_CLIP)
@@ -165,11 +152,11 @@ def check_leftovers(student, oracle, rng, model, *, batches):
 
 def check_adam_steps(student, oracle, rng, model, *, clip):
     """Several steps with the optimiser of configure_optimizer are those of AdamW."""
-    module = model.on(student)
-    optimizer = new_optimizer(student, module, 0.01, 0.2)
+    module = model.on(student.model)
+    optimizer = check_is_optimizer(student.training.configure_optimizer(module, 0.01, 0.2))
     right = oracle.Optimizer(model.parameters, 0.01, 0.2)
     for step in range(1, 4):
-        batches = draw_batches(rng, model, 2, 3, t=4)
+        batches = draw_batches(rng, model, 2, (3, 4))
         loss, gradients = oracle.loss_and_gradients(
             model.settings, right.values(), *joined(batches)
         )
@@ -185,15 +172,9 @@ def check_adam_steps(student, oracle, rng, model, *, clip):
 ROUNDED = (1e-5, 0.1)
 
 
-def check_autocast(student, oracle, rng, **settings):
+def check_autocast(found, module, model, right):
     """With autocast, loss and gradients are rounded on the way, and the weights stay float32."""
-    model = draw_model(rng, torch.float32, **settings)
-    batches = draw_batches(rng, model, 2, 2, t=settings["context"])
-    loss, wanted, _ = expected_step(oracle, model, batches, NO_CLIP, rate=1.0)
-    module = model.on(student)
-    found = student.training.train_step(
-        module, gradient_descent(module, 1.0), batches, NO_CLIP, True
-    )
+    loss, wanted, _ = right
     check_float(found, "what train_step returns")
     check(
         abs(found - loss) < 0.02 * loss,
@@ -222,23 +203,15 @@ def check_autocast(student, oracle, rng, **settings):
     )
 
 
-def check_step_refuses(student, rng, model):
-    module = model.on(student)
-    optimizer, step = gradient_descent(module, 0.1), student.training.train_step
-    check(step(module, optimizer, draw_batches(rng, model, 1, 1, t=1)) is not None, "No loss.")
-    check_refused("no batches", step, module, optimizer, [])
-
-
 def check_step_speed(student, oracle, rng, leaderboard):
     """A training step is fast enough, and what was timed was really computed."""
     model = draw_model(rng, torch.float32, **TIMED)
-    rate = 1e-3
 
     def prepare():
-        batch = draw_batches(rng, model, 1, BATCH, t=TIMED["context"])
-        module = model.on(student)
-        optimizer = new_optimizer(student, module, rate, 0.1)
-        baseline = oracle.training_step(TIMED, model.parameters, *batch[0], rate)
+        batch = draw_batches(rng, model, 1, (BATCH, TIMED["context"]))
+        module = model.on(student.model)
+        optimizer = check_is_optimizer(student.training.configure_optimizer(module, 1e-3, 0.1))
+        baseline = oracle.training_step(TIMED, model.parameters, *batch[0], 1e-3)
         calls = [(module, optimizer, hold(student, batch))]
         return lambda: call_each_held(student.training.train_step, calls), baseline
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import torch
 
-from common.testing.checks import check_refused, check_unchanged, sliced
+from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check
 from common.testing.remote.torch_modules import seed_torch
 from common.testing.remote.torch_objects import torch_generator
 from tests.a7_minigpt.cases import (
     check_ids,
     check_same_weights,
-    draw_model,
     draw_tokens,
     expected_output,
+    spread_out,
 )
 
 CLOSE = 1e-9  # between two tokens that are nearer to each other, rounding may decide
@@ -61,73 +61,48 @@ def draw_chances(rng, vocabulary):
     return Chances(torch.softmax(-steps.cumsum(0), dim=0), tokens)
 
 
-def check_probabilities(student, logits, expected, situation, **settings):
-    """The probabilities are the right ones, also for a view of the logits."""
-    spread = torch.from_numpy(sliced(logits.numpy()))
-    for given, more in ((logits, ""), (spread, ", a view")):
-        found = student.sampling.next_probabilities(given, **settings)
+def check_probabilities(next_probabilities, case):
+    """The right ones, also for a view. case: its name, logits, what is right, and the settings."""
+    situation, logits, expected, settings = case
+    for given, more in ((logits, ""), (spread_out(logits), ", a view")):
+        found = next_probabilities(given, **settings)
         what = f"the probabilities ({situation}{more})"
         assert_close(found, expected, what=what, axes=("token",))
-    check_unchanged("next_probabilities", student.sampling.next_probabilities, logits)
+    check_unchanged("next_probabilities", next_probabilities, logits)
 
 
-def check_temperatures(student, chances, temperatures):
-    """Logits that are made for a temperature; at 0, only the likeliest token stays."""
-    for temperature in temperatures:
-        expected = chances.of_the_first(len(chances.values) if temperature else 1)
-        logits = chances.logits(temperature or 2.0)
-        situation = "a temperature above 0" if temperature else "temperature 0"
-        check_probabilities(student, logits, expected, situation, temperature=temperature)
+def probability_cases(chances, temperatures, counts, *, temperature, top_k):
+    """Temperatures, counts as top_k, and each top_p, alone and with this temperature and top_k."""
+    for heat in temperatures:
+        situation = "a temperature above 0" if heat else "temperature 0"
+        expected = chances.of_the_first(len(chances.values) if heat else 1)
+        yield situation, chances.logits(heat or 2.0), expected, {"temperature": heat}
     # Far from 1, logits are what is easy to read: e to the power of a difference of 2 / 0.5.
     small = 1 / (1 + math.exp(4))
     expected = torch.tensor([small, 1 - small], dtype=torch.float64)
     logits = torch.tensor([-1.0, 1.0], dtype=torch.float64)
-    check_probabilities(student, logits, expected, "two tokens", temperature=0.5)
-
-
-def check_top_k(student, chances, counts):
-    """So many of the likeliest tokens stay; all of them, if there are fewer."""
+    yield "two tokens", logits, expected, {"temperature": 0.5}
     for k in counts:
-        check_probabilities(
-            student, chances.logits(), chances.of_the_first(k), f"top_k {k}", top_k=k
-        )
+        yield f"top_k {k}", chances.logits(), chances.of_the_first(k), {"top_k": k}
+    both = {"temperature": temperature, "top_k": top_k}
+    for words, heat, k, some in (("", 1.0, None, {}), ("all three, ", temperature, top_k, both)):
+        for count in range(1, (k or len(chances.values)) + 1):
+            for p in chances.top_ps(count, k):
+                expected, settings = chances.of_the_first(count), some | {"top_p": p}
+                yield f"{words}top_p {p:.5f}", chances.logits(heat), expected, settings
+        yield "top_p 1", chances.logits(heat), chances.of_the_first(k), some | {"top_p": 1.0}
 
 
-def check_top_p(student, chances, temperature=1.0, top_k=None):
-    """As many tokens stay as are needed to reach top_p, also where top_k has left only some."""
-    settings = {} if top_k is None else {"temperature": temperature, "top_k": top_k}
-    for count in range(1, (top_k or len(chances.values)) + 1):
-        for p in chances.top_ps(count, top_k):
-            situation = f"{'' if top_k is None else 'all three, '}top_p {p:.5f}"
-            logits, expected = chances.logits(temperature), chances.of_the_first(count)
-            check_probabilities(student, logits, expected, situation, **settings, top_p=p)
-    everything = chances.of_the_first(top_k)
-    check_probabilities(
-        student, chances.logits(temperature), everything, "top_p 1", **settings, top_p=1.0
-    )
+def single_case(chances, temperature, top_k):
+    """float32, with all three settings: three tokens stay."""
+    settings = {"temperature": temperature, "top_k": top_k, "top_p": chances.top_ps(3, top_k)[1]}
+    logits = chances.logits(temperature, torch.float32)
+    return "float32", logits, chances.of_the_first(3, torch.float32), settings
 
 
-def check_single(student, chances, temperature, top_k, *, count):
-    """float32, with all three settings: so many tokens stay."""
-    _, p = chances.top_ps(count, top_k)
-    settings = {"temperature": temperature, "top_k": top_k, "top_p": p}
-    logits, expected = (
-        chances.logits(temperature, torch.float32),
-        chances.of_the_first(count, torch.float32),
-    )
-    check_probabilities(student, logits, expected, "float32", **settings)
-
-
-def check_large_logits(student):
-    """Logits near 1e3 don't overflow."""
-    logits = torch.tensor([999.0, -1000.0, 1001.0, 1000.0], dtype=torch.float64)
-    weights = torch.tensor([math.exp(-2), 0, 1, math.exp(-1)], dtype=torch.float64)
-    check_probabilities(student, logits, weights / weights.sum(), "logits near 1e3", top_k=3)
-
-
-def check_probabilities_refuse(student, logits):
-    function = student.sampling.next_probabilities
-    check(function(logits, 0.0, 1, 1.0) is not None, "next_probabilities returned None.")
+def check_probabilities_refused(next_probabilities, logits):
+    """Settings that make no sense; the edge cases before them do."""
+    check(next_probabilities(logits, 0.0, 1, 1.0) is not None, "next_probabilities returned None.")
     for situation, settings in (
         ("a temperature below 0", {"temperature": -0.5}),
         ("a top_k below 1", {"top_k": 0}),
@@ -138,37 +113,33 @@ def check_probabilities_refuse(student, logits):
         ("a top_p above 1, at temperature 0", {"temperature": 0.0, "top_p": 2.0}),
         ("a top_k below 1, at temperature 0", {"temperature": 0.0, "top_k": 0}),
     ):
-        check_refused(situation, function, logits, **settings)
+        check_refused(situation, next_probabilities, logits, **settings)
 
 
 # next_window and generate
 
 
 def window_size(read, context):
-    """How many of the tokens that were read are in the window.
-
-    All, up to the context. After that it has half of it and one more, and grows to the context
-    again, over and over.
-    """
+    """How many of the tokens that were read are in the window, which falls to half when full."""
     half = context // 2
     return read if read <= context else half + 1 + (read - context - 1) % (context - half)
 
 
-def check_window(student, window, token, context, *, expected):
-    found = student.sampling.next_window(window, token, context)
+def compare_window(found, expected, size, context):
+    """A list of the right tokens, after a window of that size."""
     check(isinstance(found, list), "next_window must return a list.")
-    assert_equal(list(found), expected, what=f"the window after {len(window)} of {context}")
+    assert_equal(list(found), expected, what=f"the window after {size} of {context}")
 
 
-def check_windows(student, context, tokens):
+def check_windows(next_window, context, tokens):
     """Token by token, and the window that is handed in stays as it is."""
     window = []
     for read, token in enumerate(tokens, start=1):
         expected = tokens[read - window_size(read, context) : read]
-        check_window(student, window, token, context, expected=expected)
+        compare_window(next_window(window, token, context), expected, len(window), context)
         window = expected
-    mine = student.sampling.next_window([1, 2, 3], 4, 8)
-    student.sampling.next_window(mine, 5, 8)
+    mine = next_window([1, 2, 3], 4, 8)
+    next_window(mine, 5, 8)
     assert_equal(list(mine), [1, 2, 3, 4], what="a window that was handed in")
 
 
@@ -211,23 +182,21 @@ def scores_after(oracle, model, windows):
     for length in {len(window) for window in windows}:
         rows = [row for row, window in enumerate(windows) if len(window) == length]
         tokens = torch.tensor([windows[row] for row in rows])
-        last = expected_output(oracle, model, (tokens,))[:, -1]
+        last = expected_output(oracle, model, tokens)[:, -1]
         for row, scores in zip(rows, last, strict=True):
             found[row] = scores
     return found
 
 
-def check_greedy(student, oracle, rng, model, *, prompts, length):
+def check_greedy(generate, module, model, prompts, *, length, oracle):
     """At temperature 0, by the rule of the windows; the model stays in the mode that it has."""
-    module, generate = model.on(student, dropout=0.5), student.sampling.generate
-    for index, size in enumerate(prompts):
-        prompt, training = draw_tokens(rng, model.settings["vocabulary"], size), index % 2 == 0
+    for index, prompt in enumerate(prompts):
+        training = index % 2 == 0
         module.train(training)
         found = generate(module, prompt, length, 0.0)
         check_likeliest(oracle, model, found, prompt, length=length, what="generate")
         check(module.training is training, "generate must leave the model in its mode.")
-        spread = torch.from_numpy(sliced(prompt.numpy()))
-        again = generate(module, spread, length, temperature=0, generator=None)
+        again = generate(module, spread_out(prompt), length, temperature=0, generator=None)
         assert_close(again, found, what="the same prompt once more, as a view", axes=("place",))
         narrow = generate(module, prompt, length, top_k=1)
         assert_close(narrow, found, what="the tokens with top_k = 1", axes=("place",))
@@ -235,20 +204,18 @@ def check_greedy(student, oracle, rng, model, *, prompts, length):
     check_same_weights(module, model.parameters, "generate")
 
 
-def check_nothing_to_write(student, rng, model, function):
+def check_nothing_to_write(generate, module, model, rng):
     """A length of 0 returns the prompt."""
-    module = model.on(student)
     for size in (1, 3, 2 * model.settings["context"] + 1):
         prompt = draw_tokens(rng, model.settings["vocabulary"], size)
-        assert_close(function(module, prompt, 0), prompt, what="the prompt (length 0)")
+        assert_close(generate(module, prompt, 0), prompt, what="the prompt (length 0)")
 
 
-def check_generate_refuses(student, rng, model, function):
+def check_generate_refused(generate, module, vocabulary):
     """Prompts, lengths and settings that make no sense; the mode stays as it was."""
-    module, prompt = model.on(student), torch.tensor([1, 2, 0])
+    prompt = torch.tensor([1, 2, 0])
     module.train()
-    check(function(module, prompt, 1) is not None, "Nothing was returned.")
-    vocabulary = model.settings["vocabulary"]
+    check(generate(module, prompt, 1) is not None, "Nothing was returned.")
     for situation, given, length, settings in (
         ("an empty prompt", prompt[:0], 3, {}),
         ("a negative length", prompt, -1, {}),
@@ -262,7 +229,7 @@ def check_generate_refuses(student, rng, model, function):
         ("a top_p of 0", prompt, 2, {"top_p": 0.0}),
         ("a top_p above 1", prompt, 2, {"top_p": 1.5}),
     ):
-        check_refused(situation, function, module, given, length, **settings)
+        check_refused(situation, generate, module, given, length, **settings)
     check(module.training is True, "After a ValueError, the model must be in the mode it was in.")
 
 
@@ -272,37 +239,27 @@ def distance(share, chance):
     return sum(p * math.log(p / q) if q else math.inf for p, q in pairs if p)
 
 
-def check_chances(chances, vocabulary):
-    """What next_probabilities gives can be drawn from. Other tests look at the values."""
-    check(
-        isinstance(chances, torch.Tensor)
-        and chances.shape == (vocabulary,)
-        and chances.is_floating_point()
-        and bool((chances >= 0).all())
-        and abs(float(chances.sum()) - 1) < 1e-6,
-        "next_probabilities must return a probability for each token, with a sum of 1.",
-    )
+# With a context of 1, the next token depends on the last one alone: so every token has its own
+# probabilities of what comes next, and a long text shows them.
+CHAIN = {"vocabulary": 3, "context": 1, "layers": 1, "width": 4}
 
 
-def check_draws(student, oracle, rng, length, *, seed, **settings):
-    """Each token comes as often as its probability says.
-
-    With a context of 1, the next token depends on the last one alone: so every token has its own
-    probabilities of what comes next, and a long text shows them.
-    """
-    vocabulary = 3
-    model = draw_model(rng, vocabulary=vocabulary, context=1, layers=1, width=4)
-    generator = torch_generator(student, seed)
-    found = student.sampling.generate(
-        model.on(student), torch.tensor([0]), length, **settings, generator=generator
-    )
-    check_ids(found, (length + 1,), vocabulary, "What generate returns")
-    pairs = torch.stack([found[:-1], found[1:]], dim=1).tolist()
+def check_draws(tokens, model, next_probabilities, oracle):
+    """Each token comes as often as its probability says."""
+    vocabulary = CHAIN["vocabulary"]
+    pairs = torch.stack([tokens[:-1], tokens[1:]], dim=1).tolist()
     for last in range(vocabulary):
         following = [after for before, after in pairs if before == last]
-        logits = expected_output(oracle, model, (torch.tensor([[last]]),))[0, -1]
-        chances = student.sampling.next_probabilities(logits, **settings)
-        check_chances(chances, vocabulary)
+        logits = expected_output(oracle, model, torch.tensor([[last]]))[0, -1]
+        chances = next_probabilities(logits)
+        check(
+            isinstance(chances, torch.Tensor)
+            and chances.shape == (vocabulary,)
+            and chances.is_floating_point()
+            and bool((chances >= 0).all())
+            and abs(float(chances.sum()) - 1) < 1e-6,
+            "next_probabilities must return a probability for each token, with a sum of 1.",
+        )
         for token, chance in enumerate(chances.tolist()):
             share = following.count(token) / max(1, len(following))
             far = len(following) * distance(share, min(chance, 1.0)) if following else 0.0
@@ -314,14 +271,14 @@ def check_draws(student, oracle, rng, length, *, seed, **settings):
             )
 
 
-def check_generator_alone(student, rng, model, function, *, length, seed):
+def check_generator_alone(student, generate, model, seed):
     """The same generator gives the same tokens; without one, PyTorch's own numbers are drawn."""
-    module, prompt, found = model.on(student), torch.tensor([1, 0]), []
+    module, prompt, found = model.on(student.model), torch.tensor([1, 0]), []
     for own_seed, given in ((1, seed), (2, seed), (2, seed + 1), (3, None), (3, None), (4, None)):
         seed_torch(student, own_seed)
         generator = None if given is None else torch_generator(student, given)
-        tokens = function(module, prompt, length, temperature=3.0, generator=generator)
-        check_ids(tokens, (2 + length,), model.settings["vocabulary"], "What comes out")
+        tokens = generate(module, prompt, 25, temperature=3.0, generator=generator)
+        check_ids(tokens, (2 + 25,), model.settings["vocabulary"], "What comes out")
         found.append(tokens.tolist())
     first, again, other, own, own_again, own_other = found
     check(first == again, "The same generator must give the same tokens: all draws come from it.")

@@ -1,122 +1,61 @@
 """The hidden tests of assignment 7: the public tests' properties on other shapes and seeds."""
 
+from functools import partial
+
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
 from common.labs.answer_checks import check_number
-from common.testing.checks import check_refused
+from common.testing.checks import check_refused, check_unchanged
+from common.testing.compare import assert_close, assert_equal, check
+from common.testing.dropout import check_levels, check_tensor
+from common.testing.remote.operations import paced_function
+from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
+from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.torch_objects import (
+    allocating_function,
+    gradient_descent,
+    torch_generator,
+)
+from tests.a7_minigpt import (
+    block_cases,
+    cache_cases,
+    checkpoint_cases,
+    model_cases,
+    optimizer_cases,
+    sampling_cases,
+    text_cases,
+    timing_cases,
+    training_cases,
+)
 from tests.a7_minigpt.artifact_cases import check_trained
-from tests.a7_minigpt.block_cases import (
-    check_attend,
-    check_dropout_of_attention,
-    check_dropout_of_block,
-    check_dropout_of_mlp,
-    check_large,
-    check_names,
-    check_project,
-    check_refuses,
-)
-from tests.a7_minigpt.cache_cases import (
-    check_cache,
-    check_each_token_once,
-    check_new_tokens_alone,
-    check_pieces,
-    check_same_tokens,
-)
 from tests.a7_minigpt.cases import (
+    LOGIT_AXES,
     SMALL,
     SMALL_BLOCK,
     check_calls_stay_apart,
     check_evaluation,
     check_gradients,
+    check_ids,
+    compare,
+    count_parameters,
+    draw_batch,
     draw_block,
     draw_model,
     draw_tokens,
     draw_vectors,
+    draw_vjp,
+    expected_output,
+    new_module,
+    spread_out,
     view_of,
 )
-from tests.a7_minigpt.checkpoint_cases import (
-    check_refused_files,
-    check_resume,
-    check_round_trip,
-    check_saves,
-)
-from tests.a7_minigpt.model_cases import (
-    check_causal,
-    check_count,
-    check_dropout_of_model,
-    check_embed,
-    check_first_loss,
-    check_first_values,
-    check_loss,
-    check_model_refuses,
-    check_rows_alone,
-    check_scores,
-    check_tied,
-)
-from tests.a7_minigpt.optimizer_cases import (
-    check_adam_steps,
-    check_autocast,
-    check_decay,
-    check_leftovers,
-    check_optimizer,
-    check_rates,
-    check_rates_refuse,
-    check_step,
-    check_step_refuses,
-    check_usual_clip,
-    draw_batches,
-)
-from tests.a7_minigpt.sampling_cases import (
-    check_draws,
-    check_generate_refuses,
-    check_generator_alone,
-    check_greedy,
-    check_nothing_to_write,
-    check_probabilities_refuse,
-    check_single,
-    check_temperatures,
-    check_top_k,
-    check_top_p,
-    check_windows,
-    draw_chances,
-)
-from tests.a7_minigpt.text_cases import (
-    check_batch_refuses,
-    check_decoded,
-    check_encoded,
-    check_load,
-    check_repeats,
-    check_saved,
-    check_uniform,
-    check_unknown,
-    check_vocabulary,
-    draw_characters,
-)
-from tests.a7_minigpt.text_cases import check_generator_alone as check_batches_by_generator
-from tests.a7_minigpt.text_cases import check_windows as check_windows_of_text
-from tests.a7_minigpt.timing_cases import (
-    check_by_hand,
-    check_flops,
-    check_paced,
-    check_peak,
-    check_quantiles,
-    check_table,
-    check_table_refuses,
-    check_time_refuses,
-)
-from tests.a7_minigpt.timing_cases import check_rates as check_speeds
-from tests.a7_minigpt.training_cases import (
-    TINY,
-    check_autocast_of_train,
-    check_estimate,
-    check_estimate_refuses,
-    check_modes,
-    check_run,
-    check_train_refuses,
-    check_validation_apart,
-    check_windows_of_train,
-)
+from tests.a7_minigpt.model_cases import NEW, WIDE
+from tests.a7_minigpt.optimizer_cases import CLIPPED, NO_CLIP, draw_batches
+from tests.a7_minigpt.sampling_cases import CHAIN, check_probabilities, draw_chances
+from tests.a7_minigpt.text_cases import PAIRS, draw_text, starts_of
+from tests.a7_minigpt.timing_cases import MEGABYTE
+from tests.a7_minigpt.training_cases import TINY
 
 # Exercise 7.1
 
@@ -125,24 +64,33 @@ from tests.a7_minigpt.training_cases import (
 @number("7.1")
 def test_other_texts_become_ids_and_texts_again(student, rng):
     """Vocabularies, ids and texts of other characters; unknown ones and ids are refused."""
+    new = student.tokenizer.CharTokenizer
     for _ in range(4):
-        text = draw_characters(rng, 60)
-        _, vocabulary = check_vocabulary(student, text)
-        check_encoded(student, vocabulary, text, "the ids")
-        check_decoded(student, vocabulary, rng.integers(len(vocabulary), size=30).tolist())
+        text = text_cases.draw_characters(rng, 60)
+        vocabulary = text_cases.check_tokenizer(new.from_text(text), text)
+        text_cases.check_encoded(new(vocabulary).encode(text), vocabulary, text, "the ids")
+        ids = rng.integers(len(vocabulary), size=30).tolist()
+        text_cases.check_decoded(new(vocabulary).decode, vocabulary, ids)
         known, unknown = vocabulary[1:], vocabulary[0]
-        check_unknown(student, known, known[0] + unknown + known[0], unknown)
-    check_encoded(student, vocabulary, "", "the ids of an empty text")
-    check_refused("an empty text", student.tokenizer.CharTokenizer.from_text, "")
+        text_cases.check_unknown(new(known).encode, known[0] + unknown + known[0], unknown)
+    text_cases.check_encoded(new(vocabulary).encode(""), vocabulary, "", "the ids of an empty text")
+    check_refused("an empty text", new.from_text, "")
 
 
 @weight(1)
 @number("7.1")
 def test_other_vocabularies_are_saved_and_loaded(student, rng):
     """JSON in UTF-8 of other characters; other files are refused."""
+    path = scratch_path(student, "vocabulary.json")
     for _ in range(3):
-        check_saved(student, draw_characters(rng, 40))
-    check_load(student)
+        text = text_cases.draw_characters(rng, 40)
+        write_scratch(student, path, b"what was there before, and is longer" * 50)
+        tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+        vocabulary = text_cases.check_tokenizer(tokenizer, text)
+        tokenizer.save(path)
+        text_cases.check_saved(scratch_bytes(student, path, 100_000), vocabulary)
+        text_cases.check_loaded(student.tokenizer.CharTokenizer.load(path), vocabulary, text)
+    text_cases.check_load(student)
 
 
 # Exercise 7.2
@@ -152,21 +100,36 @@ def test_other_vocabularies_are_saved_and_loaded(student, rng):
 @number("7.2")
 def test_batches_of_other_sizes_are_windows_of_the_text(student, rng):
     """Other lengths and sizes, one window, and texts without any; from the generator alone."""
-    for batch_size, block_size in ((3, 6), (6, 1), (1, 9)):
-        length = block_size + int(rng.integers(2, 40))
-        check_windows_of_text(student, rng, length, batch_size, block_size=block_size)
-    check_windows_of_text(student, rng, 5, 4, block_size=4)
-    check_batches_by_generator(student, rng, 700)
-    check_batch_refuses(student)
+    get_batch = student.training.get_batch
+    for batch_size, block_size in ((3, 6), (6, 1), (1, 9), (4, 4)):
+        windows = 1 if block_size == 4 else int(rng.integers(2, 40))
+        data, generator = draw_text(rng, windows + block_size), torch_generator(student, 3)
+        for given in (data, spread_out(data)):
+            batch = get_batch(given, batch_size, block_size, generator)
+            starts_of(data, batch, batch_size, block_size)
+        check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
+    data, drawn = draw_text(rng, 700), []
+    for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
+        seed_torch(student, own_seed)
+        generator = torch_generator(student, seed)
+        batches = [get_batch(data, 8, 4, generator) for _ in range(2)]
+        drawn.append([starts_of(data, batch, 8, 4) for batch in batches])
+    text_cases.compare_draws(*drawn)
+    text_cases.check_batch_refused(get_batch, torch_generator(student, 0))
 
 
 @weight(1)
 @number("7.2")
 def test_windows_of_other_texts_come_equally_often(student, rng):
     """The first and the last one too, and each row whatever the others are."""
-    check_uniform(student, rng, 5, 4, seed=int(rng.integers(1000)))
-    check_uniform(student, rng, 3, 1, seed=int(rng.integers(1000)))
-    check_repeats(student, rng, int(rng.integers(1000)))
+    get_batch = student.training.get_batch
+    for windows, block_size in ((5, 4), (3, 1)):
+        generator = torch_generator(student, int(rng.integers(1000)))
+        data = draw_text(rng, windows + block_size)
+        batch = get_batch(data, 2 * PAIRS, block_size, generator)
+        text_cases.check_uniform(data, batch, block_size)
+    generator, data = torch_generator(student, int(rng.integers(1000))), draw_text(rng, 8 + 3)
+    text_cases.check_repeats(data, [get_batch(data, 8, 3, generator) for _ in range(10)])
 
 
 # Exercise 7.3
@@ -178,23 +141,41 @@ def test_attention_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; large numbers; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 2), (1, 6, 6, 3), (2, 1, 5, 5), (4, 3, 4, 1)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "CausalSelfAttention", settings)
+        block_cases.check_names(student.model, "CausalSelfAttention", settings)
         block = draw_block(rng, "CausalSelfAttention", **settings)
         x = draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_large(student, oracle, rng, "CausalSelfAttention", scale=1e3)
-    check_refuses(student, rng, "CausalSelfAttention")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    block = draw_block(rng, "CausalSelfAttention")
+    x = 1e3 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 1000")
+    module = draw_block(rng, "CausalSelfAttention").on(student.model)
+    x = draw_vectors(rng, 2, 3, SMALL["width"] + 1)
+    block_cases.check_vectors_refused(module, "CausalSelfAttention", x)
 
 
 @weight(1)
 @number("7.3")
 def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
     """Queries, keys and values by head, and queries of the last places."""
-    check_project(student, rng, 3, 2, width=9, heads=3)
-    check_project(student, rng, 1, 5, dtype=torch.float32, width=4, heads=2)
-    for n, queries, keys, heads in ((3, 3, 3, 2), (2, 2, 6, 4), (1, 1, 5, 1), (2, 4, 5, 2)):
-        check_attend(student, oracle, rng, n, queries=queries, keys=keys, width=8, heads=heads)
-    check_attend(student, oracle, rng, 2, queries=2, keys=4, dtype=torch.float32, width=8, heads=2)
+    double, single = torch.float64, torch.float32
+    for n, t, width, heads, dtype in ((3, 2, 9, 3, double), (1, 5, 4, 2, single)):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=width, heads=heads)
+        x = draw_vectors(rng, n, t, width, dtype=dtype)
+        block_cases.check_project(block.on(student.model).project, block, x)
+    for n, queries, keys, heads, dtype in (
+        (3, 3, 3, 2, double),
+        (2, 2, 6, 4, double),
+        (1, 1, 5, 1, double),
+        (2, 4, 5, 2, double),
+        (2, 2, 4, 2, single),
+    ):
+        block = draw_block(rng, "CausalSelfAttention", dtype, width=8, heads=heads)
+        shapes = [(n, heads, t, 8 // heads) for t in (queries, keys, keys)]
+        inputs = [draw_vectors(rng, *shape, dtype=dtype) for shape in shapes]
+        drawn = draw_vjp(rng, oracle, block, *inputs, part=".attend")
+        attend = block.on(student.model).attend
+        block_cases.check_attend(attend, drawn, f"{queries} queries, {keys} keys")
 
 
 @weight(1)
@@ -202,12 +183,16 @@ def test_project_and_attend_are_right_for_other_sizes(student, rng, oracle):
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width in ((3, 2, 5), (1, 1, 7), (2, 5, 2)):
-        check_names(student, "MLP", SMALL_BLOCK | {"width": width, "heads": 1})
+        settings = SMALL_BLOCK | {"width": width, "heads": 1}
+        block_cases.check_names(student.model, "MLP", settings)
         block = draw_block(rng, "MLP", width=width, heads=1)
         x = 3 * draw_vectors(rng, n, t, width)
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_large(student, oracle, rng, "MLP", scale=1e4)
-    check_refuses(student, rng, "MLP")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    block, x = draw_block(rng, "MLP"), 1e4 * draw_vectors(rng, 2, 4, SMALL["width"])
+    compare(block.on(student.model)(x), expected_output(oracle, block, x), "x near 10000")
+    module = draw_block(rng, "MLP").on(student.model)
+    block_cases.check_vectors_refused(module, "MLP", draw_vectors(rng, 2, 3, SMALL["width"] + 1))
 
 
 @weight(1)
@@ -216,29 +201,41 @@ def test_block_is_right_for_other_sizes(student, rng, oracle):
     """Names, outputs and gradients of other shapes; other vectors are refused."""
     for n, t, width, heads in ((3, 2, 8, 4), (1, 5, 6, 1), (2, 1, 9, 3)):
         settings = SMALL_BLOCK | {"width": width, "heads": heads}
-        check_names(student, "Block", settings)
+        block_cases.check_names(student.model, "Block", settings)
         block = draw_block(rng, "Block", **settings)
         x = 3 * draw_vectors(rng, n, t, width) - 1
-        check_gradients(student, oracle, rng, block, inputs=(x,), situation="other sizes")
-    check_refuses(student, rng, "Block")
+        drawn = draw_vjp(rng, oracle, block, x)
+        check_gradients(block.on(student.model), drawn, "other sizes")
+    module = draw_block(rng, "Block").on(student.model)
+    block_cases.check_vectors_refused(module, "Block", draw_vectors(rng, 2, 3, SMALL["width"] + 1))
 
 
 @weight(1)
 @number("7.3")
 def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
     """Dropout of other rates, in training mode only; float32, views, inputs that stay."""
-    check_dropout_of_attention(student, rng, 5, 0.45, n=500)
-    check_dropout_of_mlp(student, rng, 8, 0.6, shape=(40, 8))
-    for part in ("attention", "mlp"):
-        check_dropout_of_block(student, rng, part, 8, p=0.15, shape=(40, 8))
+    for part, p, shape in (
+        ("CausalSelfAttention", 0.45, (500, 1, 5)),
+        ("MLP", 0.6, (40, 8, 8)),
+        ("Block.attention", 0.15, (40, 8, 8)),
+        ("Block.mlp", 0.15, (40, 8, 8)),
+    ):
+        block, levels, what = block_cases.draw_for_dropout(rng, part, shape[2], p)
+        x = draw_vectors(rng, *shape)
+        out = block.on(student.model, dropout=p)(x)
+        check_tensor(out, shape)
+        check_levels(out - x if block.kind == "Block" else out, levels, what)
+    settings = {"width": 6, "heads": 3}
     for kind in ("CausalSelfAttention", "MLP", "Block"):
-        settings = {"width": 6, "heads": 3}
         x, second = draw_vectors(rng, 3, 2, 6), draw_vectors(rng, 2, 4, 6)
-        check_evaluation(student, oracle, rng, kind, inputs=(x,), **settings)
-        single = draw_block(rng, kind, torch.float32, **settings)
-        check_gradients(student, oracle, rng, single, inputs=(x.float(),), situation="float32")
         block = draw_block(rng, kind, **settings)
-        check_calls_stay_apart(student, oracle, block, (view_of(x),), second=(second,))
+        module, expected = block.on(student.model, dropout=0.5), expected_output(oracle, block, x)
+        check_evaluation(module, kind, x, expected)
+        single, floats = draw_block(rng, kind, torch.float32, **settings), x.float()
+        drawn = draw_vjp(rng, oracle, single, floats)
+        check_gradients(single.on(student.model), drawn, "float32")
+        block, inputs = draw_block(rng, kind, **settings), (view_of(x), second)
+        check_calls_stay_apart(block.on(student.model), oracle, block, inputs)
 
 
 # Exercise 7.4
@@ -249,26 +246,35 @@ def test_blocks_drop_out_at_other_rates_and_keep_types(student, rng, oracle):
 def test_gpts_of_other_sizes_have_the_right_parameters(student, rng):
     """Names, shapes, first values and their number, for other sizes; a first loss near ln(v)."""
     settings = {"vocabulary": 90, "context": 80, "layers": 3, "heads": 2, "width": 56}
-    check_first_values(student, **settings)
-    check_count(student, **settings)
-    check_count(student, **SMALL | {"layers": 3, "width": 10})
-    check_first_loss(student, rng, 120)
+    model_cases.check_first_values(student.model, settings)
+    for some in (settings, SMALL | {"layers": 3, "width": 10}):
+        module = new_module(student.model, "GPT", **some)
+        assert_equal(module.num_parameters(), count_parameters(some), what="num_parameters()")
+    seed_torch(student, int(rng.integers(2**31)))
+    module = new_module(student.model, "GPT", **NEW, vocabulary=120)
+    batch = draw_batch(rng, 120, 16, NEW["context"])
+    model_cases.check_first_loss(module(*batch), 120)
 
 
 @weight(1)
 @number("7.4")
 def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
     """Logits and gradients of other models, and the gradients of their losses."""
-    for n, t, settings in (
-        (3, 4, {"layers": 1}),
-        (1, 7, {"context": 7, "heads": 4}),
-        (2, 1, {"vocabulary": 4, "layers": 3, "width": 10}),
+    for n, t, dtype, settings in (
+        (3, 4, torch.float64, {"layers": 1}),
+        (1, 7, torch.float64, {"context": 7, "heads": 4}),
+        (2, 1, torch.float64, {"vocabulary": 4, "layers": 3, "width": 10}),
+        (3, 2, torch.float32, {}),
     ):
-        model = draw_model(rng, **settings)
-        tokens = draw_tokens(rng, model.settings["vocabulary"], n, t)
-        check_gradients(student, oracle, rng, model, inputs=(tokens,), situation="other sizes")
-        check_loss(student, oracle, rng, model, n=n, t=t, situation="other sizes")
-    check_loss(student, oracle, rng, draw_model(rng, torch.float32), n=3, t=2, situation="float32")
+        model, situation = draw_model(rng, dtype, **settings), "float32"
+        vocabulary = model.settings["vocabulary"]
+        if dtype == torch.float64:
+            tokens, situation = draw_tokens(rng, vocabulary, n, t), "other sizes"
+            drawn = draw_vjp(rng, oracle, model, tokens)
+            check_gradients(model.on(student.model), drawn, situation)
+        batch = draw_batch(rng, vocabulary, n, t)
+        drawn = model_cases.draw_loss_vjp(rng, oracle, model, batch)
+        model_cases.check_loss(model.on(student.model), drawn, situation)
 
 
 @weight(1)
@@ -276,8 +282,9 @@ def test_gpts_of_other_sizes_give_the_right_scores(student, rng, oracle):
 def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle):
     """Causality, and sequences that are apart, for other sizes."""
     model = draw_model(rng, vocabulary=9, context=7, layers=2, heads=3, width=6)
-    check_causal(student, oracle, rng, model, n=3, t=7)
-    check_rows_alone(student, oracle, rng, model, n=5, t=3)
+    module, tokens = model.on(student.model), draw_tokens(rng, 9, 3, 7)
+    model_cases.check_causal(module, model, tokens, oracle=oracle, rng=rng)
+    model_cases.check_rows_alone(model.on(student.model), model, draw_tokens(rng, 9, 5, 3), oracle)
 
 
 @weight(1)
@@ -285,11 +292,20 @@ def test_tokens_change_nothing_before_them_in_other_models(student, rng, oracle)
 def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
     """Places from start on, the last norm, and one matrix for both ends."""
     model = draw_model(rng, vocabulary=10, context=9, width=6)
-    check_tied(student, oracle, rng, model)
+    module, tokens = model.on(student.model), draw_tokens(rng, 10, 2, 3)
+    model_cases.check_tied(module, model, tokens, oracle)
     for n, t, start in ((3, 4, 0), (1, 2, 7), (2, 9, 0), (2, 3, 2)):
-        check_embed(student, oracle, rng, model, n=n, t=t, start=start)
-    check_scores(student, oracle, rng, model, n=3, t=2)
-    check_embed(student, oracle, rng, draw_model(rng, torch.float32), n=2, t=3, start=1)
+        tokens = draw_tokens(rng, 10, n, t)
+        expected = expected_output(oracle, model, tokens, start, part=".embed")
+        model_cases.check_embed(model.on(student.model).embed, tokens, start, expected)
+    x = draw_vectors(rng, 3, 2, 6)
+    expected = expected_output(oracle, model, x, part=".scores")
+    module = model.on(student.model)
+    assert_close(module.scores(x), expected, "scores", LOGIT_AXES)
+    check_unchanged("scores", module.scores, x)
+    model, tokens = draw_model(rng, torch.float32), draw_tokens(rng, 7, 2, 3)
+    expected = expected_output(oracle, model, tokens, 1, part=".embed")
+    model_cases.check_embed(model.on(student.model).embed, tokens, 1, expected)
 
 
 @weight(1)
@@ -297,13 +313,18 @@ def test_embed_and_scores_are_right_for_other_sizes(student, rng, oracle):
 def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
     """Dropout of another rate; float32, views, inputs that stay; a ValueError."""
     for where in ("embedding", "mlp"):
-        check_dropout_of_model(student, rng, where, 0.45, shape=(15, 8))
+        module = model_cases.model_for_dropout(where, 8).on(student.model, dropout=0.45)
+        model_cases.check_dropout(module(torch.full((15, 8), WIDE)), (15, 8), where, 0.45)
     tokens, second = draw_tokens(rng, 7, 3, 6), draw_tokens(rng, 7, 1, 2)
-    check_evaluation(student, oracle, rng, "GPT", inputs=(tokens,), layers=3)
+    model = draw_model(rng, layers=3)
+    module = model.on(student.model, dropout=0.5)
+    check_evaluation(module, "GPT", tokens, expected_output(oracle, model, tokens))
     single = draw_model(rng, torch.float32, layers=1)
-    check_gradients(student, oracle, rng, single, inputs=(tokens,), situation="float32")
-    check_calls_stay_apart(student, oracle, draw_model(rng), (view_of(tokens),), second=(second,))
-    check_model_refuses(student, rng)
+    drawn = draw_vjp(rng, oracle, single, tokens)
+    check_gradients(single.on(student.model), drawn, "float32")
+    model, inputs = draw_model(rng), (view_of(tokens), second)
+    check_calls_stay_apart(model.on(student.model), oracle, model, inputs)
+    model_cases.check_ids_refused(draw_model(rng, vocabulary=7, context=5).on(student.model), rng)
 
 
 # Exercise 7.5
@@ -313,15 +334,17 @@ def test_gpts_drop_out_at_other_rates_and_refuse_odd_ids(student, rng, oracle):
 @number("7.5")
 def test_other_schedules_are_right(student, rng, oracle):
     """Other peaks, floors, warm-ups and totals."""
+    learning_rate = student.training.learning_rate
     for _ in range(4):
         warmup = int(rng.integers(1, 40))
         total = warmup + int(rng.integers(2, 100))
         peak = float(rng.uniform(0.1, 2))
         floor = float(rng.uniform(0, peak))
         steps = {1, warmup, warmup + 1, (warmup + total) // 2, total - 1, total, total + 5}
-        check_rates(student, oracle, peak, warmup, total=total, floor=floor, steps=sorted(steps))
-    check_rates(student, oracle, 0.5, 0, total=9, floor=0.1, steps=range(1, 12))
-    check_rates_refuse(student)
+        schedule = (peak, warmup, total, floor)
+        optimizer_cases.check_rates(learning_rate, schedule, sorted(steps), oracle)
+    optimizer_cases.check_rates(learning_rate, (0.5, 0, 9, 0.1), range(1, 12), oracle)
+    optimizer_cases.check_rates_refused(learning_rate)
 
 
 @weight(1)
@@ -329,52 +352,71 @@ def test_other_schedules_are_right(student, rng, oracle):
 def test_other_optimisers_are_adamw_with_decay_for_matrices(student, rng, oracle):
     """Other rates, decays and betas, and gradients of 0."""
     rate, decay = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.2, 1))
-    check_decay(student, rng, draw_model(rng, layers=1), rate, decay=decay)
-    check_optimizer(student, oracle, rng, draw_model(rng), rate=rate, decay=decay)
-    check_optimizer(
-        student, oracle, rng, draw_block(rng, "MLP"), rate=rate, decay=decay, betas=(0.7, 0.9)
-    )
+    configure_optimizer = student.training.configure_optimizer
+    model = draw_model(rng, layers=1)
+    module = model.on(student.model)
+    optimizer = configure_optimizer(module, rate, decay)
+    optimizer_cases.check_decay(optimizer, module, model, rate * decay)
+    for kind, betas in (("GPT", {}), ("MLP", {"betas": (0.7, 0.9)})):
+        model = draw_block(rng, kind)
+        module = model.on(student.model)
+        optimizer = configure_optimizer(module, rate, decay, **betas)
+        right = oracle.Optimizer(model.parameters, rate, decay, **betas)
+        optimizer_cases.check_adamw(optimizer, module, model, right=right, rng=rng)
 
 
 @weight(1)
 @number("7.5")
 def test_other_batches_give_the_right_step(student, rng, oracle):
     """One batch, clipped or not; gradients left over; what AdamW makes of it."""
-    model = draw_model(rng, layers=1, width=6)
+    model, train_step = draw_model(rng, layers=1, width=6), student.training.train_step
     for share, situation in ((5.0, "below clip"), (0.2, "above clip")):
-        batches = draw_batches(rng, model, 1, 2, t=6)
-        check_step(student, oracle, rng, model, batches=batches, share=share, situation=situation)
-    check_usual_clip(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 1, t=2))
-    check_leftovers(student, oracle, rng, model, batches=draw_batches(rng, model, 1, 3, t=4))
-    check_adam_steps(student, oracle, rng, model, clip=0.7)
+        batches = draw_batches(rng, model, 1, (2, 6))
+        clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+        module = model.on(student.model)
+        loss = train_step(module, gradient_descent(module, rate), batches, clip)
+        optimizer_cases.compare_step(loss, module, right, situation)
+    batches = draw_batches(rng, model, 1, (1, 2))
+    wanted = optimizer_cases.expected_usual_step(oracle, model, batches)
+    module = model.on(student.model)
+    train_step(module, gradient_descent(module, 0.5), batches)
+    optimizer_cases.compare_parameters(module, wanted, "clip not given", CLIPPED)
+    batches = draw_batches(rng, model, 1, (3, 4))
+    module = model.on(student.model)
+    optimizer_cases.check_leftovers(train_step, module, model, batches, oracle=oracle, rng=rng)
+    optimizer_cases.check_adam_steps(student, oracle, rng, model, clip=0.7)
 
 
 @weight(1)
 @number("7.5")
 def test_other_numbers_of_batches_are_one_large_batch(student, rng, oracle):
     """Update and loss of several batches, clipped together."""
-    model = draw_model(rng, heads=4)
+    model, train_step = draw_model(rng, heads=4), student.training.train_step
     for count, n, t in ((3, 2, 5), (5, 1, 3)):
         for share in (2.0, 0.3):
-            batches = draw_batches(rng, model, count, n, t=t)
-            check_step(
-                student,
-                oracle,
-                rng,
-                model,
-                batches=batches,
-                share=share,
-                situation="several batches",
-                views=True,
-            )
-    check_step_refuses(student, rng, model)
+            batches = draw_batches(rng, model, count, (n, t))
+            clip, rate, right = optimizer_cases.plan_step(oracle, model, batches, share)
+            module = model.on(student.model)
+            views = [tuple(map(view_of, batch)) for batch in batches]
+            loss = train_step(module, gradient_descent(module, rate), views, clip)
+            optimizer_cases.compare_step(loss, module, right, "several batches")
+    module = model.on(student.model)
+    optimizer, batches = gradient_descent(module, 0.1), draw_batches(rng, model, 1, (1, 1))
+    check(train_step(module, optimizer, batches) is not None, "No loss.")
+    check_refused("no batches", train_step, module, optimizer, [])
 
 
 @weight(1)
 @number("7.5")
 def test_autocast_is_right_for_other_sizes(student, rng, oracle):
     """bfloat16 changes loss and gradients by a little; parameters stay float32."""
-    check_autocast(student, oracle, rng, vocabulary=30, context=10, width=24, heads=4)
+    model = draw_model(rng, torch.float32, vocabulary=30, context=10, width=24, heads=4)
+    batches = draw_batches(rng, model, 2, (2, 10))
+    right = optimizer_cases.expected_step(oracle, model, batches, rate=1.0)
+    module = model.on(student.model)
+    optimizer = gradient_descent(module, 1.0)
+    loss = student.training.train_step(module, optimizer, batches, NO_CLIP, True)
+    optimizer_cases.check_autocast(loss, module, model, right)
 
 
 # Exercise 7.6
@@ -386,18 +428,12 @@ def test_estimate_loss_is_right_for_other_texts(student, rng, oracle):
     """Other lengths and sizes; the model stays as it was."""
     seed = int(rng.integers(1000))
     for length, batch_size, batches in ((8, 1, 4), (60, 4, 3)):
-        model = draw_model(rng, context=5, layers=1)
-        check_estimate(
-            student,
-            oracle,
-            rng,
-            model,
-            length=length,
-            batch_size=batch_size,
-            batches=batches,
-            seed=seed,
-        )
-    check_estimate_refuses(student, rng, draw_model(rng, context=3))
+        model, data = draw_model(rng, context=5, layers=1), draw_tokens(rng, 7, length)
+        sizes = {"batch_size": batch_size, "batches": batches}
+        training_cases.check_estimate(student, oracle, model, data, **sizes, seed=seed)
+    module, generator = draw_model(rng, context=3).on(student.model), torch_generator(student, 0)
+    data = draw_tokens(rng, 7, 4)
+    training_cases.check_estimate_refused(student.training.estimate_loss, module, data, generator)
 
 
 @weight(1)
@@ -408,30 +444,20 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
     config = {"steps": 6, "batch_size": 3, "micro_batches": 3, "peak": 0.03, "floor": 0.0}
     config |= {"warmup": 1, "weight_decay": 0.1, "clip": 0.05, "evaluate_batches": 1}
     model = draw_model(rng, **TINY | {"context": 5})
-    every = config | {"evaluate_every": 3}
-    check_run(
-        student, oracle, rng, model, config=every, validations=[3, 6], situation="other settings"
-    )
-    stopped = config | {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
-    check_run(
-        student,
-        oracle,
-        rng,
-        model,
-        config=stopped,
-        validations=[4, 5],
-        situation="other settings, stopped early",
-    )
-    check_windows_of_train(
-        student,
-        oracle,
-        rng,
-        model,
-        steps=4,
-        batch_size=2,
-        micro_batches=3,
-        seed=int(rng.integers(1000)),
-    )
+    stopped = {"stop": 5, "evaluate_every": 4, "clip": 50.0, "micro_batches": 1}
+    for situation, changes, validations in (
+        ("other settings", {"evaluate_every": 3}, [3, 6]),
+        ("other settings, stopped early", stopped, [4, 5]),
+    ):
+        # Two texts of a single window each: all batches are the same, whatever is drawn.
+        given, texts = config | changes, draw_batch(rng, 5, 6)
+        right = training_cases.expected_run(oracle, model, texts, given, validations=validations)
+        module, made = model.on(student.model), student.training.TrainConfig(**given)
+        history = student.training.train(module, spread_out(texts[0]), made, texts[1])
+        training_cases.compare_run(history, module, right, situation)
+    sizes = {"steps": 4, "batch_size": 2, "micro_batches": 3, "seed": int(rng.integers(1000))}
+    data = draw_tokens(rng, TINY["vocabulary"], 40)
+    training_cases.check_windows_read(student, oracle, model, data, **sizes)
 
 
 @weight(1)
@@ -439,10 +465,10 @@ def test_other_trainings_take_the_right_steps(student, rng, oracle):
 def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
     """The same seed gives the same run; validations change nothing; odd losses name the step."""
     seed = int(rng.integers(1000))
-    check_modes(student, oracle, rng, 4, seed=seed)
-    check_validation_apart(student, rng, 3, seed)
-    check_autocast_of_train(student, rng, seed)
-    check_train_refuses(student, rng)
+    training_cases.check_modes(student, rng, 4, seed)
+    training_cases.check_validation_apart(student, rng, 3, seed)
+    training_cases.check_autocast_of_train(student, rng, seed)
+    training_cases.check_train_refused(student, rng)
 
 
 @weight(1)
@@ -450,8 +476,9 @@ def test_other_trainings_repeat_and_are_not_disturbed(student, rng, oracle):
 def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng):
     """Other models and steps; files that can't be used."""
     seed = int(rng.integers(1000))
-    check_round_trip(student, rng, seed, int(rng.integers(2, 10**6)), context=5, heads=1)
-    check_refused_files(student, rng, seed)
+    step = int(rng.integers(2, 10**6))
+    checkpoint_cases.check_round_trip(student, rng, seed, step, context=5, heads=1)
+    checkpoint_cases.check_refused_files(student, rng, seed)
 
 
 @weight(1)
@@ -459,9 +486,9 @@ def test_other_checkpoints_bring_everything_back_or_change_nothing(student, rng)
 def test_other_runs_resume_to_the_same_numbers(student, rng):
     """Stopped at another step, bit for bit; files come when they should."""
     seed = int(rng.integers(1000))
-    check_resume(student, rng, 7, 4, seed=seed, layers=2)
-    check_resume(student, rng, 5, 1, seed=seed + 1)
-    check_saves(student, rng, seed)
+    checkpoint_cases.check_resume(student, rng, steps=7, stop=4, seed=seed, layers=2)
+    checkpoint_cases.check_resume(student, rng, steps=5, stop=1, seed=seed + 1)
+    checkpoint_cases.check_saves(student, rng, seed)
 
 
 # Exercise 7.7
@@ -471,14 +498,15 @@ def test_other_runs_resume_to_the_same_numbers(student, rng):
 @number("7.7")
 def test_next_probabilities_are_right_for_other_logits(student, rng):
     """Other temperatures, top_k and top_p, alone and together."""
-    chances = draw_chances(rng, 9)
-    temperature = float(rng.uniform(0.3, 3))
-    check_temperatures(student, chances, (temperature, 0.0))
-    check_top_k(student, chances, (1, 4, 8, 20))
-    check_top_p(student, chances)
-    check_top_p(student, chances, temperature, 5)
-    check_single(student, draw_chances(rng, 6), 1.4, 3, count=3)
-    check_probabilities_refuse(student, chances.logits())
+    next_probabilities = student.sampling.next_probabilities
+    chances, temperature = draw_chances(rng, 9), float(rng.uniform(0.3, 3))
+    heats, counts = (temperature, 0.0), (1, 4, 8, 20)
+    both = {"temperature": temperature, "top_k": 5}
+    for case in sampling_cases.probability_cases(chances, heats, counts, **both):
+        check_probabilities(next_probabilities, case)
+    single = sampling_cases.single_case(draw_chances(rng, 6), 1.4, 3)
+    check_probabilities(next_probabilities, single)
+    sampling_cases.check_probabilities_refused(next_probabilities, chances.logits())
 
 
 @weight(1)
@@ -486,19 +514,28 @@ def test_next_probabilities_are_right_for_other_logits(student, rng):
 def test_generate_is_greedy_for_other_models(student, rng, oracle):
     """At temperature 0, with other contexts, past them, and after long prompts."""
     for context in (1, 4, 7):
-        check_windows(student, context, rng.integers(90, size=3 * context + 1).tolist())
+        tokens = rng.integers(90, size=3 * context + 1).tolist()
+        sampling_cases.check_windows(student.sampling.next_window, context, tokens)
     for settings in ({"context": 4, "vocabulary": 12}, {"context": 7, "layers": 1}):
-        check_greedy(
-            student, oracle, rng, draw_model(rng, **settings), prompts=(2, 5, 11), length=13
-        )
+        model, generate = draw_model(rng, **settings), student.sampling.generate
+        vocabulary = model.settings["vocabulary"]
+        prompts = [draw_tokens(rng, vocabulary, size) for size in (2, 5, 11)]
+        module = model.on(student.model, dropout=0.5)
+        sampling_cases.check_greedy(generate, module, model, prompts, length=13, oracle=oracle)
 
 
 @weight(1)
 @number("7.7")
 def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, oracle):
     """Long texts of other models show the probabilities of the next token."""
-    check_draws(student, oracle, rng, 1000, seed=int(rng.integers(1000)), temperature=1.3)
-    check_draws(student, oracle, rng, 500, seed=int(rng.integers(1000)), top_k=2)
+    for length, settings in ((1000, {"temperature": 1.3}), (500, {"top_k": 2})):
+        given = {"generator": torch_generator(student, int(rng.integers(1000)))}
+        model = draw_model(rng, **CHAIN)
+        module, prompt = model.on(student.model), torch.tensor([0])
+        tokens = student.sampling.generate(module, prompt, length, **settings, **given)
+        check_ids(tokens, (length + 1,), 3, "What generate returns")
+        next_probabilities = partial(student.sampling.next_probabilities, **settings)
+        sampling_cases.check_draws(tokens, model, next_probabilities, oracle)
 
 
 @weight(1)
@@ -506,9 +543,9 @@ def test_generate_draws_as_often_as_it_should_from_other_models(student, rng, or
 def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
     """The same generator gives the same tokens; a length of 0; what makes no sense."""
     model, generate = draw_model(rng, context=4, vocabulary=9), student.sampling.generate
-    check_generator_alone(student, rng, model, generate, length=25, seed=int(rng.integers(1000)))
-    check_nothing_to_write(student, rng, model, generate)
-    check_generate_refuses(student, rng, model, generate)
+    sampling_cases.check_generator_alone(student, generate, model, int(rng.integers(1000)))
+    sampling_cases.check_nothing_to_write(generate, model.on(student.model), model, rng)
+    sampling_cases.check_generate_refused(generate, model.on(student.model), 9)
 
 
 # Exercise 7.8
@@ -518,34 +555,53 @@ def test_generate_draws_from_its_generator_alone_for_other_models(student, rng):
 @number("7.8")
 def test_caches_of_other_sizes_give_the_same_scores(student, rng, oracle):
     """Keys and values of each layer, and pieces of other lengths."""
-    check_cache(student, rng, (2, 2, 1), n=3, layers=2, context=6)
-    check_cache(student, rng, (1, 3), dtype=torch.float32, layers=1)
+    for pieces, n, dtype, settings in (
+        ((2, 2, 1), 3, torch.float64, {"layers": 2, "context": 6}),
+        ((1, 3), 2, torch.float32, {"layers": 1}),
+    ):
+        model = draw_model(rng, **settings)
+        cache = cache_cases.new_cache(student, model)
+        total, layers = sum(pieces), range(settings["layers"])
+        whole = [
+            cache_cases.draw_keys_and_values(rng, model, n, total, dtype=dtype) for _ in layers
+        ]
+        cache_cases.check_cache(cache, whole, pieces)
+        room = model.settings["context"] - total
+        more = cache_cases.draw_keys_and_values(rng, model, n, room + 1, dtype=dtype)
+        check_refused("more tokens than the context", cache.extend, 0, *more)
+        first = [values[:, :, : pieces[0]] for values in whole[0]]
+        check_unchanged("extend", cache_cases.new_cache(student, model).extend, 0, *first)
     model = draw_model(rng, context=9, layers=3, heads=4)
     for n, pieces in ((3, (2, 5, 1)), (1, (8, 1)), (2, (1, 1, 3))):
-        check_pieces(student, oracle, rng, model, n=n, pieces=pieces)
+        cache_cases.check_pieces(student, oracle, rng, model, n=n, pieces=pieces)
 
 
 @weight(1)
 @number("7.8")
 def test_generate_cached_gives_the_tokens_of_generate_for_other_models(student, rng, oracle):
     """For the same generator, past other contexts; it refuses what generate refuses."""
-    seed = int(rng.integers(1000))
+    seed, generate_cached = int(rng.integers(1000)), student.sampling.generate_cached
     for settings in ({"context": 7, "vocabulary": 11}, {"context": 4, "layers": 3}):
         model = draw_model(rng, **settings)
-        check_same_tokens(student, oracle, rng, model, prompts=(2, 4, 9), length=15, seed=seed)
-    generate = student.sampling.generate_cached
-    check_nothing_to_write(student, rng, model, generate)
-    check_generate_refuses(student, rng, model, generate)
+        prompts = [draw_tokens(rng, model.settings["vocabulary"], size) for size in (2, 4, 9)]
+        cache_cases.check_same_tokens(student, oracle, model, prompts, length=15, seed=seed)
+    sampling_cases.check_nothing_to_write(generate_cached, model.on(student.model), model, rng)
+    sampling_cases.check_generate_refused(generate_cached, model.on(student.model), 7)
 
 
 @weight(1)
 @number("7.8")
 def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
     """Each token once, but for the windows that are begun anew."""
-    model = draw_model(rng, context=10, layers=3)
-    check_new_tokens_alone(student, rng, model, (1, 5, 1, 2))
+    model, generate = draw_model(rng, context=10, layers=3), student.sampling.generate_cached
+    module, cache = model.on(student.model), cache_cases.new_cache(student, model)
+    for t in (1, 5, 1, 2):
+        tokens = draw_tokens(rng, 7, 2, t)
+        forward = student.sampling.forward_cached
+        cache_cases.check_new_tokens_alone(forward, module, tokens, cache)
     for size, length in ((2, 8), (7, 25), (25, 6)):
-        check_each_token_once(student, rng, model, size, length=length)
+        module, prompt = model.on(student.model), draw_tokens(rng, 7, size)
+        cache_cases.check_each_token_once(generate, module, model, prompt, length=length)
 
 
 # Exercise 7.9
@@ -555,32 +611,45 @@ def test_only_new_tokens_go_through_the_layers_of_other_models(student, rng):
 @number("7.9")
 def test_other_summaries_speeds_and_flops_are_right(student, rng, oracle):
     """Percentiles, tokens per second, mfu and FLOPs of other numbers."""
-    check_quantiles(student, oracle, rng)
-    check_speeds(student, rng)
-    check_flops(student, oracle, vocabulary=13, context=10, layers=3, heads=3, width=12)
-    check_flops(student, oracle, vocabulary=50, context=33, layers=1, heads=2, width=20)
+    for times in timing_cases.draw_times(rng):
+        timing_cases.compare_summary(student.timing.summarise(list(times)), times, oracle)
+    check_refused("no times", student.timing.summarise, [])
+    timing_cases.check_speeds(student.timing, rng)
+    for settings in (
+        {"vocabulary": 13, "context": 10, "layers": 3, "heads": 3, "width": 12},
+        {"vocabulary": 50, "context": 33, "layers": 1, "heads": 2, "width": 20},
+    ):
+        config = student.model.GPTConfig(**settings)
+        timing_cases.check_flops(student.timing.flops_per_token, config, settings, oracle)
 
 
 @weight(1)
 @number("7.9")
 def test_other_calls_are_timed_and_their_memory_is_counted(student, rng, oracle):
     """Counts and times of other calls; the most that was alive."""
-    delays = [round(float(delay), 1) for delay in rng.uniform(2, 12, size=6)]
-    check_paced(student, oracle, [90.0], delays)
-    check_paced(student, oracle, [30.0, 50.0, 20.0], [5.0])
-    check_time_refuses(student)
-    check_peak(student, (2, 1, 5, 3))
+    time_ms = student.timing.time_ms
+    drawn = [round(float(delay), 1) for delay in rng.uniform(2, 12, size=6)]
+    for warm, delays in (([90.0], drawn), ([30.0, 50.0, 20.0], [5.0])):
+        timing_cases.check_paced(time_ms, paced_function(student, warm + delays), warm, delays)
+    timing_cases.check_time_refused(time_ms, paced_function(student, [0.1] * 40))
+    sizes = [size * MEGABYTE for size in (2, 1, 5, 3)]
+    function = allocating_function(student, sizes, "cpu")
+    timing_cases.check_peak(student.timing.peak_memory, function, sizes)
 
 
 @weight(1)
 @number("7.9")
 def test_attention_by_hand_and_its_table_are_right_for_other_sizes(student, rng, oracle):
     """It is F.scaled_dot_product_attention; bytes grow with the square of the length."""
-    for shape in ((1, 2, 6, 5), (3, 1, 4, 2)):
-        check_by_hand(student, oracle, rng, shape)
-    check_by_hand(student, oracle, rng, (2, 1, 3, 4), dtype=torch.float32)
-    check_table(student, [768, 384], 3, 8)
-    check_table_refuses(student)
+    for shape, dtype in (
+        ((1, 2, 6, 5), torch.float64),
+        ((3, 1, 4, 2), torch.float64),
+        ((2, 1, 3, 4), torch.float32),
+    ):
+        *inputs, upstream = (draw_vectors(rng, *shape, dtype=dtype) for _ in range(4))
+        timing_cases.check_by_hand(student.timing.attention_by_hand, inputs, upstream, oracle)
+    timing_cases.check_table(student.timing.scaling_table, [768, 384], 3, 8)
+    timing_cases.check_table_refused(student.timing.scaling_table)
 
 
 # Exercise 7.10

@@ -6,13 +6,11 @@ import math
 import numpy as np
 import torch
 
-from common.testing.checks import STANDARD_ERRORS, check_refused, check_unchanged, sliced
+from common.testing.checks import STANDARD_ERRORS, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.feedback.failure import is_students, kind_in_words
-from common.testing.remote.scratch_files import scratch_bytes, scratch_path, write_scratch
-from common.testing.remote.torch_modules import seed_torch
-from common.testing.remote.torch_objects import devices_of, torch_generator
-from tests.a7_minigpt.cases import check_ids, check_object
+from common.testing.remote.scratch_files import scratch_path, write_scratch
+from tests.a7_minigpt.cases import check_ids, check_object, spread_out
 
 # Upper and lower case, a line break, quotes, and characters of two, three and four bytes.
 TEXTS = ("to be,\nor not", 'A "Zebra"\tba', "été, 日本 und \U0001f600!", "z", "\\n\n")
@@ -37,28 +35,30 @@ def text_of(codes):
     return "".join(map(chr, codes))
 
 
-def check_vocabulary(student, text):
-    """Each character once, by code points; ids count them."""
-    tokenizer = student.tokenizer.CharTokenizer.from_text(text)
+def vocabulary_of(text):
+    """Each character once, by code points."""
+    return text_of(np.unique(codes_of(text)))
+
+
+def check_tokenizer(tokenizer, text):
+    """What from_text returns has the text's vocabulary, which comes back."""
     check_object(tokenizer, "what from_text returns", "a CharTokenizer")
-    vocabulary = text_of(np.unique(codes_of(text)))
+    vocabulary = vocabulary_of(text)
     assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary")
     assert_equal(tokenizer.size, len(vocabulary), what="the size")
-    return tokenizer, vocabulary
+    return vocabulary
 
 
-def check_encoded(student, vocabulary, text, what):
+def check_encoded(ids, vocabulary, text, what):
     """The ids are places in the vocabulary, as int64: the characters there are the text's."""
-    ids = student.tokenizer.CharTokenizer(vocabulary).encode(text)
     check_ids(ids, (len(text),), len(vocabulary), what[0].upper() + what[1:])
     found, right = codes_of(vocabulary)[ids.numpy()], codes_of(text)
     assert_close(found, right, what=f"the code points that {what} stand for", axes=("place",))
 
 
-def check_unknown(student, vocabulary, text, unknown):
+def check_unknown(encode, text, unknown):
     """The ValueError shows the character that isn't known."""
-    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
-    message = check_refused("a character that isn't known", tokenizer.encode, text)
+    message = check_refused("a character that isn't known", encode, text)
     check(
         repr(unknown) in message,
         "The ValueError for an unknown character must show it as repr does.",
@@ -66,43 +66,34 @@ def check_unknown(student, vocabulary, text, unknown):
     )
 
 
-def check_decoded(student, vocabulary, ids):
-    """A tensor and a list of ids give the text; a view and calls in a row do too."""
-    tokenizer = student.tokenizer.CharTokenizer(vocabulary)
+def check_decoded(decode, vocabulary, ids):
+    """A tensor and a list of ids give the text; a view does too, and other ids are refused."""
     tensor = torch.tensor(ids, dtype=torch.int64)
     text = text_of(codes_of(vocabulary)[tensor.numpy()])
-    spread = torch.from_numpy(sliced(tensor.numpy())) if ids else tensor
+    spread = spread_out(tensor) if ids else tensor
     for given, kind in ((tensor, "a tensor"), (list(ids), "a list"), (spread, "a view")):
-        assert_equal(tokenizer.decode(given), text, what=f"the text of {kind}")
-    check_unchanged("decode", tokenizer.decode, tensor)
+        assert_equal(decode(given), text, what=f"the text of {kind}")
+    check_unchanged("decode", decode, tensor)
     for wrong in (-1, len(vocabulary), len(vocabulary) + 3, -len(vocabulary)):
-        check_refused("an id that isn't there", tokenizer.decode, [0, wrong])
-        check_refused("an id that isn't there", tokenizer.decode, torch.tensor([wrong, 0]))
+        check_refused("an id that isn't there", decode, [0, wrong])
+        check_refused("an id that isn't there", decode, torch.tensor([wrong, 0]))
 
 
-def check_saved(student, text):
-    """The file is JSON in UTF-8 with the vocabulary, and load reads it back."""
-    kind, path = student.tokenizer.CharTokenizer, scratch_path(student, "vocabulary.json")
-    write_scratch(student, path, b"what was there before, and is longer" * 50)
-    tokenizer, vocabulary = check_vocabulary(student, text)
-    tokenizer.save(path)
-    content = read_json(scratch_bytes(student, path, 100_000))
+def check_saved(written, vocabulary):
+    """The file is JSON in UTF-8 with the vocabulary."""
+    try:
+        content = json.loads(written.decode("utf-8"))
+    except ValueError as error:
+        check(False, "What save writes is not JSON in UTF-8.", str(error))
     check(
         content == {"vocabulary": vocabulary},
         'save must write {"vocabulary": "..."} as JSON, and nothing else.',
         f"The file holds {content!r}.",
     )
-    check_loaded(kind.load(path), vocabulary, text)
-
-
-def read_json(content):
-    try:
-        return json.loads(content.decode("utf-8"))
-    except ValueError as error:
-        check(False, "What save writes is not JSON in UTF-8.", str(error))
 
 
 def check_loaded(tokenizer, vocabulary, text):
+    """What load returns has the vocabulary, and gives a text back."""
     check_object(tokenizer, "what load returns", "a CharTokenizer")
     assert_equal(tokenizer.vocabulary, vocabulary, what="the vocabulary of load")
     assert_equal(tokenizer.decode(tokenizer.encode(text)), text, what="the text after load")
@@ -162,26 +153,14 @@ def starts_of(data, batch, batch_size, block_size):
     return starts
 
 
-def check_windows(student, rng, length, batch_size, *, block_size):
-    """Rows of x are windows of the text, and y is one place further."""
-    data, generator = draw_text(rng, length), torch_generator(student, 3)
-    spread = torch.from_numpy(sliced(data.numpy()))
-    for given in (data, spread):
-        batch = student.training.get_batch(given, batch_size, block_size, generator)
-        starts_of(data, batch, batch_size, block_size)
-    get_batch = student.training.get_batch
-    check_unchanged("get_batch", get_batch, data, batch_size, block_size, generator)
-
-
 # Pairs of rows in a batch for check_uniform. With 6 windows, each of the 36 pairs of windows is to
 # be expected 278 times. It is off by 7 standard errors, 115, with a chance below 1e-8.
 PAIRS = 10_000
 
 
-def check_uniform(student, rng, windows, block_size, *, seed):
+def check_uniform(data, batch, block_size):
     """Every window is equally likely, the last one too, whatever the row beside it is."""
-    data, generator = draw_text(rng, windows + block_size), torch_generator(student, seed)
-    batch = student.training.get_batch(data, 2 * PAIRS, block_size, generator)
+    windows = len(data) - block_size
     starts = np.array(starts_of(data, batch, 2 * PAIRS, block_size))
     counts = np.bincount(starts, minlength=windows)
     check_even_counts(counts, "Some windows of the text are drawn too often or too seldom.")
@@ -189,10 +168,8 @@ def check_uniform(student, rng, windows, block_size, *, seed):
     check_even_counts(pairs, "Rows of a batch depend on each other: each is to be drawn by itself.")
 
 
-def check_repeats(student, rng, seed):
+def check_repeats(data, batches):
     """Windows may come again in a batch. That 10 batches of 8 have none has a chance of 6e-27."""
-    data, generator = draw_text(rng, 8 + 3), torch_generator(student, seed)
-    batches = [student.training.get_batch(data, 8, 3, generator) for _ in range(10)]
     drawn = [starts_of(data, batch, 8, 3) for batch in batches]
     check(
         any(len(set(starts)) < 8 for starts in drawn),
@@ -212,39 +189,20 @@ def check_even_counts(counts, sentence):
     )
 
 
-def check_generator_alone(student, rng, length):
+def compare_draws(first, again, other):
     """The same generator gives the same batches, whatever else draws random numbers."""
-    data, get_batch, found = draw_text(rng, length), student.training.get_batch, []
-    for own_seed, seed in ((1, 5), (2, 5), (2, 6)):
-        seed_torch(student, own_seed)
-        generator = torch_generator(student, seed)
-        batches = [get_batch(data, 8, 4, generator) for _ in range(2)]
-        found.append([starts_of(data, batch, 8, 4) for batch in batches])
-    first, again, other = found
     sentence = "The same generator must give the same batches: all random numbers come from it."
     check(first == again, sentence)
     check(first != other, "Another generator must give other batches.")
     check(first[0] != first[1], "Two batches in a row must be two draws of the generator.")
 
 
-def check_batch_refuses(student):
+def check_batch_refused(get_batch, generator):
     """Texts without a window and sizes below 1; the smallest that there is gives its one window."""
-    data, get_batch = torch.arange(9), student.training.get_batch
-    generator = torch_generator(student, 0)
+    data = torch.arange(9)
     check(starts_of(data, get_batch(data, 3, 8, generator), 3, 8) == [0] * 3, "A window is wrong.")
     for block_size in (9, 10, 50):
         check_refused("a text without a window", get_batch, data, 2, block_size, generator)
     check_refused("an empty text", get_batch, data[:0], 2, 1, generator)
     for sizes in ((0, 3), (-1, 3), (2, 0), (2, -1)):
         check_refused("a size below 1", get_batch, data, *sizes, generator)
-
-
-def check_batch_on_gpu(student, rng):
-    """Tensors on the GPU, equal to those that the CPU gets from the same generator."""
-    data, get_batch = draw_text(rng, 200), student.training.get_batch
-    arguments = [(data, 5, 7, torch_generator(student, 4), device) for device in ("cpu", "cuda")]
-    on_cpu, on_gpu = (unpack(get_batch(*given), 2, "get_batch") for given in arguments)
-    for name, right, actual in zip(("x", "y"), on_cpu, on_gpu, strict=True):
-        assert_close(actual, right, what=f"{name} on the GPU", axes=("row", "place"))
-    devices = devices_of(get_batch, data, 5, 7, torch_generator(student, 4), "cuda")
-    assert_equal(devices, ["cuda", "cuda"], what="the devices of x and y")

@@ -1,16 +1,12 @@
 """How the tests of exercise 7.9 check measurements: beside the judge's own clock and counts."""
 
-import time
-
 import numpy as np
-import torch
 
 from common.testing.checks import check_float, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, kind_of
-from common.testing.remote.operations import paced_function
 from common.testing.remote.torch_modules import compare_gradient, vjp
-from common.testing.remote.torch_objects import allocating_function, product_function
-from tests.a7_minigpt.cases import check_object, draw_vectors, first_of, view_of
+from common.testing.speed_ratio import timed
+from tests.a7_minigpt.cases import check_object, first_of, view_of
 
 HEAD_AXES = ("sequence", "head", "place", "feature")
 MEGABYTE = 2**20
@@ -30,26 +26,21 @@ def read_timing(timing, what):
     return numbers | {"n": timing.n}
 
 
-def check_summary(student, oracle, times):
-    """Median and percentiles are NumPy's; the list stays in its order."""
-    given = list(times)
-    timing = student.timing.summarise(given)
+def compare_summary(timing, times, oracle):
+    """Median and percentiles are NumPy's."""
     found, right = read_timing(timing, "summarise"), oracle.percentiles(times)
     for name, expected in zip(("median", "low", "high"), right, strict=True):
         assert_close(found[name], expected, what=f"{name} of {len(times)} times")
     assert_equal(found["n"], len(times), what="n")
 
 
-def check_paced(student, oracle, warm, delays):
+def check_paced(time_ms, function, warm, delays):
     """Calls that take so many milliseconds: counted, and timed between two bounds.
 
     A call never takes less than its delay. And all of them lie within the time that the judge sees,
     in which the warm-up has its own part: half of the timed calls take at least the median.
     """
-    function = paced_function(student, [*warm, *delays])
-    start = time.perf_counter()
-    timing = student.timing.time_ms(function, "cpu", len(warm), len(delays))
-    milliseconds = 1000 * (time.perf_counter() - start)
+    seconds, timing = timed(lambda: time_ms(function, "cpu", len(warm), len(delays)))
     found = read_timing(timing, "time_ms")
     assert_equal(found["n"], len(delays), what="n")
     assert_equal(function.calls, len(warm) + len(delays), what="the number of calls")
@@ -61,7 +52,7 @@ def check_paced(student, oracle, warm, delays):
             f"The {name} of time_ms is shorter than the calls were.",
             f"It is {found[name]:.3f} ms, and calls took {delays} ms at least.",
         )
-    left, half = milliseconds - sum(warm), (len(delays) + 1) // 2
+    left, half = 1000 * seconds - sum(warm), (len(delays) + 1) // 2
     most = {"median": left / half, "low": left / len(delays), "high": left}
     for name, bound in most.items():
         check(
@@ -72,26 +63,15 @@ def check_paced(student, oracle, warm, delays):
         )
 
 
-def check_usual_calls(student):
-    """3 warm-up calls and 20 that are timed, if nothing is said."""
-    function = paced_function(student, [0.2] * 40)
-    timing = student.timing.time_ms(function)
-    check_object(timing, "what time_ms returns", "a Timing")
-    assert_equal(timing.n, 20, what="n, if nothing is said")
-    assert_equal(function.calls, 23, what="the number of calls, if nothing is said")
-
-
-def check_time_refuses(student):
-    function = paced_function(student, [0.1] * 40)
-    time_ms = student.timing.time_ms
+def check_time_refused(time_ms, function):
+    """Counts that make no sense; no warm-up and a single call do."""
     check(time_ms(function, "cpu", 0, 1) is not None, "time_ms returned None.")
     for counts in ((-1, 3), (2, 0), (2, -1)):
         check_refused("a warmup below 0 or repeats below 1", time_ms, function, "cpu", *counts)
 
 
-def check_rates(student, rng):
-    """Tokens per second and model FLOPs utilisation, worked out by hand."""
-    timing = student.timing
+def check_speeds(timing, rng):
+    """Tokens per second and model FLOPs utilization, worked out by hand."""
     for tokens, milliseconds, expected in (
         (500, 250.0, 2000.0),
         (1, 4000.0, 0.25),
@@ -118,42 +98,34 @@ def check_rates(student, rng):
         check_refused("a peak that is not above 0", timing.mfu, 5.0, 5.0, wrong)
 
 
-def check_flops(student, oracle, **settings):
+def check_flops(flops_per_token, config, settings, oracle):
     """What PyTorch counts in a model whose attention is written out, forward and in training."""
-    config = student.model.GPTConfig(**settings)
     for training in (True, False):
-        found = student.timing.flops_per_token(config, training)
+        found = flops_per_token(config, training)
         expected = oracle.flops(settings, training)
         situation = "training" if training else "forward"
         assert_equal(found, expected, what=f"flops_per_token ({situation})")
-    usual = student.timing.flops_per_token(config)
+    usual = flops_per_token(config)
     assert_equal(usual, oracle.flops(settings, True), what="flops_per_token (training not given)")
 
 
-def check_peak(student, sizes, device="cpu"):
-    """Tensors that are made one after another: the largest is the peak, whatever came before."""
-    function = allocating_function(student, [size * MEGABYTE for size in sizes], device)
+def check_peak(peak_memory, function, sizes, device="cpu"):
+    """The largest of the tensors that are made one after another, whatever came before."""
     for _ in range(2):
-        found = student.timing.peak_memory(function, device)
-        check(
-            type(found) is int,
-            f"peak_memory must return an int, but it is {kind_of(found)}.",
-        )
+        found = peak_memory(function, device)
+        check(type(found) is int, f"peak_memory must return an int, but it is {kind_of(found)}.")
         # A GPU rounds up to blocks.
         check(
-            0 <= found - max(sizes) * MEGABYTE < 0.01 * MEGABYTE,
+            0 <= found - max(sizes) < 0.01 * MEGABYTE,
             "peak_memory is not the most that was alive at one time.",
-            f"Tensors of {sizes} MB were made, each after the last was gone; "
-            f"it says {found / MEGABYTE:.3f} MB.",
+            f"Tensors of {tuple(size // MEGABYTE for size in sizes)} MB were made, each after the "
+            f"last was gone; it says {found / MEGABYTE:.3f} MB.",
         )
 
 
-def check_by_hand(student, oracle, rng, shape, *, dtype=torch.float64):
+def check_by_hand(function, inputs, upstream, oracle):
     """attention_by_hand is F.scaled_dot_product_attention, causal, with its gradients."""
-    inputs = [draw_vectors(rng, *shape, dtype=dtype) for _ in "qkv"]
-    upstream = draw_vectors(rng, *shape, dtype=dtype)
-    expected = oracle.attention(*inputs)
-    function = student.timing.attention_by_hand
+    shape, expected = tuple(upstream.shape), oracle.attention(*inputs)
     outputs, gradients, _ = vjp(function, inputs, [upstream])
     assert_close(first_of(outputs), expected, f"attention_by_hand {shape}", HEAD_AXES)
     right = oracle.attention_gradients(*inputs, upstream)
@@ -165,11 +137,9 @@ def check_by_hand(student, oracle, rng, shape, *, dtype=torch.float64):
     check_unchanged("attention_by_hand", function, *inputs)
 
 
-def check_table(student, lengths, heads, size):
+def check_table(scaling_table, lengths, heads, size):
     """A row for each length; by hand, memory grows with its square, fused it doesn't."""
-    start = time.perf_counter()
-    rows = student.timing.scaling_table(lengths, "cpu", heads, size, repeats=3)
-    milliseconds = 1000 * (time.perf_counter() - start)
+    seconds, rows = timed(lambda: scaling_table(lengths, "cpu", heads, size, repeats=3))
     check(
         isinstance(rows, list) and len(rows) == len(lengths),
         "scaling_table must return a list with a row for each length.",
@@ -198,19 +168,15 @@ def check_table(student, lengths, heads, size):
         )
         both = row["by_hand_ms"] + row["fused_ms"]
         check(
-            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1.01 * milliseconds,
+            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1010 * seconds,
             "The times of scaling_table can't be right: medians of 3 calls, in milliseconds.",
             f"The row says {row['by_hand_ms']:.4g} and {row['fused_ms']:.4g}; all took "
-            f"{milliseconds:.4g} ms.",
+            f"{1000 * seconds:.4g} ms.",
         )
-    check_growth(dict(zip(lengths, rows, strict=True)))
-
-
-def check_growth(rows):
-    """At twice the length, four times the scores."""
-    for length in rows:
-        if 2 * length in rows:
-            grown = rows[2 * length]["by_hand_bytes"] / rows[length]["by_hand_bytes"]
+    needed = {row["length"]: row["by_hand_bytes"] for row in rows}
+    for length in needed:
+        if 2 * length in needed:
+            grown = needed[2 * length] / needed[length]
             check(
                 3.5 < grown < 4.2,
                 "By hand, memory must grow four times when the length doubles.",
@@ -218,22 +184,21 @@ def check_growth(rows):
             )
 
 
-def check_table_refuses(student):
-    table = student.timing.scaling_table
+def check_table_refused(table):
+    """No lengths, and lengths below 1; a length of 1 is right."""
     check(table([1], "cpu", 1, 2, 1) is not None, "scaling_table returned None.")
     check_refused("no lengths", table, [])
     for wrong in ([0], [4, -1]):
         check_refused("a length below 1", table, wrong)
 
 
-def check_time_on_gpu(student):
-    """A large product: its time by events is that which a clock sees that waits for it."""
-    function = product_function(student, 4096, "cuda")
-    timing = read_timing(student.timing.time_ms(function, "cuda", 3, 10), "time_ms")
-    whole = time_of(lambda: student.timing.time_ms(function, "cuda", 3, 200))
+def check_time_on_gpu(time_ms, function):
+    """The time by events is that which a clock sees that waits for it."""
+    timing = read_timing(time_ms(function, "cuda", 3, 10), "time_ms")
+    whole, _ = timed(lambda: time_ms(function, "cuda", 3, 200))
     # 13 and 203 products by the judge's clock: the difference leaves out what comes but once.
-    few = time_of(lambda: student.timing.time_ms(function, "cuda", 3, 10))
-    each = (whole - few) / 190
+    few, _ = timed(lambda: time_ms(function, "cuda", 3, 10))
+    each = 1000 * (whole - few) / 190
     check(
         0.5 * each < timing["median"] < 2 * each,
         "time_ms on a GPU is not the time of the GPU's work.",
@@ -242,14 +207,7 @@ def check_time_on_gpu(student):
     )
 
 
-def time_of(function):
-    start = time.perf_counter()
-    function()
-    return 1000 * (time.perf_counter() - start)
-
-
-def check_quantiles(student, oracle, rng):
-    for count in (1, 2, 3, 10, 11, 25):
-        check_summary(student, oracle, rng.uniform(0.1, 9, size=count).tolist())
-    check_summary(student, oracle, [float(i) for i in np.arange(11)[::-1]])
-    check_refused("no times", student.timing.summarise, [])
+def draw_times(rng):
+    """Lists of many lengths, and one that is sorted the wrong way round."""
+    drawn = [rng.uniform(0.1, 9, size=count).tolist() for count in (1, 2, 3, 10, 11, 25)]
+    return [*drawn, np.arange(11.0)[::-1].tolist()]

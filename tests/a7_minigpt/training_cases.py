@@ -5,14 +5,7 @@ import math
 import numpy as np
 import torch
 
-from common.data import load_shakespeare
-from common.testing.checks import (
-    check_float,
-    check_names_step,
-    check_refused,
-    check_unchanged,
-    sliced,
-)
+from common.testing.checks import check_float, check_names_step, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, kind_of, unpack
 from common.testing.remote.torch_modules import (
     load_parameters,
@@ -26,15 +19,14 @@ from tests.a7_minigpt.cases import (
     check_same_weights,
     draw_model,
     draw_tokens,
-    new_module,
     other_weights,
+    spread_out,
 )
-from tests.a7_minigpt.text_cases import codes_of, text_of
 
 # Adam divides by the size of a gradient: where that is nearly 0, rounding errors grow.
 RUN = 1e-6
 # With a learning rate this small, weights stay as they are, and a loss tells which windows it's of.
-STANDSTILL = 1e-13
+STANDSTILL = {"peak": 1e-13, "floor": 0.0, "weight_decay": 0.0}
 TINY = {"vocabulary": 5, "context": 4, "layers": 1, "heads": 2, "width": 4}
 LISTS = {"step": int, "loss": float, "learning_rate": float}
 VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
@@ -43,29 +35,26 @@ VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
 # estimate_loss
 
 
-def read_batch(student, data, batch_size, settings, *, generator):
-    """What get_batch draws."""
-    context = settings["context"]
-    batch = student.training.get_batch(data, batch_size, context, generator)
-    for ids in unpack(batch, 2, "get_batch"):
-        check_ids(ids, (batch_size, context), settings["vocabulary"], "What get_batch gives")
-    return batch
+def losses_of(student, oracle, model, data, draws):
+    """The losses of batches that get_batch draws. draws: how many, of what size, generator."""
+    count, batch_size, generator = draws
+    settings, drawn = model.settings, []
+    for _ in range(count):
+        drawn.append(student.training.get_batch(data, batch_size, settings["context"], generator))
+        for ids in unpack(drawn[-1], 2, "get_batch"):
+            shape = batch_size, settings["context"]
+            check_ids(ids, shape, settings["vocabulary"], "What get_batch gives")
+    return [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
 
 
-def check_estimate(student, oracle, rng, model, *, length, batch_size, batches, seed):
+def check_estimate(student, oracle, model, data, *, batch_size, batches, seed):
     """The mean over the batches that get_batch draws, without dropout; the model stays as it is."""
-    settings, training = model.settings, student.training
-    data = draw_tokens(rng, settings["vocabulary"], length)
-    generator = torch_generator(student, seed)
-    drawn = [
-        read_batch(student, data, batch_size, settings, generator=generator) for _ in range(batches)
-    ]
-    losses = [oracle.loss(settings, model.parameters, *batch) for batch in drawn]
-    module = model.on(student, dropout=0.5)
-    for mode, given in ((True, data), (False, torch.from_numpy(sliced(data.numpy())))):
+    estimate, generator = student.training.estimate_loss, torch_generator(student, seed)
+    losses = losses_of(student, oracle, model, data, (batches, batch_size, generator))
+    module = model.on(student.model, dropout=0.5)
+    for mode, given in ((True, data), (False, spread_out(data))):
         module.train(mode)
-        generator = torch_generator(student, seed)
-        loss = training.estimate_loss(module, given, batch_size, batches, generator)
+        loss = estimate(module, given, batch_size, batches, torch_generator(student, seed))
         check_float(loss, "what estimate_loss returns")
         situation = f"{batches} batches of {batch_size}"
         assert_close(loss, float(np.mean(losses)), f"the loss ({situation})", tolerance=1e-9)
@@ -73,13 +62,11 @@ def check_estimate(student, oracle, rng, model, *, length, batch_size, batches, 
     check(not stored_gradients(module), "estimate_loss must not compute gradients.")
     check_same_weights(module, model.parameters, "estimate_loss")
     arguments = (module, data, batch_size, batches, torch_generator(student, seed))
-    check_unchanged("estimate_loss", training.estimate_loss, *arguments)
+    check_unchanged("estimate_loss", estimate, *arguments)
 
 
-def check_estimate_refuses(student, rng, model):
-    context, estimate = model.settings["context"], student.training.estimate_loss
-    module, generator = model.on(student), torch_generator(student, 0)
-    data = draw_tokens(rng, model.settings["vocabulary"], context + 1)
+def check_estimate_refused(estimate, module, data, generator):
+    """Texts without a window and sizes below 1. data has a single window."""
     check(estimate(module, data, 1, 1, generator) is not None, "estimate_loss returned None.")
     check_refused("a text without a window", estimate, module, data[:-1], 1, 1, generator)
     for sizes in ((0, 1), (-1, 1), (1, 0), (1, -1)):
@@ -106,31 +93,27 @@ def read_history(history, steps, validations):
                 all(type(entry) is kind for entry in history[name]),
                 f'history["{name}"] must hold Python {kind.__name__}s.',
             )
-    assert_equal(list(history["step"]), list(steps), what='history["step"]')
-    assert_equal(
-        list(history["validation_step"]), list(validations), what='history["validation_step"]'
-    )
+    for name, right in (("step", steps), ("validation_step", validations)):
+        assert_equal(list(history[name]), list(right), what=f'history["{name}"]')
     return {name: history[name] for name in (*LISTS, *VALIDATION_LISTS)}
 
 
-def run_train(student, module, data, done, *, validations=(), validation=None, **config):
-    """Train a module that is there, and read its history. done: the steps that this run takes."""
+def run_train(student, module, data, config, *, validation=None, start=0):
+    """Train a module, and read its history. start: the step that a run resumes after."""
     made = student.training.TrainConfig(**config)
     history = student.training.train(module, data, made, validation)
-    return read_history(history, done, validations)
+    last, every = config.get("stop", config["steps"]), config.get("evaluate_every", 0)
+    done = range(start + 1, last + 1)
+    rated = [step for step in done if step == last or (every and step % every == 0)]
+    return read_history(history, done, [] if validation is None else rated)
 
 
-def check_run(student, oracle, rng, model, *, config, validations, situation):
-    """Every loss and rate, and the parameters at the end, are those of a run by definition.
-
-    The text has a single window, so that all batches are the same whatever is drawn; so has the
-    text for validation. validations: the steps after which there is one.
-    """
+def expected_run(oracle, model, texts, config, *, validations):
+    """The lists of a history and the last parameters. validations: the steps that have one."""
     settings = model.settings
-    data, other = (draw_tokens(rng, settings["vocabulary"], settings["context"] + 1) for _ in "12")
-    batch, held_out = ((ids[None, :-1], ids[None, 1:]) for ids in (data, other))
+    batch, held_out = ((ids[None, :-1], ids[None, 1:]) for ids in texts)
     right = oracle.Optimizer(model.parameters, config["peak"], config["weight_decay"])
-    last = config.get("stop") or config["steps"]
+    last = config.get("stop", config["steps"])
     wanted = {"loss": [], "learning_rate": [], "validation_loss": []}
     schedule = (config["peak"], config["warmup"], config["steps"], config["floor"])
     rates = oracle.learning_rates(*schedule)[:last]
@@ -141,77 +124,60 @@ def check_run(student, oracle, rng, model, *, config, validations, situation):
         wanted["learning_rate"].append(rate)
         if step in validations:
             wanted["validation_loss"].append(oracle.loss(settings, right.values(), *held_out))
-    module, spread = model.on(student), torch.from_numpy(sliced(data.numpy()))
-    history = run_train(
-        student,
-        module,
-        spread,
-        range(1, last + 1),
-        validations=validations,
-        validation=other,
-        **config,
-    )
+    return wanted | {"validation_step": validations}, right.values()
+
+
+def compare_run(history, module, right, situation):
+    """Every loss and rate, and the parameters at the end."""
+    wanted, weights = right
+    rated = wanted.pop("validation_step")
+    history = read_history(history, range(1, len(wanted["loss"]) + 1), rated)
     for name, values in wanted.items():
         what = f'history["{name}"] ({situation})'
         found = np.array(history[name])
         assert_close(found, np.array(values), what=what, axes=("entry",), tolerance=RUN)
     trained = parameters_of(module)
-    for name, value in right.values().items():
+    for name, value in weights.items():
         assert_close(trained[name], value, what=f"{name} ({situation})", tolerance=RUN)
     check(module.training is False, "train must leave the model in evaluation mode.")
 
 
-def check_windows_of_train(student, oracle, rng, model, *, steps, batch_size, micro_batches, seed):
+def check_windows_read(student, oracle, model, data, **config):
     """Each step reads the windows that get_batch draws from a generator with the config's seed."""
-    settings = model.settings
-    data = draw_tokens(rng, settings["vocabulary"], 40)
-    generator, losses = torch_generator(student, seed), []
-    for _ in range(steps):
-        batches = [
-            read_batch(student, data, batch_size, settings, generator=generator)
-            for _ in range(micro_batches)
-        ]
-        several = [oracle.loss(settings, model.parameters, *batch) for batch in batches]
-        losses.append(float(np.mean(several)))
-    config = {"steps": steps, "batch_size": batch_size, "micro_batches": micro_batches}
-    config |= {"peak": STANDSTILL, "floor": 0.0, "warmup": 0, "seed": seed, "weight_decay": 0.0}
-    history = run_train(student, model.on(student), data, range(1, steps + 1), **config)
-    assert_close(
-        np.array(history["loss"]),
-        np.array(losses),
-        what='history["loss"] (random windows)',
-        axes=("step",),
-        tolerance=1e-7,
-    )
+    draws = config["micro_batches"], config["batch_size"], torch_generator(student, config["seed"])
+    steps = range(config["steps"])
+    losses = [np.mean(losses_of(student, oracle, model, data, draws)) for _ in steps]
+    config |= STANDSTILL | {"warmup": 0}
+    history = run_train(student, model.on(student.model), data, config)
+    found, what = np.array(history["loss"]), 'history["loss"] (random windows)'
+    assert_close(found, np.array(losses), what, axes=("step",), tolerance=1e-7)
 
 
-def check_modes(student, oracle, rng, steps, *, seed):
+def check_modes(student, rng, steps, seed):
     """train drops out whatever the mode was, and starts from its seed."""
     model = draw_model(rng, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 30)
     config = {"steps": steps, "batch_size": 3, "warmup": 1, "seed": seed}
     runs = []
     for training in (True, False):
-        module = model.on(student, dropout=0.5)
+        module = model.on(student.model, dropout=0.5)
         module.train(training)
         seed_torch(student, int(training))  # what was drawn before must not matter
-        history = run_train(student, module, data, range(1, steps + 1), **config)
+        history = run_train(student, module, data, config)
         check(module.training is False, "train must leave the model in evaluation mode.")
-        runs.append((history["loss"], parameters_of(module)))
-    (first, weights), (again, others) = runs
+        runs.append((history["loss"], module))
+    (first, module), (again, other) = runs
     check(
-        first == again and all(torch.equal(weights[name], others[name]) for name in weights),
+        first == again and not other_weights(module, parameters_of(other)),
         "The same model, text and config must give the same run.",
         help="Seed PyTorch first, as the docstring says, and train in training mode.",
     )
-    dry = run_train(student, model.on(student), data, range(1, steps + 1), **config)
+    dry = run_train(student, model.on(student.model), data, config)
     check(
         abs(dry["loss"][0] - first[0]) > 1e-6,
         "The model is not in training mode while it is trained: dropout changes nothing.",
     )
-    other = run_train(
-        student, model.on(student), data, range(1, steps + 1), **config | {"seed": seed + 1}
-    )
+    other = run_train(student, model.on(student.model), data, config | {"seed": seed + 1})
     check(other["loss"] != dry["loss"], "Another seed must give another run.")
 
 
@@ -220,9 +186,9 @@ def check_autocast_of_train(student, rng, seed):
     model = draw_model(rng, torch.float32, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 30)
     config = {"steps": 2, "batch_size": 3, "warmup": 0, "seed": seed}
-    plain, rounded = (model.on(student) for _ in "12")
-    right = run_train(student, plain, data, (1, 2), **config)["loss"]
-    found = run_train(student, rounded, data, (1, 2), **config, autocast=True)["loss"]
+    plain, rounded = (model.on(student.model) for _ in "12")
+    right = run_train(student, plain, data, config)["loss"]
+    found = run_train(student, rounded, data, config | {"autocast": True})["loss"]
     off = max(abs(a - b) / b for a, b in zip(found, right, strict=True))
     check(off < 0.05, "With autocast, the losses of train are far from those without.")
     different = other_weights(rounded, parameters_of(plain))
@@ -231,43 +197,34 @@ def check_autocast_of_train(student, rng, seed):
 
 def check_validation_apart(student, rng, steps, seed):
     """Validations look at the same windows each time, and training doesn't notice them."""
-    model, training = draw_model(rng, **TINY), student.training
+    model = draw_model(rng, **TINY)
     data, validation = (draw_tokens(rng, TINY["vocabulary"], 40) for _ in "12")
     config = {"steps": steps, "batch_size": 2, "warmup": 1, "seed": seed, "evaluate_batches": 3}
-    alone, watched = (model.on(student, dropout=0.4) for _ in "12")
-    plain = run_train(student, alone, data, range(1, steps + 1), **config)
+    alone, watched = (model.on(student.model, dropout=0.4) for _ in "12")
+    plain = run_train(student, alone, data, config)
     every = config | {"evaluate_every": 1}
-    steps = range(1, steps + 1)
-    history = run_train(
-        student, watched, data, steps, validations=steps, validation=validation, **every
-    )
-    weights = parameters_of(alone)
-    same = plain["loss"] == history["loss"]
+    history = run_train(student, watched, data, every, validation=validation)
     check(
-        same and all(torch.equal(weights[n], v) for n, v in parameters_of(watched).items()),
+        plain["loss"] == history["loss"] and not other_weights(watched, parameters_of(alone)),
         "A validation changes the training: with and without one, losses or weights differ.",
         help="It needs a generator of its own, and training mode must be back after it.",
     )
     generator = torch_generator(student, seed)
-    last = training.estimate_loss(watched, validation, 2, 3, generator)
-    check_float(last, "what estimate_loss returns")
-    assert_close(
-        history["validation_loss"][-1], last, what="the last validation loss", tolerance=1e-9
-    )
-    still = every | {"peak": STANDSTILL, "floor": 0.0, "weight_decay": 0.0}
-    frozen = model.on(student)
-    losses = run_train(
-        student, frozen, data, steps, validations=steps, validation=validation, **still
-    )["validation_loss"]
+    right = student.training.estimate_loss(watched, validation, 2, 3, generator)
+    check_float(right, "what estimate_loss returns")
+    last = history["validation_loss"][-1]
+    assert_close(last, right, what="the last validation loss", tolerance=1e-9)
+    frozen, still = model.on(student.model), every | STANDSTILL
+    losses = run_train(student, frozen, data, still, validation=validation)["validation_loss"]
     spread = max(losses) - min(losses)
     check(spread < 1e-6, "Each validation must look at the same windows.")
 
 
-def check_train_refuses(student, rng):
+def check_train_refused(student, rng):
     """Losses that are no numbers, with the step; texts that are too short; data that stays."""
     model = draw_model(rng, **TINY)
     data = draw_tokens(rng, TINY["vocabulary"], 12)
-    module, training = model.on(student), student.training
+    module, training = model.on(student.model), student.training
     # Finite at first, but one step of this size takes the weights beyond what floats can hold.
     config = {"steps": 4, "batch_size": 2, "warmup": 0, "peak": 1e200, "floor": 0.0}
     situation = "a loss that is not finite"
@@ -302,32 +259,3 @@ def encoded(text, vocabulary):
         if character.isascii():
             table[ord(character)] = place
     return torch.from_numpy(table[np.frombuffer(text.encode("ascii"), dtype=np.uint8)])
-
-
-def check_plays(student, oracle, rng):
-    """Train on Shakespeare from scratch; the judge computes the loss on plays that weren't read."""
-    plays = load_shakespeare("plays")
-    vocabulary = text_of(np.unique(codes_of(plays.train)))
-    settings = PLAYS | {"vocabulary": len(vocabulary)}
-    seed_torch(student, int(rng.integers(2**31)))
-    module = new_module(student, "GPT", **settings)
-    data = encoded(plays.train[:READ], vocabulary)
-    steps = range(1, PLAYS_RUN["steps"] + 1)
-    config = PLAYS_RUN | {"seed": int(rng.integers(1000))}
-    history = run_train(student, module, data, steps, **config)
-    even = math.log(len(vocabulary))
-    check(
-        abs(history["loss"][0] - even) < FIRST_BAND,
-        "The first loss of a training from scratch is not near ln(vocabulary).",
-        f"It is {history['loss'][0]:.3f} instead of about {even:.3f}.",
-    )
-    held_out = encoded(plays.validation, vocabulary)
-    windows = held_out.unfold(0, settings["context"] + 1, 1)
-    batch = windows[torch.from_numpy(rng.integers(len(windows), size=500))]
-    loss = oracle.loss(settings, parameters_of(module), batch[:, :-1], batch[:, 1:])
-    check(
-        loss < PLAYS_BAND,
-        f"After a short training, the loss on other plays must be below {PLAYS_BAND}.",
-        f"It is {loss:.3f}.",
-        "If all other tests pass: are GPTConfig and TrainConfig as they were given?",
-    )
