@@ -22,6 +22,7 @@ from common.testing.graded_tests import HIDDEN_FILE
 
 TEMPLATES = Path(__file__).parent / "templates"
 LAB_REQUIREMENTS = "common/labs/requirements.txt"
+GUIDE = "docs/students.md"  # what every handout would otherwise repeat
 ORACLE_FILE = "oracle.py"
 # What students run by themselves, as the handouts say, and no test imports.
 OWN_PROGRAMS = ("common/submission_zip.py", "common/training/numeric_gradients.py")
@@ -34,7 +35,7 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     # Where public tests read stored answers, only the grader asks PyTorch.
     graders_own = (HIDDEN_FILE, ORACLE_FILE) if assignment.stores_answers else (HIDDEN_FILE,)
     tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
-    members = read([f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
+    members = read([GUIDE, f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
     members |= read(f"{folder}/{name}" for name in (*assignment.files, *assignment.given))
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))

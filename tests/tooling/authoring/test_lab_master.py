@@ -111,13 +111,15 @@ def test_a_question_has_the_same_points_in_the_master_and_in_the_tests(assignmen
 
 
 @EACH
-def test_the_handout_says_what_the_written_questions_are_worth(assignment):
+def test_the_guide_says_what_the_written_questions_are_worth(assignment):
     settings = read_master(assignment).split("# # BEGIN QUESTION")[1:]
     manual = [one for one in settings if "# manual: true" in one.split("# %%")[0]]
     assert [re.search(r"# points: (\d+)", one)[1] for one in manual] == ["2", "2"]
-    handout = (ROOT / "assignments" / assignment.name / "README.md").read_text("utf-8")
-    assert "These two are not among the 100 points" in handout
-    assert "as a rule 2 for each" in handout
+    guide = " ".join((ROOT / "docs" / "students.md").read_text("utf-8").split())
+    assert "Two short written answers are graded by the staff, usually for 2 extra" in guide
+    assert "docs/students.md#labs" in (
+        ROOT / "assignments" / assignment.name / "README.md"
+    ).read_text("utf-8")
 
 
 @EACH

@@ -78,7 +78,7 @@ def test_the_handout_holds_exactly_what_a_student_needs(assignment):
         *of_common(handout(assignment)),
         # Whoever begins with a later assignment has it from there, with data or without.
         *(["common/data/requirements.txt"] if assignment.name > "a2" else []),
-        *("Makefile", "README.md", "pytest.ini", "requirements.txt"),
+        *("Makefile", "README.md", "docs/students.md", "pytest.ini", "requirements.txt"),
     }
     assert set(handout(assignment)) == expected
 
