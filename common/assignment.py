@@ -55,7 +55,7 @@ class Exercise(Record, frozen=True):
     @property
     def about(self) -> str:
         """What is to be done: functions to write, questions of the lab to answer, or training."""
-        asked = f"lab: {', '.join(self.questions)}" if self.questions else "what was trained"
+        asked = f"lab: {', '.join(self.questions)}" if self.questions else "the trained model"
         return ", ".join(self.functions) or asked
 
 
@@ -86,7 +86,7 @@ class LabSettings(Record, frozen=True):
 
 LAB_FILE = "lab.ipynb"
 LAB = Artifact(LAB_FILE, megabytes=10)
-CLEAR_OUTPUTS = "Clear its outputs, and save it."  # what to do with a lab that is too large
+CLEAR_OUTPUTS = "Clear its outputs and save it again."  # what to do with a lab that is too large
 
 
 class AssignmentFile(Record, frozen=True):
@@ -195,7 +195,7 @@ def read_assignment(file: Path) -> Assignment:
     artifacts = [artifact.file for artifact in content.artifacts]
     for name in artifacts:
         if artifacts.count(name) > 1:
-            raise CourseError(f"{file}: artifacts has {name} more than once.")
+            raise CourseError(f"{file}: artifacts lists {name} more than once.")
     for name in content.prerequisites:
         if not (STANDINS / name).is_dir():
             raise CourseError(f"{file}: prerequisites names {name}, which has no stand-in.")
@@ -220,7 +220,7 @@ def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
     numbers = [exercise.number for exercise in content.exercises]
     for number in numbers:
         if numbers.count(number) > 1:
-            raise CourseError(f"{file}: exercises has {number} more than once.")
+            raise CourseError(f"{file}: exercises lists {number} more than once.")
     mentions = [
         (f"exercises.prerequisites of {exercise.number}", number)
         for exercise in content.exercises
@@ -232,7 +232,7 @@ def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
     ]
     for key, number in mentions:
         if number not in numbers:
-            raise CourseError(f"{file}: {key} names {number}, which is not an exercise here.")
+            raise CourseError(f"{file}: {key} names {number}, which is not an exercise.")
 
 
 def assignment_files(root: Path = ROOT) -> list[Path]:
@@ -246,8 +246,8 @@ def load_assignment(name: str, root: Path = ROOT) -> Assignment:
     for file in files:
         if name in (file.parent.name, file.parent.name.partition("_")[0]):
             return read_assignment(file)
-    known = ", ".join(file.parent.name.partition("_")[0] for file in files) or "none here"
-    raise CourseError(f"There is no assignment '{name}'. There are: {known}.")
+    known = ", ".join(file.parent.name.partition("_")[0] for file in files) or "none"
+    raise CourseError(f"No assignment is named '{name}'. Available: {known}.")
 
 
 def load_all(root: Path = ROOT) -> list[Assignment]:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-PRINTED = "Your code printed:\n"  # what comes before the words of student code
+PRINTED = "Your code printed:\n"  # precedes the output of student code
+HINT_PREFIX = "Your output matches a known mistake: "
 
 
 class CourseError(Exception):
@@ -39,7 +40,8 @@ class Explanation:
         Of a hidden test, neither details nor what the code printed: both may hold its inputs.
         """
         details = "" if hidden else self.details
-        lines = [self.sentence, details, self.relation, self.help, self.hint]
+        hint = f"{HINT_PREFIX}{self.hint}" if self.hint else ""
+        lines = [self.sentence, details, self.relation, self.help, hint]
         words = "\n".join(line for line in lines if line)
         own = f"{PRINTED}{printed}" if printed and not hidden else ""
         return "\n\n".join(part for part in (words, own) if part)

@@ -46,7 +46,7 @@ def find_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], lis
     for entry in there:
         if (folder / entry.file).stat().st_size > entry.limit:
             raise CourseError(
-                f"{entry.file} is larger than the {entry.megabytes:g} MB that are taken."
+                f"{entry.file} is larger than the limit of {entry.megabytes:g} MB."
                 + (f" {CLEAR_OUTPUTS}" if entry.file == LAB_FILE else "")
             )
     missing = [entry.file for entry in assignment.artifacts if entry not in there]
@@ -56,11 +56,14 @@ def find_artifacts(assignment: Assignment, folder: Path) -> tuple[list[str], lis
 def missing_artifacts_note(assignment: Assignment, missing: list[str]) -> str:
     """What to say of artifacts that aren't there."""
     commands = {f"`{assignment.artifact(name).command}`" for name in missing} - {"``"}
-    how = f"{' and '.join(sorted(commands))} makes" if commands else "The handout says how to make"
-    them = "it" if len(missing) == 1 else "them"
+    one = len(missing) == 1
+    they_are, them = ("It is", "it") if one else ("They are", "them")
+    made = f"Run {' and '.join(sorted(commands))} to create {them}."
+    if not commands:
+        made = f"The handout explains how to create {them}."
     return (
-        f"Without {' and '.join(missing)}: to submit {them} is optional, but some points need "
-        f"{them}. {how} {them}."
+        f"Not in the zip: {', '.join(missing)}. {they_are} optional, but some points depend on "
+        f"{them}. {made}"
     )
 
 
@@ -73,7 +76,9 @@ def lab_note(assignment: Assignment, folder: Path) -> str:
     unanswered = notebook.open_questions()
     if not unanswered:
         return ""
-    return f"{LAB_FILE} has no answer yet to {', '.join(unanswered)}. Only what is saved counts."
+    return (
+        f"{LAB_FILE} has unanswered questions: {', '.join(unanswered)}. Only saved answers count."
+    )
 
 
 def main() -> None:
@@ -82,7 +87,7 @@ def main() -> None:
     try:
         if len(names) != 1:
             short = ", ".join(name.partition("_")[0] for name in names)
-            raise CourseError(f"Say which assignment: make submission A=... (one of: {short})")
+            raise CourseError(f"Name the assignment: make submission A=... (one of: {short})")
         assignment = load_assignment(names[0])
         file = write_submission(assignment)
     except CourseError as error:
@@ -91,7 +96,7 @@ def main() -> None:
     folder = ROOT / "assignments" / assignment.name
     taken, missing = find_artifacts(assignment, folder)
     content = ", ".join([*assignment.files, *taken])
-    print(f"Written: {file.name} ({content}). Upload it to Gradescope.")
+    print(f"Wrote {file.name} ({content}). Upload it to Gradescope.")
     if missing:
         print(missing_artifacts_note(assignment, missing))
     if LAB_FILE in taken and (note := lab_note(assignment, folder)):

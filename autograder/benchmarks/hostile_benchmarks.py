@@ -20,7 +20,7 @@ from autograder.benchmarks.other_graders.grader_adapters import (
     otter_version,
 )
 from autograder.proving.hostile.corpus_gradings import CorpusGradings, Outcome
-from autograder.proving.hostile.hostile_corpus import BOAST, Entry, read_corpus
+from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, Entry, read_corpus
 from autograder.semester import DIST
 from common.errors import CourseError
 
@@ -84,9 +84,9 @@ def harm(entry: Entry, outcome: Outcome) -> Harm:
     return Harm(
         points=sum(points[name] for name in graded.passed - entry.earned_tests),
         secret=bool(outcome.secrets_shown),
-        deed=BOAST in text,
+        deed=SUCCESS_TEXT in text,
         lost=not graded.content["extra_data"]["finished"],
-        left=bool(graded.survivors or graded.strays or graded.changes),
+        left=bool(graded.survivors or graded.leftover_files or graded.changes),
     )
 
 

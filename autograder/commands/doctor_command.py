@@ -9,7 +9,7 @@ from rich.table import Table
 
 from autograder.commands.progress_display import status_line
 from autograder.grading.grade import secret_places
-from autograder.grading.sandbox.defences import Defence, Mechanism, check_floor, mechanisms
+from autograder.grading.sandbox.defenses import Defense, Mechanism, check_required, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_all
 from common.errors import CourseError
@@ -26,23 +26,23 @@ def doctor() -> None:
         status_line(console, "trying what student code must not be able to do"),
         Sandbox(assignment) as sandbox,
     ):
-        defences = sandbox.admit({}, secret_places())
+        defenses = sandbox.admit({}, secret_places())
         assert sandbox.findings is not None
         found = mechanisms(sandbox.findings)
-    console.print(defence_table(defences))
+    console.print(defense_table(defenses))
     console.print(mechanism_table(found))
-    sys.exit(say_verdict(console, defences, found))
+    sys.exit(say_verdict(console, defenses, found))
 
 
-def defence_table(defences: tuple[Defence, ...]) -> Table:
+def defense_table(defenses: tuple[Defense, ...]) -> Table:
     """What was tried from inside a child, and what it would cost."""
     table = Table(title="what student code must not be able to do, tried here")
-    for column in ("defence", "holds", "by", "without it"):
+    for column in ("defense", "holds", "by", "without it"):
         table.add_column(column)
-    for defence in defences:
-        cost = f"{defence.cost}; grading refuses" if defence.floor else defence.cost
-        means = defence.means if defence.holds else ""
-        table.add_row(defence.name, YES if defence.holds else NO, means, cost)
+    for defense in defenses:
+        cost = f"{defense.cost}; grading refuses" if defense.required else defense.cost
+        means = defense.means if defense.holds else ""
+        table.add_row(defense.name, YES if defense.holds else NO, means, cost)
     return table
 
 
@@ -57,16 +57,16 @@ def mechanism_table(found: tuple[Mechanism, ...]) -> Table:
 
 
 def say_verdict(
-    console: Console, defences: tuple[Defence, ...], found: tuple[Mechanism, ...]
+    console: Console, defenses: tuple[Defense, ...], found: tuple[Mechanism, ...]
 ) -> int:
     """In a sentence or two; the exit code."""
-    open_doors = [defence.name for defence in defences if not defence.holds]
+    open_doors = [defense.name for defense in defenses if not defense.holds]
     lacking = [one.name for one in found if not one.there]
     console.print(f"Lacking here: {', '.join(lacking)}." if lacking else "Nothing is lacking here.")
     if lacking and os.getuid() != 0:
         console.print("Root has more of this: graders run as root on Gradescope.")
     try:
-        check_floor(defences, unsafe=False)
+        check_required(defenses, unsafe=False)
     except CourseError as error:
         console.print(f"[red]{error}[/]")
         return 1
@@ -74,5 +74,5 @@ def say_verdict(
         console.print(f"Grading works here, but this isn't ensured: {'; '.join(open_doors)}.")
     else:
         without = ", without what is lacking too" if lacking else ""
-        console.print(f"Grading works here, and every defence holds{without}.")
+        console.print(f"Grading works here, and every defense holds{without}.")
     return 0

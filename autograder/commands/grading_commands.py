@@ -14,7 +14,7 @@ from autograder.grading.grade import with_gpu
 from autograder.grading.gradescope import grade_tree
 from autograder.grading.judge import Settings
 from autograder.grading.results import Outcome
-from autograder.grading.sandbox.defences import Unprotected
+from autograder.grading.sandbox.defenses import Unprotected
 from autograder.grading.submission import read_submission
 from autograder.grading.terminal import print_result
 from autograder.semester import read_semester

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grading.judge import Judge, Settings, left_out, run_tests, save
+from autograder.grading.judge import Judge, Settings, run_tests, save, skip_reason
 from autograder.grading.judge_inputs import read_tests
 from autograder.grading.results import Result, not_run
-from autograder.grading.sandbox.defences import check_floor
+from autograder.grading.sandbox.defenses import check_required
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.sandbox import Sandbox
-from autograder.grading.submission import Submission, laid_out
+from autograder.grading.submission import Submission, code_folder
 from autograder.semester import FILES, PRACTICE_NOTE
 from common.assignment import ROOT, Assignment
 from common.data.packages import check_installed
@@ -43,14 +43,14 @@ def grade(assignment: Assignment, submission: Submission, settings: Settings) ->
 def with_gpu(assignment: Assignment) -> Assignment:
     """The assignment, with student code that may reach the GPU; an error where there is none."""
     if not cuda.available():
-        raise CourseError("--gpu: there is no GPU here that PyTorch can use.")
+        raise CourseError("--gpu: PyTorch finds no usable GPU on this machine.")
     limits = msgspec.structs.replace(assignment.limits, gpu=True)
     return msgspec.structs.replace(assignment, limits=limits)
 
 
 def new_result(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
     """The result before anything has run: every test of it failed."""
-    known = settings.reading
+    known = settings.inputs
     tests = known.tests if known else read_tests(assignment)
     if settings.only is not None:
         by_name = {test.name: test for test in tests}
@@ -59,7 +59,7 @@ def new_result(assignment: Assignment, submission: Submission, settings: Setting
     practice = [f"{PRACTICE_NOTE.capitalize()}."] if settings.semester.is_practice else []
     result = Result(assignment, tests, fingerprint, notes=[*practice, *submission.notes])
     for test in tests:
-        if reason := left_out(test, settings):
+        if reason := skip_reason(test, settings):
             result.outcomes[test.name] = not_run(test, reason.format(short=assignment.short))
     save(result, settings)
     return result
@@ -80,14 +80,14 @@ def grade_in(
     run = run or run_tests
     check_data(result.assignment)
     start = time.monotonic()
-    private = (*secret_places(), *settings.private)
+    private = (*secret_paths(), *settings.private)
     try:
-        defences = sandbox.admit(submission.code, private)
+        defenses = sandbox.admit(submission.code, private)
     except GraderFault:  # once more, with a new fork server
         sandbox.restart()
-        defences = sandbox.admit(submission.code, private)
-    result.defences = [str(defence) for defence in defences]
-    check_floor(defences, settings.unsafe)
+        defenses = sandbox.admit(submission.code, private)
+    result.defenses = [str(defense) for defense in defenses]
+    check_required(defenses, settings.unsafe)
     face = IsolatedFace(sandbox)
     left = run(Judge(result, submission, face, settings, busy))
     if left:  # the machinery failed in these: once more, with a new fork server
@@ -102,12 +102,14 @@ def grade_directly(result: Result, submission: Submission, settings: Settings) -
     """Grade in this process, for debugging."""
     check_data(result.assignment)
     start = time.monotonic()
-    result.defences = [UNPROTECTED]
-    with laid_out(submission, result.assignment.name) as packages:
+    result.defenses = [UNPROTECTED]
+    with code_folder(submission, result.assignment.name) as packages:
         face = DirectFace(result.assignment, packages, result.assignment.standins)
         left = run_tests(Judge(result, submission, face, settings))
         if left:
-            reason = face.fault or "the submission, which ran in this process, has disturbed pytest"
+            reason = (
+                face.fault or "the submission, which ran in this process, interfered with pytest"
+            )
             raise GraderFault(f"The grader itself failed in {left[0]}: {reason}.")
     return finish(result, face, settings, time.monotonic() - start)
 
@@ -118,10 +120,10 @@ def check_data(assignment: Assignment) -> None:
         check_installed()
 
 
-def secret_places() -> list[Path]:
-    """What student code must never read, of all that lies here."""
-    places = (ROOT / "tests", ROOT / "solutions", *FILES)
-    return [place for place in places if place.exists()]
+def secret_paths() -> list[Path]:
+    """The files and folders here that student code must never read."""
+    paths = (ROOT / "tests", ROOT / "solutions", *FILES)
+    return [path for path in paths if path.exists()]
 
 
 def finish(result: Result, face: StudentFace, settings: Settings, seconds: float) -> Result:

@@ -57,7 +57,7 @@ def reporting_failure(assignment: Assignment, out: Path) -> Iterator[None]:
             write_fault(assignment, error, out)
         except Exception as other:
             raise GraderFault(
-                f"Grading failed: {reason_of(error)}. Nor could that be put into the result: "
+                f"Grading failed: {reason_of(error)}. Writing this to the result failed too: "
                 f"{reason_of(other)}."
             ) from None
 
@@ -97,7 +97,7 @@ def write_fault(assignment: Assignment, error: Exception, out: Path) -> None:
         if semester.is_practice:
             result.notes.append(f"{PRACTICE_NOTE.capitalize()}.")
     result.notes.append(
-        f"The grader could not grade this submission: {reason_of(error)}. This is not a verdict "
-        "on your work; please tell the staff, who can run it again."
+        f"The grader could not grade this submission: {reason_of(error)}. This says nothing about "
+        "your work. Please contact the course staff, who can rerun the grader."
     )
     write_results(result, out)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from autograder.grading.judge_inputs import Reading, read_hints, test_files
+from autograder.grading.judge_inputs import JudgeInputs, read_hints, test_files
 from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
@@ -36,10 +36,10 @@ from common.testing.graded_tests import TIMING, TRAINING, GradedTest
 from common.testing.student_face import StudentFace
 
 NO_GPU = (
-    "no GPU. A TA runs it with `python -m autograder grade {short} SUBMISSION --gpu` on a machine "
-    "with one"
+    "no GPU. A TA runs it on a machine with a GPU: `python -m autograder grade {short} SUBMISSION "
+    "--gpu`"
 )
-NO_TRAINING = "training was left out (--without-training)"
+NO_TRAINING = "training was skipped (--without-training)"
 RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERNAL_ERROR)
 
 
@@ -55,13 +55,17 @@ class Settings:
     on_test: Callable[[Outcome], None] = lambda outcome: None
     only: tuple[str, ...] | None = None  # names of tests to run, in this order; None: all
     stop_at_failure: bool = False
-    patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
+    compare_all: bool = (
+        False  # whether a test goes on after a wrong value, so that all are compared
+    )
     gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
     training: bool = True  # whether tests that train are run
-    reading: Reading | None = None  # by a judge that grades many submissions; None: read for each
+    inputs: JudgeInputs | None = (
+        None  # by a judge that grades many submissions; None: read for each
+    )
 
 
-def left_out(test: GradedTest, settings: Settings) -> str:
+def skip_reason(test: GradedTest, settings: Settings) -> str:
     """Why a test is not run; "" where it is."""
     if test.needs_gpu and not settings.gpu:
         return NO_GPU
@@ -91,7 +95,7 @@ class Judge:
         self.result = result
         self.submission = submission
         chosen = [test for test in result.tests if only is None or test.name in only]
-        self.tests = [test for test in chosen if not left_out(test, settings)]
+        self.tests = [test for test in chosen if not skip_reason(test, settings)]
         if settings.only is None:
             self.tests.sort(key=lambda test: test.pace)
         self.face = face
@@ -104,7 +108,7 @@ class Judge:
         self.faults: set[str] = set()
         self.started = 0.0
         self.stopped = False  # by Ctrl-C, which pytest catches
-        known = settings.reading
+        known = settings.inputs
         self.hints = known.hints if known else read_hints(result.assignment, settings.semester)
 
     @pytest.hookimpl(tryfirst=True)
@@ -115,7 +119,7 @@ class Judge:
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
         config.stash[GRADER_EXPLAINS] = True
-        LOG.continue_after_failure = self.settings.patient
+        LOG.continue_after_failure = self.settings.compare_all
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run the chosen tests, in the chosen order."""
@@ -215,7 +219,7 @@ def run_tests(judge: Judge) -> list[str]:
     if judge.stopped:
         raise KeyboardInterrupt
     if code not in RAN and not judge.faults:
-        raise GraderFault(f"The tests could not be run: pytest says {code.name.lower()}.")
+        raise GraderFault(f"pytest could not run the tests: {code.name.lower()}.")
     return judge.unfinished()
 
 

@@ -10,16 +10,16 @@ from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, re
 
 
 @dataclass(frozen=True)
-class Reading:
+class JudgeInputs:
     """The tests of an assignment, and what is known of mistakes."""
 
     tests: list[GradedTest]
     hints: Hints
 
 
-def read_all(assignment: Assignment, semester: Semester) -> Reading:
+def read_judge_inputs(assignment: Assignment, semester: Semester) -> JudgeInputs:
     """All that a judge reads of an assignment, for a semester."""
-    return Reading(read_tests(assignment), read_hints(assignment, semester))
+    return JudgeInputs(read_tests(assignment), read_hints(assignment, semester))
 
 
 def tests_folder(assignment: Assignment) -> Path:

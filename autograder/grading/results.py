@@ -13,7 +13,7 @@ from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
 
 OUTPUT_LIMIT = 8000
-NOT_RUN = Explanation("Not run: the grader stopped before it got here.")
+NOT_RUN = Explanation("Not run: the grader stopped before this test.")
 UNEXPLAINED = Explanation("")
 
 
@@ -78,7 +78,7 @@ class Result:
     salt: str
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    defences: list[str] = field(default_factory=list)
+    defenses: list[str] = field(default_factory=list)
     seconds: float = 0.0
     finished: bool = False
     leaderboard: Leaderboard = field(default_factory=Leaderboard)
@@ -118,8 +118,8 @@ def to_gradescope(result: Result) -> dict[str, Any]:
     """The content of results.json."""
     lines = [] if result.finished else ["Grading did not finish."]
     lines += result.notes
-    if result.defences:
-        lines.append("Graded with: " + "; ".join(result.defences) + ".")
+    if result.defenses:
+        lines.append("Graded with: " + "; ".join(result.defenses) + ".")
     texts = {question: clean(text) for question, text in result.texts.items()}
     entries = [asdict(entry) for entry in result.leaderboard.entries.values()]
     return {
@@ -134,7 +134,7 @@ def to_gradescope(result: Result) -> dict[str, Any]:
         "extra_data": {
             "assignment": result.assignment.name,
             "salt": result.salt,
-            "defences": result.defences,
+            "defenses": result.defenses,
             "finished": result.finished,
             **({"texts": texts} if texts else {}),
         },

@@ -61,7 +61,7 @@ def read_submission(path: Path, assignment: Assignment) -> Submission:
         return read_zip_file(path, assignment)
     if path.is_file():
         return read_single_file(path, assignment)
-    raise CourseError(f"There is nothing at {path}: give a folder, a zip or a file.")
+    raise CourseError(f"{path} does not exist. Pass a folder, a zip or a file.")
 
 
 def read_zip_file(path: Path, assignment: Assignment) -> Submission:
@@ -76,7 +76,7 @@ def read_zip_file(path: Path, assignment: Assignment) -> Submission:
 
 def unreadable_zip(name: str, assignment: Assignment) -> Submission:
     """What is left of a zip that can't be read: the reason, for each file."""
-    reason = f"{in_words(name)} is not a readable zip file."
+    reason = f"{printable_name(name)} is not a readable zip file."
     return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
@@ -86,8 +86,8 @@ def read_single_file(path: Path, assignment: Assignment) -> Submission:
     if path.name not in limits:
         wanted = ", ".join(limits)
         raise CourseError(
-            f"{in_words(path.name)} is not a file of {assignment.short}. "
-            f"Give one of these, or a folder or a zip with them: {wanted}."
+            f"{printable_name(path.name)} is not a file of {assignment.short}. "
+            f"Pass one of these, or a folder or zip that contains them: {wanted}."
         )
     submission, limit = Submission(), limits[path.name]
     with path.open("rb") as stream:
@@ -159,7 +159,7 @@ class ZipSource:
 
     def read(self, name: str, count: int) -> bytes:
         if self.archive.getinfo(name).compress_type not in METHODS:
-            raise zipfile.BadZipFile("packed by a method that is not taken")
+            raise zipfile.BadZipFile("unsupported compression method")
         with self.archive.open(name) as stream:
             return stream.read(count)
 
@@ -172,13 +172,15 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
     submission, others = Submission(), []
     for count, (name, plain) in enumerate(source.names()):
         if count >= MAX_ENTRIES:
-            submission.notes.append(f"Only the first {MAX_ENTRIES} files were looked at.")
+            submission.notes.append(f"Only the first {MAX_ENTRIES} files were searched.")
             break
         last = PurePosixPath(name).name
         if last in found and plain:
             found[last].append(name)
         elif last in found:
-            submission.refuse(last, f"{in_words(name)} is no ordinary file: not taken.")
+            submission.refuse(
+                last, f"{printable_name(name)} is not a regular file and was skipped."
+            )
         elif not last.startswith("."):
             others.append(name)
             if last.endswith(".ipynb"):
@@ -186,16 +188,15 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
     if other_notebook and found.get(LAB_FILE) == []:
         submission.refuse(
             LAB_FILE,
-            f"{in_words(other_notebook)} is not taken: the lab must be named {LAB_FILE}.",
+            f"{printable_name(other_notebook)} was skipped: the lab must be named {LAB_FILE}.",
         )
     for file, places in found.items():
         nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]
         if len(nearest) == 2 and nearest[0].count("/") == nearest[1].count("/"):
             submission.refuse(
                 file,
-                f"{file} is there twice ({in_words(nearest[0])} and {in_words(nearest[1])}), "
-                "so it can't be told "
-                "which one to grade. Submit one.",
+                f"{file} was found twice ({printable_name(nearest[0])} and "
+                f"{printable_name(nearest[1])}). Submit only one.",
             )
         elif nearest:
             read_member(submission, source, file, nearest[0], limits[file])
@@ -212,7 +213,7 @@ def note_missing(submission: Submission, assignment: Assignment, others: list[st
         found = f" {ZIP_INSIDE}"
     elif others:
         more = " and more." if len(others) > NAMES_SHOWN else "."
-        found = f" Found: {', '.join(map(in_words, others[:NAMES_SHOWN]))}{more}"
+        found = f" Found: {', '.join(map(printable_name, others[:NAMES_SHOWN]))}{more}"
     for file in missing:
         submission.reasons[file] = f"{file} is missing.{found}"
     if missing:
@@ -234,7 +235,8 @@ def read_member(
         raise_if_machine_fault(error, place)
         submission.refuse(
             file,
-            f"{in_words(place)} can't be read: it is damaged, encrypted or packed in a rare way.",
+            f"{printable_name(place)} can't be read: it is damaged, encrypted or compressed with "
+            "an unsupported method.",
         )
         return
     add(submission, file, content, limit)
@@ -245,7 +247,7 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     if len(content) > limit:
         size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
         clear = f" {CLEAR_OUTPUTS}" if file == LAB_FILE else ""
-        submission.refuse(file, f"{file} is larger than {size}: not taken.{clear}")
+        submission.refuse(file, f"{file} is larger than {size} and was skipped.{clear}")
         return
     submission.files[file] = content
 
@@ -255,17 +257,17 @@ def raise_if_machine_fault(error: Exception, place: str) -> None:
     if isinstance(error, GraderFault):
         raise error
     if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
-        raise GraderFault(f"{in_words(place)} can't be read: {error.strerror}.") from None
+        raise GraderFault(f"{printable_name(place)} can't be read: {error.strerror}.") from None
 
 
-def in_words(name: str) -> str:
+def printable_name(name: str) -> str:
     """A name as a sentence may hold it: on one line, and not endless."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
     return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
 
 
 @contextmanager
-def laid_out(submission: Submission, name: str) -> Iterator[dict[str, Path]]:
+def code_folder(submission: Submission, name: str) -> Iterator[dict[str, Path]]:
     """The submission's code in a folder, by the name of the package that it makes."""
     with tempfile.TemporaryDirectory(prefix="conv2gpt-submission-") as scratch:
         yield {name: submission.write_to(Path(scratch) / name)}

@@ -20,7 +20,7 @@ def print_result(result: Result, console: Console) -> None:
         console.print(Padding(escape(reason), (0, 0, 1, 4)))
     if result.leaderboard.lines:
         console.print("Leaderboard: " + escape("; ".join(result.leaderboard.lines)) + ".")
-    console.print("Graded with: " + escape("; ".join(result.defences)) + ".", style="dim")
+    console.print("Graded with: " + escape("; ".join(result.defenses)) + ".", style="dim")
     hidden = sum(test.points for test in result.tests if test.hidden)
     maximum = format_points(result.maximum)
     console.print(
@@ -30,8 +30,8 @@ def print_result(result: Result, console: Console) -> None:
     )
     if result.not_run:
         console.print(
-            f"{format_points(result.not_run)} of them were not run here: no GPU. "
-            "With one, --gpu runs them."
+            f"Tests worth {format_points(result.not_run)} of them were not run: no GPU. "
+            "Use --gpu on a machine with a GPU."
         )
 
 
@@ -58,8 +58,8 @@ def fraction(outcomes: list[Outcome]) -> str:
     """Points earned of points there are."""
     earned = sum(outcome.score for outcome in outcomes)
     whole = sum(outcome.test.points for outcome in outcomes)
-    colour = "green" if earned == whole else "red" if earned == 0 else "yellow"
-    return f"[{colour}]{format_points(earned)} / {format_points(whole)}[/]"
+    color = "green" if earned == whole else "red" if earned == 0 else "yellow"
+    return f"[{color}]{format_points(earned)} / {format_points(whole)}[/]"
 
 
 def failures_by_reason(result: Result) -> dict[str, list[Outcome]]:

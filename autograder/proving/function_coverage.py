@@ -138,12 +138,12 @@ def find_function_coverage(
         if kept["version"] == version:
             return FunctionCoverage(kept["functions"])
     reference_artifacts(assignment)  # for the tests that read them
-    functions = watch_elsewhere(assignment, salt)
+    functions = watch_in_subprocess(assignment, salt)
     write_if_changed(file, json.dumps({"version": version, "functions": functions}).encode())
     return FunctionCoverage(functions)
 
 
-def watch_elsewhere(assignment: Assignment, salt: str) -> dict[str, list[str]]:
+def watch_in_subprocess(assignment: Assignment, salt: str) -> dict[str, list[str]]:
     """Watch in a process of its own: tests change what they import."""
     command = [sys.executable, "-m", "autograder.proving.function_coverage", assignment.name, salt]
     environment = {**os.environ, **SAME_ARITHMETIC}

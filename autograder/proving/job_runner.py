@@ -89,8 +89,8 @@ def check_sources(assignment: Assignment, before: dict[str, str]) -> None:
     changed = differing(before, fresh_fingerprint(assignment))
     if changed:
         raise CourseError(
-            f"{assignment.short} was edited while its proof began ({', '.join(changed)}): run the "
-            "same command again."
+            f"{assignment.short} was edited while its proof began ({', '.join(changed)}): rerun "
+            "the same command."
         )
 
 

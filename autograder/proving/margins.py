@@ -22,11 +22,15 @@ class Margin(Record, frozen=True):
     def problem(self) -> str:
         """What is wrong with the tolerance, if anything."""
         if self.tolerance and self.noise * FACTOR > self.tolerance:
-            return f"{self.test}: right code is off by {self.noise:.1e}, too near to the tolerance"
+            return (
+                f"{self.test}: correct code has error {self.noise:.1e}, too close to the tolerance"
+            )
         if self.nearest is None and self.tolerance:  # an exact comparison needs no margin
-            return f"{self.test}: no mistake is off at the tolerance {self.tolerance:g}: add one"
+            return f"{self.test}: no mistake exceeds the tolerance {self.tolerance:g}: add one"
         if self.nearest is not None and self.tolerance * FACTOR > self.nearest:
-            return f"{self.test}: a mistake is off by only {self.nearest:.1e}, too near to it"
+            return (
+                f"{self.test}: a mistake has error {self.nearest:.1e}, too close to the tolerance"
+            )
         return ""
 
 

@@ -46,7 +46,7 @@ class ParallelGrader:
                 except Exception as error:
                     fault = f"{type(error).__name__}: {error}"
                 if fault:
-                    raise CourseError(f"Grading broke down at {names[future]}: {fault}")
+                    raise CourseError(f"Grading failed at {names[future]}: {fault}")
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 

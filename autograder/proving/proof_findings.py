@@ -115,5 +115,5 @@ class Proof(Record, frozen=True, omit_defaults=True):
             found += [f"{name}: {problem}" for problem in problems]
         found += [margin.problem for margin in self.margins if margin.problem]
         if self.killed < KILLED_AT_LEAST:
-            found.append(f"only {self.killed:.1%} of the mutants are noticed")
+            found.append(f"only {self.killed:.1%} of the mutants are killed")
         return found

@@ -12,9 +12,9 @@ from autograder.proving.right_versions import alternatives, reference, stub
 from autograder.proving.wrong_versions.equivalents import read_equivalents
 from autograder.proving.wrong_versions.mistakes import (
     Mistake,
+    affected_questions,
     apply,
     load_mistakes,
-    spoiled_questions,
 )
 from autograder.proving.wrong_versions.mutants import Mutant, mutants
 from common.assignment import ROOT, Assignment
@@ -129,7 +129,7 @@ class ProofPlan:
         side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
         return {
             f"mistake {mistake.name}: {side}": self.job(
-                apply(mistake, self.assignment), salt, tests, patient=True
+                apply(mistake, self.assignment), salt, tests, compare_all=True
             )
             for mistake in self.mistakes
             if (tests := self.tests_together(mistake, hidden))
@@ -159,7 +159,7 @@ class ProofPlan:
         """
         file = mistake.file or self.assignment.files[0]
         if file == MASTER:  # graded on stand-ins, so that no code matters
-            spoiled = {*spoiled_questions(mistake, self.assignment)}
+            spoiled = {*affected_questions(mistake, self.assignment)}
             labs = [t for t in self.tests if t.reads_lab and t.hidden == hidden]
             return tuple(test.name for test in labs if test.question in spoiled)
         return tuple(

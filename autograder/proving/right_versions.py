@@ -40,7 +40,7 @@ def composed_files(folder: Path, base: dict[str, bytes]) -> dict[str, bytes]:
     for file in overlays:
         place = f"{where}/{file.name}"
         if file.name not in base:
-            raise CourseError(f"{place} is no file of the assignment: {', '.join(base)}.")
+            raise CourseError(f"{place} is not a file of the assignment: {', '.join(base)}.")
         found[file.name] = compose(base[file.name], file.read_bytes(), place)
     return found
 

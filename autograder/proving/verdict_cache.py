@@ -57,7 +57,7 @@ class VerdictCache:
         ]
         decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
         answers = self.answers if test in self.public else ""
-        digest = hashlib.sha256(repr((*decides, job.patient, answers)).encode())
+        digest = hashlib.sha256(repr((*decides, job.compare_all, answers)).encode())
         return digest.hexdigest()[:32]
 
     def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:

@@ -119,7 +119,7 @@ class AlternatingRuns:
 
         def baseline(number: int) -> None:
             right[number] = [self.trainer.step(step) for step in ours[number]]
-            cuda.synchronise()
+            cuda.synchronize()
 
         def candidate(number: int) -> None:
             calls = [(model, optimizer, step) for step in held[number]]

@@ -47,7 +47,7 @@ def facts(speed: SubmissionSpeed) -> list[str]:
         lines.append(f"Model FLOPs utilisation of the training step: {speed.mfu:.1%}.")
     if speed.clocks_before or speed.clocks_after:
         lines.append(f"Clocks before: {speed.clocks_before}. After: {speed.clocks_after}.")
-    return [*lines, "Measured with: " + "; ".join(speed.defences) + "."]
+    return [*lines, "Measured with: " + "; ".join(speed.defenses) + "."]
 
 
 def megabytes(count: int | None) -> str:

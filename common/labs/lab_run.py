@@ -43,15 +43,15 @@ class Lab:
         if kind == UNANSWERED:
             raise Failure(
                 f"{name} is not answered yet.",
-                help="Put your answer in place of the three dots, run the lab, and save it.",
+                help="Replace the three dots with your answer, run the lab, and save it.",
             )
         if kind == OBJECT:
-            raise Failure(f"{name} must be numbers, text or arrays of numbers, not an object.")
+            raise Failure(f"{name} must be a number, a string or an array, got another object.")
         if kind == LARGE:
-            raise Failure(f"{name} is larger than an answer may be.")
+            raise Failure(f"{name} exceeds the size limit of an answer.")
         raise Failure(
-            f"{LAB_FILE} gives no {name}.{why}",
-            help="Keep the names of the answers, and the cells that came with the lab.",
+            f"{LAB_FILE} doesn't define {name}.{why}",
+            help="Keep the variable names of the answers and the original cells of the lab.",
         )
 
     def notes(self) -> list[str]:
@@ -63,7 +63,7 @@ class Lab:
         if len(self.cell_errors) > MAX_NOTES:
             notes = [*notes, f"{len(self.cell_errors) - MAX_NOTES} more cells failed."]
         if unanswered:
-            first = f"{LAB_FILE}: the first question without an answer is {unanswered[0]}."
+            first = f"{LAB_FILE}: the first unanswered question is {unanswered[0]}."
             notes = [first, *notes]
         return notes
 
@@ -86,7 +86,7 @@ class LabClock:
             self.used += time.monotonic() - start
 
     def time_limit_failure(self, seconds: float) -> ChildFailure:
-        """What is told of a cell that took longer than it may."""
+        """The failure of a cell that exceeded a time limit."""
         if seconds < self.limits.cell_seconds:
             whole = f"{self.limits.total_seconds:g} seconds"
             return ChildFailure(f"All cells together took longer than {whole}.")
@@ -109,18 +109,18 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
         try:
             kind, message, answers = checked_reply(run_cell(number, source))
         except ChildFailure as failure:
-            # The first to be told: all later answers are missing because of it.
+            # Reported first: all later answers are missing because of it.
             lab.cell_errors.insert(
                 0,
                 f"{LAB_FILE} stopped at {cell_name(number, source)}. {failure} "
-                "What was answered before counts.",
+                "Answers from earlier cells count.",
             )
             return lab
         lab.cells += 1
         lab.answers = answers
         if kind and kind != "Unanswered":
-            place = f"{LAB_FILE}, {cell_name(number, source)}"
-            lab.cell_errors.append(f"{place}: {kind}: {message}".rstrip(": "))
+            where = f"{LAB_FILE}, {cell_name(number, source)}"
+            lab.cell_errors.append(f"{where}: {kind}: {message}".rstrip(": "))
     return lab
 
 
@@ -131,8 +131,8 @@ def cell_name(number: int, source: str) -> str:
 
 
 def checked_reply(reply: Any) -> tuple[str, str, dict[str, list[Any]]]:
-    """What running a cell told, if it has the form that it must have."""
-    malformed = ChildFailure("Its process answered with something that is not an answer.")
+    """The reply to running a cell, validated."""
+    malformed = ChildFailure("Its process sent a malformed reply to the grader.")
     if not isinstance(reply, list) or len(reply) != 3:
         raise malformed
     kind, message, answers = reply

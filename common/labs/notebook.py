@@ -60,12 +60,12 @@ def read_notebook(content: bytes, assignment: Assignment) -> Notebook:
     try:
         raw = msgspec.json.decode(content, type=RawNotebook)
     except (msgspec.ValidationError, RecursionError):
-        raise Failure(f"{LAB_FILE} is no notebook: {NEW_COPY}") from None
+        raise Failure(f"{LAB_FILE} is not a notebook: {NEW_COPY}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Failure(f"{LAB_FILE} can't be read: it is not valid JSON. {SAVE_AGAIN}") from None
     if 0 < raw.nbformat < 4:
         raise Failure(
-            f"{LAB_FILE} is in notebook format {raw.nbformat}, and only format 4 is read. "
+            f"{LAB_FILE} has notebook format {raw.nbformat}, but only format 4 is supported. "
             f"{SAVE_AGAIN}"
         )
     if not raw.cells:
@@ -79,7 +79,7 @@ def read_notebook(content: bytes, assignment: Assignment) -> Notebook:
 
 
 SAVE_AGAIN = "Open it in JupyterLab, save it, and submit it again."
-NEW_COPY = "take the lab's own from the handout, and put your answers there."
+NEW_COPY = "start from the lab in the handout and copy your answers into it."
 
 
 def check_assignment(code: list[str], assignment: Assignment) -> None:
@@ -87,7 +87,7 @@ def check_assignment(code: list[str], assignment: Assignment) -> None:
     named = {name for text in code for name in ASSIGNMENT.findall(text)}
     if named and assignment.name not in named:
         raise Failure(
-            f"This {LAB_FILE} is the lab of {max(named)}, not of {assignment.name}.",
+            f"This {LAB_FILE} belongs to {max(named)}, not to {assignment.name}.",
             help=f"Submit assignments/{assignment.name}/{LAB_FILE}.",
         )
 

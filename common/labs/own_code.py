@@ -24,13 +24,13 @@ def own_or_standin(module: str, name: str, trial: Callable[[Any], Any]) -> Any:
     try:
         code: ModuleType = importlib.import_module(f"assignments.{module}")
         if code.__name__.startswith(STANDINS):  # as when the lab is graded
-            print(f"{name}: the stand-in.")
+            print(f"{name}: using the stand-in.")
             return standin
         own = getattr(code, name)
         with time_limit(TRIAL_SECONDS):
             result = np.asarray(trial(own))
         right = np.asarray(trial(standin))
-        reason = "" if agree(result, right) else "yours gives another result on a small example"
+        reason = "" if agree(result, right) else "yours gives a different result on a small example"
     except TookTooLong:
         reason = f"yours took longer than {TRIAL_SECONDS} seconds on a small example"
     except NotImplementedError:
@@ -38,9 +38,9 @@ def own_or_standin(module: str, name: str, trial: Callable[[Any], Any]) -> Any:
     except Exception as error:  # whatever student code may raise
         reason = f"yours raised {kind_in_words(error)} on a small example ({error})"
     if reason:
-        print(f"{name}: the stand-in, since {reason}.")
+        print(f"{name}: using the stand-in, because {reason}.")
         return standin
-    print(f"{name}: your own.")
+    print(f"{name}: using your own.")
     return own
 
 

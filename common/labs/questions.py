@@ -22,6 +22,6 @@ def answered(**answers: Any) -> None:
         if is_unanswered(value):
             question = name.partition("_")[0].removeprefix("q")
             raise Unanswered(
-                f"Question {question} is not answered yet: put your answer in place of the three "
-                f"dots after {name} =, and run that cell again."
+                f"Question {question} is not answered yet: replace the three dots after {name} = "
+                "with your answer and rerun that cell."
             )

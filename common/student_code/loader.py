@@ -69,7 +69,8 @@ def load_standins(modules: Iterable[str], guard: Guard) -> None:
             exempted = exempt_copy(importlib.import_module(standin), guard)
         except ModuleNotFoundError as error:
             raise CourseError(
-                f"The stand-in for {name} needs {error.name}: `pip install -r requirements.txt`."
+                f"The stand-in for {name} needs {error.name}. "
+                "Run `pip install -r requirements.txt`."
             ) from None
         package = ModuleType(f"assignments.{name}")
         package.__path__ = []
@@ -120,9 +121,7 @@ def read(owner: object, name: str, file: str) -> object:
         return getattr(owner, name)
     except AttributeError:
         nearest = difflib.get_close_matches(name, [key for key in dir(owner) if key[0] != "_"], n=1)
-        raise missing_name(
-            file, name, f"The nearest name there is {nearest[0]}." if nearest else ""
-        ) from None
+        raise missing_name(file, name, f"Did you mean {nearest[0]}?" if nearest else "") from None
 
 
 def read_student_attribute(package: str, modules: Sequence[str], name: str) -> object:
@@ -130,7 +129,7 @@ def read_student_attribute(package: str, modules: Sequence[str], name: str) -> o
     if len(modules) == 1:
         return read(load(package, modules[0]), name, f"{modules[0]}.py")
     if name not in modules:
-        raise AttributeError(f"{package} has the modules {', '.join(modules)}, and no {name}")
+        raise AttributeError(f"{package} has no module {name}, only {', '.join(modules)}")
     return load(package, name)
 
 
@@ -159,21 +158,21 @@ def import_failed(file: str, kind: str, details: str = "") -> Failure:
 
 def missing_prerequisite(file: str, package: str) -> Failure:
     return Failure(
-        f"{file} needs your assignments/{package}, which isn't here.",
-        help="Put that folder beside this one, or use --prerequisites=standin.",
+        f"{file} needs your assignments/{package}, which is missing.",
+        help="Put that folder next to this one, or use --prerequisites=standin.",
     )
 
 
 def missing_name(file: str, name: str, details: str = "") -> Failure:
-    return Failure(f"{file} has no {name}.", details, "Keep the names that the handout gives.")
+    return Failure(f"{file} doesn't define {name}.", details, "Keep the names from the handout.")
 
 
 def program_ended(kind: str) -> Failure:
-    return Failure(f"The code ended the program ({kind}) instead of returning.")
+    return Failure(f"Your code exited the program ({kind}) instead of returning.")
 
 
 def unreadable_result(details: str = "") -> Failure:
-    return Failure("The result can't be read.", details)
+    return Failure("The return value can't be read.", details)
 
 
 def possible_failures(file: str, name: str) -> list[Failure]:

@@ -190,5 +190,5 @@ def kind_of(value: Any) -> str:
         if isinstance(value, kind):
             return words
     if isinstance(value, np.generic):
-        return f"a NumPy number ({value.dtype})"
-    return "some other object"
+        return f"a NumPy scalar ({value.dtype})"
+    return "another type of object"

@@ -32,12 +32,12 @@ def missing_artifact(artifact: Artifact, reference: bool = False) -> Failure:
     """What a test says that needs an artifact which isn't there."""
     if reference:
         command = "make" if artifact.file == LAB_FILE else "make artifacts"
-        return Failure(f"{artifact.file} of the reference isn't there: `{command}` makes it.")
+        return Failure(f"The reference's {artifact.file} is missing: run `{command}`.")
     made = (
-        f"`{artifact.command}` makes it; `make submission` takes it along."
+        f"Create it with `{artifact.command}`; `make submission` includes it."
         if artifact.command
-        else "It came with the handout. If it is too large, clear its outputs, and save it."
+        else "It comes with the handout. If it is too large, clear its outputs and save it again."
     )
     return Failure(
-        f"{artifact.file} isn't there, or is larger than {artifact.megabytes:g} MB.", help=made
+        f"{artifact.file} is missing or larger than {artifact.megabytes:g} MB.", help=made
     )

@@ -26,25 +26,25 @@ def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kw
         if not is_students(error):
             raise
         raise Failure(
-            f"There should be a ValueError for {situation}, but {kind_in_words(error)} was raised.",
+            f"Expected a ValueError for {situation}, got {kind_in_words(error)}.",
             explain(error).details,
         ) from error
-    check(False, f"There should be a ValueError for {situation}, but nothing was raised.")
+    check(False, f"Expected a ValueError for {situation}, but nothing was raised.")
     return ""
 
 
 def check_unchanged(name: str, function: Handle, *args: Any) -> None:
     """The call leaves its array arguments as they were."""
     changed = changed_inputs(function, *args)
-    check(not changed, f"{name} changes an input.", f"It changes {', '.join(changed)}.")
+    check(not changed, f"{name} modifies an input.", f"It modifies {', '.join(changed)}.")
 
 
 def check_float(value: Any, what: str) -> None:
     """A loss or a norm is a Python float. NumPy's float64 is one too."""
     check(
         isinstance(value, float),
-        f"{what} must be a Python float, but it is {kind_of(value)}.",
-        help="float(...) makes one of a number, and of an array or a tensor with one entry.",
+        f"{what} must be a Python float, got {kind_of(value)}.",
+        help="float(...) converts a number, and an array or a tensor with one element.",
     )
 
 
@@ -65,8 +65,8 @@ def check_names_step(message: str, *steps: int) -> None:
     numbers = "|".join(map(str, steps))
     check(
         re.search(rf"step\D*(?<!-)(?:{numbers})\b", message, re.IGNORECASE) is not None,
-        'The ValueError for a loss that is not finite must name the step, as "step N".',
-        f"It is step {' or '.join(map(str, steps))}, and the message is: {message}",
+        'The ValueError for a non-finite loss must name the step, as "step N".',
+        f"expected step {' or '.join(map(str, steps))}, got the message: {message}",
         "The docstring says how steps are counted.",
     )
 
@@ -82,10 +82,10 @@ def check_normal(values: Any, deviation: float, name: str) -> None:
     for what, found, right, error in (
         ("mean", float(scaled.mean()), 0.0, 1.0),
         ("standard deviation", float(scaled.std()), 1.0, math.sqrt(0.5)),
-        ("share of large numbers", share, right_share, math.sqrt(right_share)),
+        ("fraction of large values", share, right_share, math.sqrt(right_share)),
     ):
         check(
             abs(found - right) <= STANDARD_ERRORS * error / math.sqrt(count),
-            f"The first values of {name} have a wrong {what}.",
-            f"In units of {deviation:.3g}, it is {found:.3f}, and {right:.3g} is right.",
+            f"The initial values of {name} have the wrong {what}.",
+            f"got {found:.3f}, expected {right:.3g}, in units of {deviation:.3g}",
         )

@@ -20,7 +20,7 @@ def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
     check(result is not None, f"{what} returned None.", help="Is the return statement missing?")
     check(
         isinstance(result, tuple | list),
-        f"{what} must return a tuple of {count} values, but it returned {kind_of(result)}.",
+        f"{what} must return a tuple of {count} values, got {kind_of(result)}.",
     )
     check(
         len(result) == count,
@@ -40,7 +40,7 @@ def assert_equal(actual: Any, expected: Any, what: str) -> None:
         actual = tuple(actual)
     check(
         type(actual) is type(expected),  # so a bool is not an int here
-        f"{what} must be {kind_of(expected)}, but it is {kind_of(actual)}.",
+        f"{what} must be {kind_of(expected)}, got {kind_of(actual)}.",
     )
     check(equal(actual, expected), f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
 
@@ -85,18 +85,18 @@ def assert_close(
     if is_tensor(expected):
         check(
             is_tensor(actual),
-            f"{what} must be a PyTorch tensor, but it is {kind_of(actual)}.",
+            f"{what} must be a PyTorch tensor, got {kind_of(actual)}.",
         )
         actual, expected = as_numpy(actual), as_numpy(expected)
     check(
         type(actual) is np.ndarray,
-        f"{what} must be a NumPy array, but it is {kind_of(actual)}.",
+        f"{what} must be a NumPy array, got {kind_of(actual)}.",
     )
     check_shape(actual, expected, what, axes)
     check(
         actual.dtype == expected.dtype,
-        f"{what} must have dtype {expected.dtype}, but it has {actual.dtype}.",
-        help="The docstring and the conventions at the top of the file say which dtype is due.",
+        f"{what} must have dtype {expected.dtype}, got {actual.dtype}.",
+        help="The docstring and the conventions at the top of the file specify the dtype.",
         value=actual,
     )
     check_finite(actual, expected, what)
@@ -108,7 +108,7 @@ def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndar
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(
         isinstance(actual, int | float | np.number) and not isinstance(actual, bool),
-        f"{what} must be a number, but it is {kind_of(actual)}.",
+        f"{what} must be a number, got {kind_of(actual)}.",
     )
     return np.asarray(float(actual)), np.asarray(float(expected))
 
@@ -145,13 +145,13 @@ def check_finite(actual: np.ndarray, expected: np.ndarray, what: str) -> None:
     bad = ~np.isfinite(actual) & np.isfinite(expected)
     nans = int((np.isnan(actual) & bad).sum())
     infinities = int(bad.sum()) - nans
-    found = {"NaN": nans, "infinite values": infinities}
+    found = {"NaN": nans, "infinity": infinities}
     kinds = [kind for kind, count in found.items() if count]
     counts = " and ".join(f"{found[kind]} {kind}" for kind in kinds)
     check(
         not kinds,
-        f"{what} holds {' and '.join(kinds)} where numbers are expected.",
-        f"{counts} among {actual.size}." if actual.size > 1 else "",
+        f"{what} contains {' and '.join(kinds)} where finite values are expected.",
+        f"{counts} among {actual.size} values." if actual.size > 1 else "",
         value=actual,
     )
 
@@ -185,19 +185,20 @@ def check_values(
     if error <= tolerance:
         return
     wrong = int((difference > tolerance * (scale or 1.0)).sum())
-    sentence, where = f"{what} is wrong.", "It is off"
+    sentence, where = f"{what} is wrong.", ""
     if expected.ndim:
         wrong_share = share_in_words(wrong, expected.size)
         sentence = f"{what} has the right shape, but {wrong_share} are wrong."
         where = (
-            f"{wrong} of {expected.size} values are off. "
-            f"The largest error is at {index_in_words(worst, axes)}"
+            f"{wrong} of {expected.size} values are wrong. "
+            f"The largest error is at {index_in_words(worst, axes)}: "
         )
     got, wanted = in_digits_that_differ(actual[worst], expected[worst])
     failure = Failure(
         sentence,
-        f"{where}: got {got}, expected {wanted} "
-        f"(off by {error:.1e} of the largest expected value; {tolerance:.0e} is allowed).",
+        f"{where}got {got}, expected {wanted} "
+        f"({'relative' if scale and not exact else 'absolute'} error {error:.1e}, "
+        f"tolerance {tolerance:.2g}).",
         relation=relation(actual, expected, axes),
         evidence=Evidence(LOG.checks, actual, ""),
     )

@@ -12,10 +12,10 @@ QUERY = "clocks.sm,clocks.max.sm,clocks_throttle_reasons.active,temperature.gpu"
 # Bits of NVIDIA's clocks_throttle_reasons that slow a GPU down. Others mean that it has no work,
 # or that someone has set its clock.
 THROTTLING = {
-    0x04: "power limit",
+    0x04: "power cap",
     0x08: "hardware slowdown",
-    0x20: "too hot",
-    0x40: "too hot (hardware)",
+    0x20: "thermal slowdown",
+    0x40: "hardware thermal slowdown",
     0x80: "power brake",
 }
 
@@ -36,7 +36,7 @@ class Clocks:
         if self.throttled_by is not None:
             parts.append("throttled: " + (", ".join(self.throttled_by) or "no"))
         if self.celsius is not None:
-            parts.append(f"{self.celsius} degrees")
+            parts.append(f"{self.celsius} C")
         return "; ".join(parts)
 
 
@@ -58,7 +58,7 @@ def device_name() -> str:
     return load_torch().cuda.get_device_name()
 
 
-def synchronise() -> None:
+def synchronize() -> None:
     """Wait until the GPU has done all that it was given, if one is in use at all."""
     torch = sys.modules.get("torch")
     gpu = torch.cuda if torch is not None else None
@@ -73,7 +73,7 @@ def peak_memory(function: Callable[[], object]) -> int:
     before = gpu.memory_stats()["allocated_bytes.all.current"]
     gpu.reset_peak_memory_stats()
     function()
-    synchronise()
+    synchronize()
     return gpu.memory_stats()["allocated_bytes.all.peak"] - before
 
 

@@ -93,7 +93,7 @@ class DirectFace(StudentFace, StudentObjects):
             return read(target._reference, name, target._label)
 
         label = student_attribute_label(self.assignment.modules, name) if top else name
-        return self.outgoing(self.guarded(find, "The code"), label)
+        return self.outgoing(self.guarded(find, "Your code"), label)
 
     def call(
         self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -134,7 +134,7 @@ class DirectFace(StudentFace, StudentObjects):
     def outgoing(self, value: Any, label: str, depth: int = 0) -> Any:
         """A value of student code as a test gets it."""
         if depth > MAX_DEPTH:
-            raise unreadable_result(f"a value is nested more than {MAX_DEPTH} deep")
+            raise unreadable_result(f"a value is nested more than {MAX_DEPTH} levels deep")
         if is_container(value):
             items = map_items(value, lambda item: self.outgoing(item, label, depth + 1))
             return keep(items, value)

@@ -21,8 +21,8 @@ def check_tensor(values: Any, shape: tuple[int, ...]) -> None:
     """What came out in training mode is a tensor of that shape."""
     check(
         is_tensor(values) and values.shape == shape,
-        "In training mode, out is no tensor of the right shape.",
-        f"It is {kind_of(values)}.",
+        "In training mode, out must be a tensor of the right shape.",
+        f"got {kind_of(values)}",
     )
 
 
@@ -37,15 +37,15 @@ def check_levels(values: Any, levels: list[tuple[Any, float]], what: str) -> Non
     everywhere = torch.stack([hit for hit, _ in hits]).any(dim=0)
     check(
         bool(everywhere.all()),
-        f"In training mode, dropout must act on {what}, and on nothing else.",
-        f"{int((~everywhere).sum())} of {everywhere.numel()} numbers can't have come from it.",
-        "Each kept number is divided by 1 - dropout. nn.Dropout does that.",
+        f"In training mode, dropout must be applied to {what} and to nothing else.",
+        f"{int((~everywhere).sum())} of {everywhere.numel()} values can't result from that.",
+        "Each kept value is divided by 1 - dropout, as nn.Dropout does.",
     )
     for hit, chance in hits:
         share = float(hit.double().mean())
         allowed = STANDARD_ERRORS * math.sqrt(chance * (1 - chance) / hit.numel())
         check(
             abs(share - chance) <= allowed,
-            f"In training mode, the wrong share of {what} is dropped.",
-            f"A share of {share:.3f} went one way; {chance:.3f} is right.",
+            f"In training mode, dropout has the wrong rate on {what}.",
+            f"got a fraction of {share:.3f}, expected {chance:.3f}",
         )

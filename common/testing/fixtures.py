@@ -69,12 +69,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--prerequisites",
         default="own",
         choices=("own", "standin"),
-        help="which earlier assignments to build on: your own (the default), or stand-ins that "
-        "are known to be right, as when you are graded",
+        help="earlier assignments that your code imports: your own (the default), or correct "
+        "stand-ins, as in grading",
     )
-    group.addoption(
-        "--salt", default=PRACTICE_SALT, help="what hidden tests draw their inputs from"
-    )
+    group.addoption("--salt", default=PRACTICE_SALT, help="seed of the hidden tests' random inputs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -175,7 +173,7 @@ def lab(
         content = artifact(LAB_FILE)
         if content in face.labs:
             return face.labs[content]
-        with waiting_for(request.config, f"lab: the cells of {LAB_FILE}", assignment.short):
+        with waiting_for(request.config, f"lab: running {LAB_FILE}", assignment.short):
             return face.lab(content)
     except Failure as failure:
         return Lab(failure=failure)  # so that the test fails in its own time
@@ -321,12 +319,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         there = [name for name in assignment.prerequisites if has_assignment_folder(name)]
         if own and there and points_so_far.earned != points_so_far.shown:
             terminalreporter.write_line(
-                f"  They ran on your own {' and '.join(there)}; with "
-                "--prerequisites=standin they run on code that is known to be right."
+                f"  The tests used your own {' and '.join(there)}; "
+                "--prerequisites=standin uses correct stand-ins instead."
             )
     lines = config.stash[LEADERBOARD].lines
     if lines:
-        terminalreporter.section("for the leaderboard")
+        terminalreporter.section("leaderboard")
         for line in lines:
             terminalreporter.write_line(f"  {line}")
 

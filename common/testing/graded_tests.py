@@ -86,9 +86,9 @@ def read_graded_tests(folder: Path) -> list[GradedTest]:
     names = [test.name for test in tests]
     for name in names:
         if names.count(name) > 1:
-            raise CourseError(f"{folder}: {name} is there more than once.")
+            raise CourseError(f"{folder}: {name} is defined more than once.")
     if not tests:
-        raise CourseError(f"{folder} holds no graded test.")
+        raise CourseError(f"{folder} contains no graded tests.")
     return tests
 
 
@@ -109,28 +109,30 @@ def read_tests(file: Path) -> list[GradedTest]:
 def read_test(file: Path, function: ast.stmt) -> GradedTest:
     """One test function's decorators and docstring."""
     if not isinstance(function, ast.FunctionDef):
-        raise CourseError(f"{file}, line {function.lineno}: a graded test is a plain function.")
+        raise CourseError(
+            f"{file}, line {function.lineno}: a graded test must be a plain function."
+        )
     where = f"{file}, line {function.lineno}, {function.name}"
     decorators: dict[str, Any] = {}
     for decorator in function.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
-            raise CourseError(f"{where}: a graded test takes gradescope-utils' decorators only.")
+            raise CourseError(f"{where}: only gradescope-utils decorators are allowed here.")
         kind = decorator.func.id
         try:
             values = [ast.literal_eval(argument) for argument in decorator.args]
             decorators[kind] = values if kind == "tags" else values[0]
         except (ValueError, IndexError):
-            raise CourseError(f"{where}: @{kind} takes its value as a literal.") from None
+            raise CourseError(f"{where}: @{kind} needs a literal value.") from None
     for required in ("weight", "number"):
         if required not in decorators:
             raise CourseError(f"{where}: @{required} is missing.")
     if not isinstance(decorators["weight"], int | float) or not 0 < decorators["weight"] < math.inf:
-        raise CourseError(f"{where}: @weight takes a number of points above 0.")
+        raise CourseError(f"{where}: @weight must be a positive number of points.")
     if not isinstance(decorators["number"], str):
-        raise CourseError(f'{where}: @number takes text, such as "1.2".')
+        raise CourseError(f'{where}: @number must be a string, such as "1.2".')
     title = (ast.get_docstring(function) or "").partition("\n")[0]
     if not title:
-        raise CourseError(f"{where}: a docstring that says what is right is missing.")
+        raise CourseError(f"{where}: the docstring, which is the test's title, is missing.")
     hidden = file.name == HIDDEN_FILE
     fixtures = {argument.arg for argument in function.args.args}
     return GradedTest(

@@ -27,7 +27,7 @@ class Leaderboard:
         What is infinite or no number is left out: JSON has no word for it.
         """
         if order not in ORDERS:
-            raise ValueError(f"the order is one of {', '.join(ORDERS)}, not {order}")
+            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order}")
         if math.isfinite(value):
             self.entries[name] = Entry(name, float(value), order)
 

@@ -50,15 +50,14 @@ def write_points(terminal: Any, assignment: Assignment, points_so_far: EarnedPoi
         )
     earned, shown = sum(points_so_far.earned.values()), sum(points_so_far.shown.values())
     terminal.write_line(
-        f"  {format_points(earned)} of {format_points(shown)} points shown here; "
-        f"{format_points(hidden - points_so_far.hidden_shown)} more are decided by hidden tests."
+        f"  {format_points(earned)} of {format_points(shown)} points in this run. "
+        f"Hidden tests decide {format_points(hidden - points_so_far.hidden_shown)} more."
     )
     public = sum(test.points for test in read_tests(ROOT / "tests" / assignment.name / PUBLIC_FILE))
     if public > points_so_far.public_shown:
         points = format_points(public - points_so_far.public_shown)
-        decided = "is decided by a public test" if points == "1" else "are decided by public tests"
-        terminal.write_line(f"  {points} more {decided} that you have not run.")
+        terminal.write_line(f"  Public tests that you have not run decide {points} more.")
     if points_so_far.not_run_without_gpu:
         points = format_points(points_so_far.not_run_without_gpu)
-        decided = "point is decided" if points == "1" else "points are decided"
-        terminal.write_line(f"  {points} {decided} on a machine with a GPU; here there is none.")
+        unit = "point needs" if points == "1" else "points need"
+        terminal.write_line(f"  {points} {unit} a GPU, and this machine has none.")

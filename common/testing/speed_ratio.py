@@ -154,7 +154,7 @@ def check_speed(
             break
     raise Failure(
         sentence,
-        f"The best try took {min(ratios):.2g} times as long as the baseline; {bar:g} is allowed.",
+        f"The fastest run took {min(ratios):.2g}x the baseline's time (limit {bar:g}x).",
         help,
         evidence=Evidence(LOG.checks, None, sentence),  # without the figures, which vary
     )

@@ -63,10 +63,11 @@ class StoredOracle:
             if parts:
                 return tuple(parts)
             raise Failure(
-                f"{self.file.name} has no answer for this test's inputs.",
-                f"NumPy here is {np.__version__}. Another version than requirements.txt names "
-                "may draw other random numbers.",
-                "Install what requirements.txt names; if that doesn't help, tell the staff.",
+                f"{self.file.name} has no stored answer for this test's inputs.",
+                f"NumPy is {np.__version__}. Versions other than that in requirements.txt may "
+                "draw other random numbers.",
+                "Install the versions in requirements.txt. If that doesn't help, contact the "
+                "course staff.",
             )
 
         return answer

@@ -19,8 +19,8 @@ def new_parser(assignment: str, about: str, quick: str) -> argparse.ArgumentPars
         prog=f"python -m assignments.{assignment}.experiments", description=about
     )
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="where to (figures)")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers (0)")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="output folder (figures)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (0)")
     return parser
 
 
@@ -40,12 +40,12 @@ def read_options(
     """What was asked for, with options.names: all if none was named."""
     known = list(names)
     parser.add_argument(
-        "names", nargs="*", metavar="experiment", help=f"{', '.join(known)}; all if none is named"
+        "names", nargs="*", metavar="experiment", help=f"{', '.join(known)} (default: all)"
     )
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in known:
-            parser.error(f"there is no experiment '{name}'; there are {', '.join(known)}")
+            parser.error(f"no experiment is named '{name}'; available: {', '.join(known)}")
     if options.seed < 0:
         parser.error("--seed must be at least 0")
     try:
@@ -65,7 +65,7 @@ def load_code(file: str, assignment: str, standins: Iterable[str] = ()) -> Modul
 
 
 def run(work: Callable[[], None]) -> int:
-    """Do it. What a person can mend is one sentence, and the result then 2."""
+    """Run the work. An error that a person can fix is one sentence, and the exit code 2."""
     try:
         work()
     except NotImplementedError as error:
@@ -101,4 +101,4 @@ def run_each(
 
 def report(file: Path) -> None:
     """Say what was written."""
-    print(f"  written: {file}", flush=True)
+    print(f"  wrote {file}", flush=True)

@@ -68,7 +68,7 @@ def make_face(kind: str, sandbox: Sandbox | None, packages: dict[str, Path]):
 
 @contextmanager
 def admitted(packages: dict[str, Path], private: Iterable[Path] = ()) -> Iterator[tuple]:
-    """A sandbox that has taken a submission in, and the defences in force."""
+    """A sandbox that has taken a submission in, and the defenses in force."""
     with Sandbox(assignment()) as sandbox:
         yield sandbox, sandbox.admit(code_in(packages), private)
 
@@ -88,12 +88,14 @@ def grade(
     direct: bool = False,
     tests: Path | None = None,
     on_test=lambda outcome: None,
-    patient: bool = False,
+    compare_all: bool = False,
     gpu: bool = False,
 ) -> Result:
     """Grade in this process, against the tests of assignment 1 or against those in a folder."""
     taken = source if isinstance(source, Submission) else submission(source)
-    settings = Settings(SEMESTER, out=out, direct=direct, on_test=on_test, patient=patient, gpu=gpu)
+    settings = Settings(
+        SEMESTER, out=out, direct=direct, on_test=on_test, compare_all=compare_all, gpu=gpu
+    )
     path = list(sys.path)
     with pytest.MonkeyPatch.context() as patch:
         if tests is not None:

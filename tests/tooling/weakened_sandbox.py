@@ -1,4 +1,4 @@
-"""Sandboxes with defences taken away, to show what the others hold and that each is needed."""
+"""Sandboxes with defenses taken away, to show what the others hold and that each is needed."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder.grading.sandbox import fork_client
-from autograder.grading.sandbox.defences import Defence
+from autograder.grading.sandbox.defenses import Defense
 from autograder.grading.sandbox.kernel import landlock
 
 KERNEL = "autograder.grading.sandbox.kernel"
@@ -52,6 +52,6 @@ def sitecustomize(folder: Path, *patches: str) -> None:
     (folder / "sitecustomize.py").write_text("".join(lines))
 
 
-def said(defences: Iterable[Defence]) -> dict[str, str]:
-    """What a result says of each defence."""
-    return {defence.name: str(defence).partition(": ")[2] for defence in defences}
+def said(defenses: Iterable[Defense]) -> dict[str, str]:
+    """What a result says of each defense."""
+    return {defense.name: str(defense).partition(": ")[2] for defense in defenses}

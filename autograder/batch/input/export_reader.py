@@ -8,7 +8,7 @@ from autograder.batch.input.export_folder import ExportFolder
 from autograder.batch.input.export_items import PREFIX, Item, is_ignored
 from autograder.batch.input.export_zip import ExportZip
 from autograder.batch.input.gradescope_metadata import METADATA, Facts, read_metadata
-from autograder.grading.submission import Submission, in_words
+from autograder.grading.submission import Submission, printable_name
 from common.assignment import Assignment
 from common.errors import CourseError
 
@@ -73,7 +73,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
     for item in export.container.items():
         if item.name == METADATA or is_ignored(item.name):
             continue
-        shown = in_words(item.name)
+        shown = printable_name(item.name)
         if item.problem:
             export.notes.append(f"{shown} {item.problem}: left out.")
             continue
@@ -82,7 +82,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
         nameless += from_gradescope and known is None
         identifier = unused(item.identifier, taken)
         if identifier != item.identifier:
-            other = in_words(taken[item.identifier.lower()])
+            other = printable_name(taken[item.identifier.lower()])
             export.notes.append(f"{shown} has the name of {other}: it is called {identifier}.")
         taken[identifier.lower()] = item.name
         students = known.students if known else ()
@@ -110,7 +110,7 @@ def add_missing(export: Export, facts: dict[str, Facts]) -> None:
         if name not in there:
             identifier = unused(Item(name).identifier, taken)
             taken[identifier.lower()] = name
-            why = f"{METADATA} names {in_words(name)}, but the export doesn't hold it."
+            why = f"{METADATA} names {printable_name(name)}, but the export doesn't hold it."
             export.notes.append(why)
             missing = Submitted(identifier, name, known.students, known.created_at, why)
             export.submissions.append(missing)
@@ -127,6 +127,6 @@ def note_repeated_students(export: Export) -> None:
             names = ", ".join(one.id for one in ones)
             last = sorted(ones, key=lambda one: one.created_at)[-1].id  # as canvas.csv has it
             export.notes.append(
-                f"{in_words(who)} is in {len(ones)} submissions: {names}. "
+                f"{printable_name(who)} is in {len(ones)} submissions: {names}. "
                 f"In canvas.csv it is {last} that counts."
             )

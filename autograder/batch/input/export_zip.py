@@ -13,7 +13,7 @@ from autograder.grading.submission import (
     Submission,
     ZipSource,
     collect,
-    in_words,
+    printable_name,
     raise_if_machine_fault,
     unreadable_zip,
 )
@@ -49,7 +49,7 @@ def read_whole(source: ZipSource, name: str, count: int) -> bytes:
         return ZipSource.read(source, name, count)
     except Exception as error:  # as for any zip
         raise_if_machine_fault(error, name)
-        raise DamagedExport(f"{in_words(name)} can't be read: {DOWNLOAD_AGAIN}") from None
+        raise DamagedExport(f"{printable_name(name)} can't be read: {DOWNLOAD_AGAIN}") from None
 
 
 class ExportZip:

@@ -12,7 +12,7 @@ from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import anonymized
 from autograder.grading.results import title_and_rest, without_printed
 from common.assignment import Assignment
-from common.errors import PRINTED
+from common.errors import HINT_PREFIX, PRINTED
 
 LONGEST = 3000  # characters of one output; the whole of it is in results/ID.json
 
@@ -182,7 +182,7 @@ class ReportData:
     def look_for_hints(self, text: str, test: Test, place: int) -> None:
         """Count the known mistakes that a failure names. What student code printed is not asked."""
         for line in without_printed(text).splitlines():
-            seen = self.mistakes.get(line)
+            seen = self.mistakes.get(line.removeprefix(HINT_PREFIX))
             if seen:
                 seen.places.add(test.where)
                 if seen.rows[-1:] != [place]:
@@ -199,6 +199,7 @@ class ReportData:
             "anonymous": self.anonymous,
             "notes": self.notes,
             "printed": PRINTED,
+            "hint_prefix": HINT_PREFIX,
             "summary": self.summary(),
             "exercises": [
                 {"number": number, "about": about[number], "points": self.points[number]}

@@ -19,7 +19,7 @@ from autograder.benchmarks.other_graders.comparison_exercise import (
     RUN_TESTS,
     UNITTEST,
 )
-from autograder.proving.hostile.hostile_corpus import BOAST
+from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT
 from autograder.zip_archive import zip_bytes
 
 INIT = Path(__file__).with_name("namespace_init.py")
@@ -94,7 +94,7 @@ class OtherGrader(ABC):
         return Harm(
             points=points,
             secret=CANARY in text or str(HIDDEN_SIZE) in text,
-            deed=BOAST in text,
+            deed=SUCCESS_TEXT in text,
             lost=bool(outcome["timed_out"]) or (maximum < TESTS and not forged),
             left=left,
         )

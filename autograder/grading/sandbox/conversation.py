@@ -107,17 +107,17 @@ class Conversation(StudentObjects):
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
-                f"The code took longer than the {self.limits.test_seconds:g} seconds "
-                "that a test may take.",
+                f"Your code took longer than the {self.limits.test_seconds:g} seconds "
+                "allowed for a test.",
             )
         except ChannelClosed:
-            self.fail("The code ended its process, by a crash, too much memory or an exit.")
+            self.fail("Your code's process died: a crash, out of memory, or a call to exit().")
         except FrameTooLarge:
-            self.fail("The code returned more data than can be read.")
+            self.fail("Your code returned more data than the grader reads.")
         except (ValueError, TypeError) as error:  # a CodecError is a ValueError
             if getattr(error, "student_call", None) is not None:
                 raise
-            self.fail("The code's process answered with something that is not an answer.")
+            self.fail("Your code's process sent a malformed reply to the grader.")
         finally:
             self.seconds += time.monotonic() - start
 
@@ -129,7 +129,7 @@ class Conversation(StudentObjects):
     def exchange(self, request: bytes, deadline: float) -> bytes:
         """Send a request and wait for the reply, watching what the child prints."""
         if not self.reader.nothing_waits():
-            raise CodecError("an answer that nobody asked for")
+            raise CodecError("an unexpected reply")
         send_frame_until(self.sock, request, deadline)
         printed = False
         while True:
@@ -139,7 +139,7 @@ class Conversation(StudentObjects):
                     self.drain()
                 return reply
             if self.watched and too_full(self.watched):
-                self.fail(f"The code wrote more than {HOME_BYTES // 2**20} MB of files.")
+                self.fail(f"Your code wrote more than {HOME_BYTES // 2**20} MB of files.")
             seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
             # The child prints before it replies, so that what it printed is seen with the reply.
             ready = readable([self.sock.fileno(), self.output], seconds)
@@ -155,7 +155,7 @@ class Conversation(StudentObjects):
         self.printed_bytes += len(data)
         self.printed += data[: max(0, OUTPUT_SHOWN - len(self.printed))]
         if self.printed_bytes > OUTPUT_LIMIT:
-            self.fail(f"The code printed more than {OUTPUT_LIMIT // 1024 // 1024} MB.")
+            self.fail(f"Your code printed more than {OUTPUT_LIMIT // 1024 // 1024} MB.")
         if not data:  # the child closed its output; don't spin on it
             os.close(self.output)
             self.output, forever = os.pipe()
@@ -169,15 +169,15 @@ class Conversation(StudentObjects):
     def parse_reply(self, reply: Any, label: str) -> Any:
         """The value of a reply; exceptions of the child are raised here."""
         if not isinstance(reply, list) or len(reply) < 3:
-            raise CodecError("an answer that is none")
+            raise CodecError("a malformed reply")
         number, status, *content = reply
         # Exact types: True is 1, and an array may be equal to anything.
         if (type(number), type(status)) != (int, str) or number != self.questions:
-            raise CodecError("an answer to another question")
+            raise CodecError("a reply to another request")
         if status == "value" and len(content) == 1:
             return content[0]
         if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
-            raise CodecError("an error that is no text")
+            raise CodecError("an error that is not text")
         if status == "failure" and len(content) == 3:
             raise self.checked_failure(*content)
         if status == "forbidden" and len(content) == 1:
@@ -191,12 +191,12 @@ class Conversation(StudentObjects):
                     error = kind(message)
                 except TypeError:  # UnicodeDecodeError and the like take more than a message
                     error = RuntimeError(message)
-            mark_as_students(error, StudentCall(label or "The code", frames))
+            mark_as_students(error, StudentCall(label or "Your code", frames))
             raise error
         raise CodecError("an unknown reply")
 
     def checked_failure(self, sentence: str, details: str, help: str) -> Failure:
-        """A failure that the child tells of, if it is one that the machinery may tell of.
+        """A failure that the child reports, if it is one of those that may be shown.
 
         Student code that made up its own sentence could put a hidden input into it.
         """
@@ -204,7 +204,7 @@ class Conversation(StudentObjects):
             known = failure.explanation
             if known.sentence == sentence:
                 return Failure(sentence, details, known.help)
-        return Failure("The code failed.", "\n".join([sentence, details, help]))
+        return Failure("Your code failed.", "\n".join([sentence, details, help]))
 
     def refusal(self, sentence: str) -> Exception:
         """The refusal of a forbidden call, if it is one that this exercise's rules make."""
@@ -220,7 +220,7 @@ class Conversation(StudentObjects):
             return [KEPT, value._reference]
         if is_kept(value):
             return [KEPT, value.reference]
-        raise TypeError(f"a test can't hand a {type(value).__name__} to student code")
+        raise TypeError(f"a test can't pass a {type(value).__name__} to student code")
 
     def close(self) -> None:
         """Hang up."""
@@ -233,7 +233,7 @@ class Conversation(StudentObjects):
         """The beginning of what the child printed."""
         text = self.printed.decode("utf-8", "replace")
         more = self.printed_bytes - len(self.printed)
-        return f"{text}\n... and {more} bytes more" if more > 0 else text
+        return f"{text}\n... ({more} more bytes)" if more > 0 else text
 
 
 class Answers:

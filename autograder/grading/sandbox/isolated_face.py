@@ -15,7 +15,7 @@ from common.testing.student_face import StudentFace
 
 TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
 ADDRESS = re.compile(r"\b0x[0-9a-f]{8,16}\b")  # of an object in memory, as in its repr
-HURRY_SECONDS = 5.0  # far more than a test needs, unless it trains
+SHORTENED_SECONDS = 5.0  # far more than a test needs, unless it trains
 
 
 class IsolatedFace(StudentFace):
@@ -36,12 +36,12 @@ class IsolatedFace(StudentFace):
         self.printed = ""
         if self.seconds > assignment.limits.total_seconds:
             raise ChildFailure(
-                "Not run: the tests before this one took longer than the "
-                f"{assignment.limits.total_seconds:g} seconds that all of them may take."
+                "Not run: the tests before this one used up the "
+                f"{assignment.limits.total_seconds:g} seconds allowed for all tests."
             )
         limits = assignment.limits
         if self.timeouts.get(exercise, 0) >= TIMEOUTS:  # leave time for the other exercises
-            seconds = min(limits.test_seconds, HURRY_SECONDS)
+            seconds = min(limits.test_seconds, SHORTENED_SECONDS)
             limits = msgspec.structs.replace(limits, test_seconds=seconds)
         with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
             try:

@@ -45,8 +45,13 @@ class CellRunner:
             except ChildFailure as failure:
                 if self.child.timed_out:
                     raise self.clock.time_limit_failure(seconds) from None
-                raise ChildFailure(str(failure).replace("The code", "It", 1)) from None
+                raise ChildFailure(about_a_cell(str(failure))) from None
             except GraderFault:
                 raise
             except Exception:  # whatever a child makes up
-                raise ChildFailure("What it answers can't be read.") from None
+                raise ChildFailure("Its reply can't be read.") from None
+
+
+def about_a_cell(sentence: str) -> str:
+    """A failure of a child, as said of the cell that it ran."""
+    return sentence.replace("Your code's", "Its", 1).replace("Your code", "It", 1)

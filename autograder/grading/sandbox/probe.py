@@ -28,15 +28,15 @@ SOME_CALLS = (
 )
 STRANGE_ARGUMENTS = (ctypes.c_long(-1),) * 5
 MEGABYTE = 1024 * 1024
-LINGER_SECONDS = 60
+LEFTOVER_SECONDS = 60
 
 
 def probe(attempts: Attempts) -> dict[str, bool]:
     """Try each thing for real; True where the system said no."""
     refusals = {
         SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
-        FILES: all(refused(reading(way)) for path in attempts.read for way in ways_to(path)),
-        RESULTS: no_file_in(way for path in attempts.write_into for way in ways_to(path))
+        FILES: all(refused(reading(way)) for path in attempts.read for way in paths_to(path)),
+        RESULTS: no_file_in(way for path in attempts.write_into for way in paths_to(path))
         and no_mode_of(attempts.write_into),
         SUBMISSION: no_file_in(attempts.change) and no_mode_of(attempts.change),
         ELSEWHERE: no_file_in(str(folder) for folder in SHARED if folder.is_dir()),
@@ -49,7 +49,7 @@ def probe(attempts: Attempts) -> dict[str, bool]:
         PROCESS_COUNT: processes_are_bounded(),
         GPU: all(refused(reading(path)) for path in attempts.devices),
     }
-    linger()
+    leave_process()
     return refusals
 
 
@@ -66,16 +66,16 @@ def reading(path: str) -> Callable[[], object]:
     return lambda: Path(path).open("rb").close()
 
 
-def ways_to(path: str) -> Iterator[str]:
+def paths_to(path: str) -> Iterator[str]:
     """The path itself, and every way to it from a folder that is open here, up and then down."""
     yield path
     parts = Path(path).parts
     for descriptor in range(DESCRIPTORS):
-        for up in upwards(f"/proc/self/fd/{descriptor}/."):
+        for up in parents_of(f"/proc/self/fd/{descriptor}/."):
             yield from ("/".join((up, *parts[depth:])) for depth in range(1, len(parts)))
 
 
-def upwards(way: str) -> Iterator[str]:
+def parents_of(way: str) -> Iterator[str]:
     """A way to a folder, and the ways to those above it, as far as they lead."""
     below = None
     with suppress(OSError):  # it is no folder, or one that can't be entered
@@ -191,9 +191,9 @@ def processes_are_bounded() -> bool:
     return False
 
 
-def linger() -> None:
+def leave_process() -> None:
     """Leave a process behind, which holds this one's output open for as long as it lives."""
     if os.fork() == 0:
         os.setsid()
-        time.sleep(LINGER_SECONDS)
+        time.sleep(LEFTOVER_SECONDS)
         os._exit(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autograder.grading.sandbox.wire.frames import readable
 
-GONE_SECONDS = 1.0
+EXIT_SECONDS = 1.0
 
 
 def files_among(paths: Iterable[Path]) -> Iterator[Path]:
@@ -40,10 +40,10 @@ def listening() -> Iterator[tuple[int, str]]:
         yield listener.getsockname()[1], name
 
 
-def all_are_gone(output: int) -> bool:
+def all_exited(output: int) -> bool:
     """Whether no process holds that output open any more. Closes it."""
     try:
-        while readable([output], GONE_SECONDS):
+        while readable([output], EXIT_SECONDS):
             if not os.read(output, 1 << 16):
                 return True
         return False

@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from autograder.grading.sandbox.conversation import Conversation
-from autograder.grading.sandbox.defences import Defence, Findings, defences_in_force
+from autograder.grading.sandbox.defenses import Defense, Findings, defenses_in_force
 from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.kernel import gpu_files
 from autograder.grading.sandbox.kernel.cgroups import remove_groups
@@ -21,8 +21,8 @@ from autograder.grading.sandbox.kernel.confine import reachable_by_others
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan, ServerPlan
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
 from autograder.grading.sandbox.probe_targets import (
-    GONE_SECONDS,
-    all_are_gone,
+    EXIT_SECONDS,
+    all_exited,
     files_among,
     listening,
 )
@@ -73,14 +73,14 @@ class Sandbox:
             self.folder.chmod(0o710)
         if self.slot and not reachable_by_others(self.folder.parent):
             raise CourseError(
-                f"Student code, as another user, can't enter {self.folder}: "
-                "set TMPDIR to a folder that all may enter, such as /tmp."
+                f"Student code runs as another user, which can't enter {self.folder}. "
+                "Set TMPDIR to a folder that every user can enter, such as /tmp."
             )
         if self.slot and not reachable_by_others(self.common):
             self.common = self.folder / "common"
             copy_common(self.common)
 
-    def admit(self, code: Mapping[str, bytes], private: Iterable[Path] = ()) -> tuple[Defence, ...]:
+    def admit(self, code: Mapping[str, bytes], private: Iterable[Path] = ()) -> tuple[Defense, ...]:
         """Take a submission in, in place of the one before: written once, compiled once.
 
         code: its files, in which `import assignments.X` finds its modules.
@@ -100,9 +100,9 @@ class Sandbox:
         """
         self.server = ForkServerClient(self.server_module, self.folder)
         self.latest = self.server  # the one that started the last child
-        self.lean_server: ForkServerClient | None = None
+        self.restricted_server: ForkServerClient | None = None
         if self.allowed != self.assignment.preloaded and not self.assignment.standins:
-            self.lean_server = ForkServerClient(self.server_module, self.folder)
+            self.restricted_server = ForkServerClient(self.server_module, self.folder)
         self.lab_server: ForkServerClient | None = (
             None  # with what notebooks draw with, which is slow to load
         )
@@ -117,10 +117,10 @@ class Sandbox:
         return tuple(name for name in libraries if name.partition(".")[0] not in forbidden)
 
     def configure_servers(self) -> None:
-        """Tell the servers what to load and to whom children belong; they then get ready."""
+        """Send each server its plan: what to load and as which user its children run."""
         self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
-        if self.lean_server:
-            self.lean_server.begin(self.server_plan(self.allowed))
+        if self.restricted_server:
+            self.restricted_server.begin(self.server_plan(self.allowed))
         if self.lab_server and self.assignment.lab:
             modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
             self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
@@ -143,13 +143,15 @@ class Sandbox:
     @property
     def servers(self) -> list[ForkServerClient]:
         """All that run."""
-        return [server for server in (self.server, self.lean_server, self.lab_server) if server]
+        return [
+            server for server in (self.server, self.restricted_server, self.lab_server) if server
+        ]
 
     def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServerClient:
         """The one whose children may have in memory what it has."""
         loaded = {name.partition(".")[0] for name in self.assignment.preloaded}
-        if self.lean_server and not loaded.isdisjoint(entry.call for entry in forbidden):
-            return self.lean_server
+        if self.restricted_server and not loaded.isdisjoint(entry.call for entry in forbidden):
+            return self.restricted_server
         return self.server
 
     def restart(self) -> None:
@@ -228,7 +230,7 @@ class Sandbox:
         for server in self.servers:
             server.settle()
 
-    def probe(self, private: list[Path]) -> tuple[Defence, ...]:
+    def probe(self, private: list[Path]) -> tuple[Defense, ...]:
         """Try from inside a child what must not be possible, and name what holds."""
         own, devices = self.folder / "private", gpu_files.devices()
         limits = self.assignment.limits
@@ -251,15 +253,15 @@ class Sandbox:
                 try:
                     refused = child.ask("probe", msgspec.to_builtins(attempts))
                 except ChildFailure as error:
-                    raise GraderFault(f"an empty child could not be asked ({error})") from None
+                    raise GraderFault(f"an empty child did not reply ({error})") from None
                 child.limits, child.seconds = limits, 0.0
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
         self.settle()
-        alone = all_are_gone(output)
+        alone = all_exited(output)
         uid = self.slot.uid if self.slot else None
         self.findings = Findings(refused, alone, uid, self.server.mechanisms, bool(devices))
-        return defences_in_force(self.findings, limits)
+        return defenses_in_force(self.findings, limits)
 
     def close(self) -> None:
         """End the servers and remove all that was made."""
@@ -280,4 +282,4 @@ def stop_servers(servers: Sequence[ForkServerClient], keep_folder: bool) -> None
     for server in servers:
         server.stop(keep_folder)
     groups = set().union(*(server.groups for server in servers))
-    remove_groups(groups, patience=GONE_SECONDS)  # if a server was killed
+    remove_groups(groups, patience=EXIT_SECONDS)  # if a server was killed

@@ -26,7 +26,7 @@ class Slot:
             self.descriptor = descriptor
             self.uid = FIRST_UID + number
             return
-        raise CourseError(f"{COUNT} graders run on this machine already; wait for one to finish.")
+        raise CourseError(f"{COUNT} graders are already running here; wait for one to finish.")
 
     def usable(self, folder: Path) -> bool:
         """Whether files can be given to the uid: not where root is root of few uids only."""

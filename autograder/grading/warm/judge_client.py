@@ -17,7 +17,7 @@ from autograder.grading.warm.judge_messages import GradingReply, GradingRequest,
 from common.determinism import SAME_ARITHMETIC
 
 MODULE = "autograder.grading.warm.warm_judge"
-PASSED_ON = ("PATH", "CUDA_VISIBLE_DEVICES", "TMPDIR")  # of the environment
+INHERITED_VARIABLES = ("PATH", "CUDA_VISIBLE_DEVICES", "TMPDIR")  # of the environment
 REPLY_TIMEOUT = 1800  # seconds without a reply after which a judge counts as dead
 LAST_BYTES = 4096
 
@@ -40,7 +40,7 @@ class JudgeClient:
         output: the file that gets what it prints, if not one that is gone with this client.
         """
         ours, theirs = socket.socketpair()
-        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        kept = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
         given = {"PATH": "/usr/bin:/bin", **kept, **SAME_ARITHMETIC, **(environment or {})}
         self.output = output or tempfile.TemporaryFile()  # noqa: SIM115 (read after its end)
         self.process = subprocess.Popen(

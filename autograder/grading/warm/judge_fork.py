@@ -20,7 +20,7 @@ def run_in_fork(work: Callable[[], tuple[bytes, int]], client: socket.socket) ->
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        be_the_fork(work, writing)
+        work_and_exit(work, writing)
     os.close(writing)
     try:
         answer = receive_all(reading, client)
@@ -33,7 +33,7 @@ def run_in_fork(work: Callable[[], tuple[bytes, int]], client: socket.socket) ->
     return answer, os.waitstatus_to_exitcode(status)
 
 
-def be_the_fork(work: Callable[[], tuple[bytes, int]], writing: int) -> None:
+def work_and_exit(work: Callable[[], tuple[bytes, int]], writing: int) -> None:
     """Work, answer and end."""
     code = 1
     try:

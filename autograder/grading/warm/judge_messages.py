@@ -35,7 +35,9 @@ class GradingRequest(Record, frozen=True):
     only: tuple[str, ...] | None = None  # names of tests, in the order to run them; None: all
     stop_at_failure: bool = False
     cpu_seconds: float | None = None  # for each test; None: what assignment.toml says
-    patient: bool = False  # whether a test goes on after a wrong value, so that all are compared
+    compare_all: bool = (
+        False  # whether a test goes on after a wrong value, so that all are compared
+    )
     verdicts: bool = False  # whether to answer with verdicts in place of results.json
     notes: list[str] = msgspec.field(default_factory=list)
     reasons: dict[str, str] = msgspec.field(default_factory=dict)  # why a file is left out

@@ -19,7 +19,7 @@ import pytest
 from autograder.grading.grade import grade_in, new_result, with_gpu
 from autograder.grading.gradescope import grade_tree
 from autograder.grading.judge import Settings, run_collected
-from autograder.grading.judge_inputs import read_all, test_files, tests_folder
+from autograder.grading.judge_inputs import read_judge_inputs, test_files, tests_folder
 from autograder.grading.results import Outcome, Result, as_json
 from autograder.grading.sandbox.sandbox import Sandbox, stop_servers
 from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
@@ -43,7 +43,7 @@ from common.testing.graded_tests import TRAINING
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has answered
 # What PyTorch loads at the first gradient: half a second for each fork, if it weren't there.
 LOADED_LATE = "torch.fx.experimental.symbolic_shapes"
-UNREAD = GradingReply(fault="the tests can't be read: pytest says why", fatal=True)
+UNREAD = GradingReply(fault="pytest can't collect the tests: see its output", fatal=True)
 
 
 class SharedSandbox(Sandbox):
@@ -67,7 +67,7 @@ class WarmJudge:
         self.assignment = sandbox.assignment
         self.options = options
         self.semester = read_semester()
-        self.reading = read_all(self.assignment, self.semester)
+        self.inputs = read_judge_inputs(self.assignment, self.semester)
         # Another machine of a cluster has its own files, and perhaps not these.
         self.private = tuple(place for place in map(Path, options.private) if place.exists())
         if self.assignment.stores_answers:
@@ -76,7 +76,7 @@ class WarmJudge:
             self.wait_for_servers()
 
     def wait_for_servers(self) -> None:
-        """Hear what the fork servers tell once: a fork could not pass it on."""
+        """Wait for each fork server's report of its mechanisms: a fork could not pass it on."""
         for server in self.sandbox.servers:
             _ = server.mechanisms
 
@@ -96,15 +96,15 @@ class WarmJudge:
     def answer(self, session: pytest.Session, question: bytes) -> bytes:
         """The reply to one request, both as bytes."""
         if self.options.forks:
-            return self.answer_of_a_fork(session, question)
-        return self.own_answer(session, question)
+            return self.answer_in_fork(session, question)
+        return self.answer_here(session, question)
 
-    def answer_of_a_fork(self, session: pytest.Session, question: bytes) -> bytes:
+    def answer_in_fork(self, session: pytest.Session, question: bytes) -> bytes:
         """What a fork of this process says of a submission."""
 
         def work() -> tuple[bytes, int]:
             self.sandbox.restarted = False
-            answer = self.own_answer(session, question)
+            answer = self.answer_here(session, question)
             if not self.sandbox.restarted:
                 return answer, DONE
             stop_servers(self.sandbox.servers, keep_folder=True)
@@ -118,7 +118,7 @@ class WarmJudge:
             return answer
         return encode(GradingReply(fault=f"the judge died (exit code {code})"))
 
-    def own_answer(self, session: pytest.Session, question: bytes) -> bytes:
+    def answer_here(self, session: pytest.Session, question: bytes) -> bytes:
         """What this process says of a submission."""
         request = msgspec.msgpack.decode(question, type=GradingRequest)
         return encode(self.grade(session, request))
@@ -128,7 +128,7 @@ class WarmJudge:
 
         def grading(assignment: Assignment, submission: Submission, settings: Settings) -> Result:
             self.sandbox.assignment = assignment
-            settings = replace(settings, reading=self.reading)
+            settings = replace(settings, inputs=self.inputs)
             result = new_result(assignment, submission, settings)
             run = lambda judge: run_collected(session, judge)  # noqa: E731
             return grade_in(self.sandbox, result, submission, settings, run=run)
@@ -147,7 +147,7 @@ class WarmJudge:
             why = str(error) if isinstance(error, CourseError) else repr(error)
             return GradingReply(fault=why, fatal=fatal)
         if result is None:
-            return GradingReply(fault="the result in the tree says why", sandbox=self.in_use())
+            return GradingReply(fault="see the result in the tree", sandbox=self.in_use())
         return self.reply(result, request.verdicts)
 
     def limited(self, request: GradingRequest) -> Assignment:
@@ -163,7 +163,7 @@ class WarmJudge:
             semester=self.semester if request.salt is None else Semester("proof", request.salt),
             only=request.only,
             stop_at_failure=request.stop_at_failure,
-            patient=request.patient,
+            compare_all=request.compare_all,
             gpu=self.options.gpu,
             private=self.private,
         )

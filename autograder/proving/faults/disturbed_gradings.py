@@ -39,7 +39,7 @@ TESTS = 10
 AT_ONCE = 2
 POLL_SECONDS = 0.006
 LONGEST = 300.0  # seconds that a grading may take
-GONE_SECONDS = 60.0
+EXIT_SECONDS = 60.0
 BROKEN = "\n\ndef conv2d_backward(dout, cache):\n    return cache\n\n\nconv_parameters = None\n"
 
 
@@ -76,7 +76,7 @@ class DisturbedGrading:
         self.result_seen = False
         judge = os.fork()
         if judge == 0:
-            gradings.be_judge(folder, self.errors, rng if fault is CLOCK_JUMPS else None)
+            gradings.run_judge(folder, self.errors, rng if fault is CLOCK_JUMPS else None)
         self.grading = RunningGrading(folder, judge, gradings.own_disks, start)
         self.injector = FaultInjector([fault] if fault else [], rng, moment)
         self.status: int | None = None
@@ -109,7 +109,7 @@ class DisturbedGrading:
             if self.result_seen:
                 self.problems.append("the result vanished")
         except ValueError as error:
-            self.problems.append(f"a reader found a result that isn't whole: {error}")
+            self.problems.append(f"a reader found an incomplete result: {error}")
 
     def report(self) -> FaultReport:
         """Check what is left, and remove it."""
@@ -140,7 +140,7 @@ class DisturbedGrading:
 
     def leftovers(self) -> list[str]:
         """Processes that outlive their judge, and folders that nobody will remove."""
-        end = time.monotonic() + GONE_SECONDS
+        end = time.monotonic() + EXIT_SECONDS
         while time.monotonic() < end:
             alive = [process for process in self.grading.servers if is_alive(process)]
             left = [path.name for path in self.grading.scratch.glob("conv2gpt-*")]
@@ -174,7 +174,7 @@ class DisturbedGradings:
         # Once, here, and not in each judge: it takes PyTorch seconds.
         importlib.import_module(f"tests.{self.assignment.name}.oracle")
 
-    def be_judge(self, folder: Path, errors: Path, clock: random.Random | None) -> None:
+    def run_judge(self, folder: Path, errors: Path, clock: random.Random | None) -> None:
         """Be the judge of one grading. Never returns."""
         code = 1
         try:
@@ -245,4 +245,4 @@ class DisturbedGradings:
         except GraderFault as error:
             return [str(error)]
         changed = [name for name in after if after[name] != self.earned[name]]
-        return [f"after all faults, {name} gets other points than before" for name in changed]
+        return [f"after all faults, {name} gets different points than before" for name in changed]

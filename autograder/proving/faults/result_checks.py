@@ -17,7 +17,7 @@ def read_complete_result(file: Path) -> dict[str, Any]:
         raise ValueError("it has no tests")
     for test in result["tests"]:
         if not test.keys() >= KEYS:
-            raise ValueError("a test in it lacks something")
+            raise ValueError("a test in it lacks required fields")
         score, most = test["score"], test["max_score"]
         if not (math.isfinite(score) and 0 <= score <= most):
             raise ValueError(f"a score of {score} of {most}")
@@ -47,7 +47,7 @@ def result_problems(
         found.append(f"{others[0]} has points though it did not run")
     lost = tests_with_fewer_points(result, earned)
     if silent := [test["name"] for test in lost if len(test["output"].split("\n\n")) < 2]:
-        found.append(f"{silent[0]} lost its points without a sentence")
+        found.append(f"{silent[0]} lost its points without an explanation")
     finished = result["extra_data"]["finished"]
     if not finished and UNFINISHED not in result["output"]:
         found.append("it doesn't say that grading did not finish")

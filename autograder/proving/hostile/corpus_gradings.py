@@ -10,7 +10,7 @@ from autograder.proving.hostile.gradescope_tree import Graded, GradescopeTree
 from autograder.proving.hostile.hostile_corpus import LEAK, Entry
 from common.assignment import load_assignment
 
-HANDFUL = 6  # so many gradings at most before an honest one is looked at
+MAX_WAITING = 6  # so many gradings at most before an honest one is looked at
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class CorpusGradings:
                     if self.stopped:
                         return
                     waiting.append((entry, tree.grade(entry, self.parts[entry.name])))
-                    if entry.leaves or len(waiting) >= HANDFUL or entry is entries[-1]:
+                    if entry.leaves or len(waiting) >= MAX_WAITING or entry is entries[-1]:
                         after = tree.grade_honest()
                         for done, graded in waiting:
                             self.outcomes[done.name].set_result(Outcome(graded, after, tree))

@@ -25,8 +25,8 @@ from autograder.proving.hostile.hostile_corpus import Entry, honest_parts
 from autograder.proving.hostile.leftover_traces import (
     Snapshot,
     differences,
+    leftover_files,
     snapshot,
-    strays,
     survivors,
 )
 from autograder.semester import Semester
@@ -51,7 +51,7 @@ class Graded:
     seconds: float
     uid: int | None
     changes: list[str]
-    strays: list[str]
+    leftover_files: list[str]
     survivors: list[str]
 
     @property
@@ -178,7 +178,7 @@ class GradescopeTree:
             seconds=seconds,
             uid=uid,
             changes=differences(before, self.look()) if self.settled else [],
-            strays=strays(uid, places) + [str(home) for home in homes.glob("*")],
+            leftover_files=leftover_files(uid, places) + [str(home) for home in homes.glob("*")],
             survivors=survivors(uid, self.judge.process.pid, {*self.sandbox.servers}, elsewhere),
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}

@@ -22,7 +22,7 @@ CODE, TREES = "code", "trees"
 KNOWN = {"As", "Earns", "Leaves", "Cold", "Elsewhere"}
 NOTHING = "nothing"
 # What an attack says once it has done what must not be possible; no source spells it in one piece.
-BOAST = "GOT" + " THROUGH"
+SUCCESS_TEXT = "GOT" + " THROUGH"
 LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
 # How Python code that is handed in besides shows that it was run.
 RAN = """import os

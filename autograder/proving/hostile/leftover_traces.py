@@ -45,7 +45,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     )
 
 
-def strays(uid: int | None, others: Iterable[Path] = ()) -> list[str]:
+def leftover_files(uid: int | None, others: Iterable[Path] = ()) -> list[str]:
     """What is the child's or an attack's in other places, or where everybody may write."""
     found = []
     for folder in (*WORLD_WRITABLE, *others):

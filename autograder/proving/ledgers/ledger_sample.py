@@ -53,7 +53,7 @@ class Sampler:
 
     def contradictions(self) -> list[str]:
         """What the ledger says that can't be, seen without any grading."""
-        return [*self.listed(), *self.wrong_scores(), *self.wrong_losses(), *self.odd_margins()]
+        return [*self.listed(), *self.wrong_scores(), *self.wrong_losses(), *self.bad_margins()]
 
     def listed(self) -> Iterator[str]:
         """Versions of the assignment that the ledger lacks, or lists though they are gone."""
@@ -94,9 +94,9 @@ class Sampler:
                 yield f"{row.name} has no hint at a test that it fails"
         for name, noticing in self.ledger.proof.noticed.items():
             if noticing not in self.tests:
-                yield f"mutant {name} is noticed by {noticing}, which is no test"
+                yield f"mutant {name} is noticed by {noticing}, which is not a test"
 
-    def odd_margins(self) -> Iterator[str]:
+    def bad_margins(self) -> Iterator[str]:
         """Margins of tests that don't exist; none at all."""
         margins = self.ledger.proof.margins
         if not margins:
@@ -135,7 +135,7 @@ class Sampler:
                 if job_name.startswith(f"mistake {name}:"):
                     tests = self.tests_for(self.rows[name], job)
                     if tests:
-                        jobs[job_name] = replace(job, only=tests, patient=False)
+                        jobs[job_name] = replace(job, only=tests, compare_all=False)
             if jobs:
                 yield name, jobs
 
@@ -179,7 +179,9 @@ def grade_sample(
             differences += right_differences(name, reply.verdicts)
         for name, reply in run(grader, sampler.mutant_jobs()).items():
             passed = [verdict.test for verdict in reply.verdicts if verdict.passed]
-            differences += [f"{name} passes {test}; by the ledger it fails it" for test in passed]
+            differences += [
+                f"{name} passes {test}, but the ledger says that it fails it" for test in passed
+            ]
         for name, jobs in sampler.mistake_jobs():
             if len(graded) >= FEWEST and time.monotonic() > deadline:
                 break
@@ -214,7 +216,7 @@ def mistake_differences(row: MistakeRow, verdicts: list[Verdict]) -> list[str]:
     for verdict in verdicts:
         if verdict.passed == (verdict.test in row.failed):
             ends, said = ("passes", "fails") if verdict.passed else ("fails", "passes")
-            found.append(f"{row.name} {ends} {verdict.test}; by the ledger it {said} it")
+            found.append(f"{row.name} {ends} {verdict.test}, but the ledger says that it {said} it")
     hinted = [verdict for verdict in verdicts if verdict.test in row.hinted]
     # Where rounding decides, one machine's output is not another's: one hint is enough.
     if hinted and all(verdict.hint != row.hint for verdict in hinted):

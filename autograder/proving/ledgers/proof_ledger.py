@@ -83,14 +83,14 @@ def read_ledger(assignment: Assignment) -> Ledger:
         content = file.read_bytes()
         version = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("version")
         if version is not None and bytes(version) != str(VERSION).encode():
-            raise outdated(assignment, "is of another version of this file")
+            raise outdated(assignment, "has another format version")
         ledger = msgspec.json.decode(content, type=Ledger)
     except OSError:
         raise outdated(assignment, "is missing") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise outdated(assignment, f"is damaged ({error})") from None
     if ledger.proof.assignment != assignment.name:
-        raise outdated(assignment, f"is that of {ledger.proof.assignment}")
+        raise outdated(assignment, f"belongs to {ledger.proof.assignment}")
     if not ledger.proof.whole or ledger.proof.all_problems:
         raise outdated(assignment, "holds no whole proof")
     return ledger
@@ -101,7 +101,7 @@ def current_ledger(assignment: Assignment) -> Ledger:
     ledger = read_ledger(assignment)
     changed = differing(ledger.fingerprint, proof_fingerprint(assignment))
     if changed:
-        raise outdated(assignment, f"was recorded before a change of: {', '.join(changed)}")
+        raise outdated(assignment, f"was recorded before these parts changed: {', '.join(changed)}")
     hints = differing(ledger.hints, hint_hashes(assignment))
     if hints:
         raise outdated(assignment, f"doesn't fit tests/{assignment.name}/{' and '.join(hints)}")

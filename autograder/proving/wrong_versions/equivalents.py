@@ -74,7 +74,7 @@ def read_equivalents(assignment: Assignment, mutants: list[Mutant]) -> dict[str,
             problems.append(str(error))
             continue
         if mutants and code not in by_code:
-            problems.append(f"{here}: it is no mutant of the reference any more.")
+            problems.append(f"{here}: it is no longer a mutant of the reference.")
         reasons |= dict.fromkeys(by_code.get(code, []), entry.reason)
     if problems:
         raise CourseError("\n".join(problems))

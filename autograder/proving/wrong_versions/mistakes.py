@@ -62,7 +62,7 @@ def problems_of(mistake: Mistake, content: MistakeFile, assignment: Assignment) 
     """What is wrong with one mistake of a catalogue."""
     here = place_of(mistake, assignment)
     if [other.name for other in content.mistakes].count(mistake.name) > 1:
-        yield f"{here}: the name is there more than once."
+        yield f"{here}: the name is used more than once."
     known = {exercise.number for exercise in assignment.exercises}
     for number in mistake.exercises:
         if number not in known:
@@ -85,7 +85,7 @@ def apply(mistake: Mistake, assignment: Assignment) -> dict[str, bytes]:
     files = reference(assignment)
     here = place_of(mistake, assignment)
     if mistake.file == MASTER and assignment.lab:
-        *_, last = spoiled_questions(mistake, assignment)
+        *_, last = affected_questions(mistake, assignment)
         return files | {LAB_FILE: solved_notebook(wrong_master(mistake, assignment), last)}
     name = patched_file(mistake.file, assignment, here)
     patch = Patch(name, mistake.function, mistake.find, mistake.replace)
@@ -106,7 +106,7 @@ def wrong_master(mistake: Mistake, assignment: Assignment) -> str:
     return apply_patch(read_master(assignment), patch, place_of(mistake, assignment))
 
 
-def spoiled_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ...]:
+def affected_questions(mistake: Mistake, assignment: Assignment) -> tuple[str, ...]:
     """The questions of the lab whose answers a mistake may change."""
     wrong = wrong_master(mistake, assignment)
     found = questions_that_may_change(read_master(assignment), wrong)

@@ -19,7 +19,8 @@ from common.errors import (
 UNWRITTEN = re.compile(r"([\w.]+): exercise [\d.]+ is yours to write")
 TRACEBACK_LIMIT = 4000
 BROKEN_TEST = (
-    "The test itself broke here. This is a fault of the course, not yours: please tell the staff."
+    "The test itself failed. This is a bug in the course, not in your code: "
+    "please report it to the course staff."
 )
 
 
@@ -64,10 +65,10 @@ def explain(error: BaseException) -> Explanation:
         name = str(error).rpartition("'")[0].rpartition("'")[2] or "exception"
         return Explanation(
             f"This call should have raised {name}, but it returned instead.",
-            help="The docstring says which inputs must be refused.",
+            help="The docstring says which inputs must be rejected.",
         )
     if isinstance(error, AssertionError):
-        return Explanation("What this test checks doesn't hold.", str(error))
+        return Explanation("An assertion of this test failed.", str(error))
     return Explanation(
         BROKEN_TEST,
         f"{type(error).__name__}: {error}",
@@ -91,7 +92,7 @@ def explain_unwritten(error: NotImplementedError, call: StudentCall) -> Explanat
     stub = UNWRITTEN.match(str(error))
     if stub is None or call.function in stub[1].split("."):
         return Explanation(f"{call.function} is not written yet.")
-    return Explanation(f"{call.function} needs something that is not written yet.", stub[0])
+    return Explanation(f"{call.function} calls code that is not written yet.", stub[0])
 
 
 def is_students(error: BaseException) -> bool:

@@ -59,7 +59,7 @@ def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Sam
     for order in list(permutations(range(right.ndim)))[1:]:
         if same(wrong, right.transpose(order)):
             moved = [names[axis] for place, axis in enumerate(order) if place != axis]
-            yield f"It is right up to the order of its axes ({', '.join(moved)})."
+            yield f"It is correct except for the order of its axes ({', '.join(moved)})."
 
 
 def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
@@ -84,16 +84,16 @@ def shifted(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) 
     """Off by a constant that is added."""
     difference = wrong - right
     if same(difference, np.full_like(difference, difference.flat[0])):
-        yield "It is off by the same amount everywhere."
+        yield "It is off by a constant."
 
 
 def flipped(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
     """Equal, but read backwards along one axis or two."""
     for axis in range(right.ndim):
         if right.shape[axis] > 1 and same(wrong, np.flip(right, axis)):
-            yield f"It is right, but backwards along the {names[axis]} axis."
+            yield f"It is correct, but reversed along the {names[axis]} axis."
     if right.ndim >= 2 and same(wrong, np.flip(right, (-2, -1))):
-        yield f"It is right, but backwards along the {names[-2]} and {names[-1]} axes."
+        yield f"It is correct, but reversed along the {names[-2]} and {names[-1]} axes."
 
 
 def partly_right(
@@ -103,13 +103,13 @@ def partly_right(
     inner = (..., slice(1, -1), slice(1, -1))
     image = names[-2:] == ["row", "column"]
     if image and min(right.shape[-2:]) > 2 and same(wrong[inner], right[inner]):
-        yield "It is right except on the border."
+        yield "It is correct except at the border."
     for axis in range(right.ndim):
         if right.shape[axis] < 2:
             continue
         for position, word in ((0, "first"), (right.shape[axis] - 1, "last")):
             if right_only_at(position, axis, wrong, right, same):
-                yield f"It is right for the {word} {names[axis]} only."
+                yield f"It is correct for the {word} {names[axis]} only."
 
 
 def right_only_at(
@@ -146,7 +146,7 @@ def moved_by_one(
         if same(wrong.take(ahead, axis), right.take(behind, axis)) or same(
             wrong.take(behind, axis), right.take(ahead, axis)
         ):
-            yield f"It is right, but moved by one along the {names[axis]} axis."
+            yield f"It is correct, but shifted by one along the {names[axis]} axis."
 
 
 SAME_SHAPE = (zeros, scaled, shifted, flipped, moved_by_one)

@@ -44,7 +44,7 @@ def call_each(function: Handle, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """
     results = function._face.operate("call_each", function._label, (function, list(calls)), {})
     if not isinstance(results, list) or len(results) != len(calls):
-        raise ChildFailure("The code's process answered with something that is not an answer.")
+        raise ChildFailure("Your code's process sent a malformed reply to the grader.")
     return results
 
 
@@ -106,8 +106,8 @@ def fetch(held: "Handle | Sealed") -> Any:
     results = fetch(held.results)
     check(
         seal_of(results, held.outputs) == held.seal,
-        "The results of timed calls were not there yet, or not final, when the calls returned.",
-        help="Return arrays that are finished: no threads that go on, nothing that is put off.",
+        "The results of the timed calls were missing or not final when the calls returned.",
+        help="Finish the work before returning: no background threads, no deferred computation.",
     )
     return results
 
@@ -135,7 +135,7 @@ def _call_each_held(
 ) -> tuple[Held, bytes]:
     values = [[arg.value if isinstance(arg, Held) else arg for arg in args] for args in calls]
     results = [function(*args, **kwargs) for args in values]
-    cuda.synchronise()
+    cuda.synchronize()
     return Held(results), seal_of(results, outputs)
 
 

@@ -24,10 +24,10 @@ def scratch_bytes(student: Handle, path: str, limit: int) -> bytes:
     name = Path(path).name
     if not isinstance(content, bytes):
         raise Failure(
-            f"{name} was not written.", help="Write to exactly the path that the call is given."
+            f"{name} was not written.", help="Write to exactly the path passed to the call."
         )
     if len(content) > limit:
-        raise Failure(f"{name} is larger than the {limit:,} bytes that it may have.")
+        raise Failure(f"{name} is larger than the limit of {limit:,} bytes.")
     return content
 
 

@@ -51,8 +51,8 @@ def compare_gradients(
     for name, right in wanted.items():
         check(
             name in gradients,
-            f"There is no gradient of {name}.",
-            help="Is it a parameter that doesn't require gradients?",
+            f"{name} has no gradient.",
+            help="Does it have requires_grad=False?",
         )
         pairs[name] = gradients[name], right
     largest = max(float(right.abs().max()) for _, right in pairs.values())
@@ -71,7 +71,7 @@ def new_module(student: Handle, kind: str, *sizes: Any, **settings: Any) -> Hand
     module = getattr(student, kind)(*sizes, **settings)
     check(
         isinstance(module, Handle),
-        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+        f"{kind} must be a subclass of nn.Module, but calling it returned {kind_of(module)}.",
     )
     return module
 
@@ -80,7 +80,7 @@ def check_same_weights(module: Handle, values: dict[str, Any], what: str) -> Non
     """The module still has the weights that it was given."""
     for name, value in parameters_of(module).items():
         same = value.equal(values[name])
-        check(same, f"{what} changes the weights: {name} is another one afterwards.")
+        check(same, f"{what} modifies the parameters: {name} differs afterwards.")
 
 
 def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> None:
@@ -94,18 +94,18 @@ def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> N
     for name, value in values.items():
         check(
             name in present,
-            f"{what} has no parameter called {name}.",
+            f"{what} has no parameter named {name}.",
             f"It has {', '.join(present) or 'none'}.",
-            "Keep the names that the stub gives: weights are copied in by name.",
+            "Keep the stub's parameter names: the tests set parameters by name.",
         )
         check(
             present[name].shape == value.shape,
-            f"The parameter {name} of {what} has a wrong shape.",
+            f"The parameter {name} of {what} has the wrong shape.",
             f"got {tuple(present[name].shape)}, expected {tuple(value.shape)}",
             "The stub's docstring gives the shape of every parameter.",
         )
     extra = [name for name in present if name not in values]
-    check(not extra, f"{what} has parameters that don't belong there: {', '.join(extra)}.")
+    check(not extra, f"{what} has unexpected parameters: {', '.join(extra)}.")
     module._face.operate("load_parameters", module._label, (module, values), {})
 
 
@@ -117,7 +117,7 @@ def check_registered(module: Handle, present: dict[str, Any], names: Iterable[st
         check(
             proper is None,
             f"{module._label}.{container} is a Python {kind}: PyTorch doesn't see modules in it.",
-            help=f"Use {proper}: only then do its parameters learn.",
+            help=f"Use {proper}: otherwise its parameters aren't trained.",
         )
 
 

@@ -235,7 +235,7 @@ def test_jupyter_runs_the_solved_lab_checks_every_answer_and_exports_it(assignme
     assert 1 < processor_seconds() - before < LIMIT
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     said = "\n".join(map(outputs, code))
-    assert ": your own." in said and "the stand-in" not in said
+    assert ": using your own." in said and "the stand-in" not in said
     checks = [cell for cell in code if cell.source.startswith("grader.check(")]
     assert len(checks) == 2 * len(question_points(read_master(assignment)))
     assert all("passed" in outputs(cell) for cell in checks)
@@ -263,7 +263,7 @@ def test_a_wrong_answer_is_told_by_the_check_beneath_it(made, course):
     (check,) = [c for c in notebook.cells if c.source.startswith('grader.check("q2")')]
     assert "try it: print kernel.sum()" in outputs(check)
     said = "\n".join(outputs(cell) for cell in notebook.cells)
-    assert "conv2d_forward: the stand-in, since yours is not written yet." in said
+    assert "conv2d_forward: using the stand-in, because yours is not written yet." in said
 
 
 @SOME  # `make otter` proves all that it builds
@@ -307,13 +307,13 @@ def test_the_student_stops_where_an_answer_is_missing():
 
 CODES = {
     "def double(x):\n    return 2 * x\n": "your own.",
-    "def double(x):\n    raise NotImplementedError\n": "the stand-in, since yours is not written",
-    "def double(x):\n    return 3 * x\n": "the stand-in, since yours gives another result",
-    "def double(x):\n    return [x, x]\n": "the stand-in, since yours gives another result",
-    "def double(x):\n    return x.nothing\n": "the stand-in, since yours raised an AttributeError",
-    "def double(:\n": "the stand-in, since yours raised a SyntaxError",
-    "": "the stand-in, since yours raised an AttributeError",
-    "def double(x):\n    while True: pass\n": "the stand-in, since yours took longer than 1",
+    "def double(x):\n    raise NotImplementedError\n": "using the stand-in, because yours is not written",
+    "def double(x):\n    return 3 * x\n": "using the stand-in, because yours gives a different result",
+    "def double(x):\n    return [x, x]\n": "using the stand-in, because yours gives a different result",
+    "def double(x):\n    return x.nothing\n": "using the stand-in, because yours raised an AttributeError",
+    "def double(:\n": "using the stand-in, because yours raised a SyntaxError",
+    "": "using the stand-in, because yours raised an AttributeError",
+    "def double(x):\n    while True: pass\n": "using the stand-in, because yours took longer than 1",
 }
 
 

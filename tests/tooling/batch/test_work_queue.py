@@ -114,7 +114,7 @@ def test_a_judge_is_told_why_a_file_was_not_taken(order):
     asked = msgspec.msgpack.decode(engine.questions[0], type=GradingRequest)
     assert (asked.files, asked.reasons) == (
         {},
-        {"convolution.py": "convolution.py is larger than 1024 KB: not taken."},
+        {"convolution.py": "convolution.py is larger than 1024 KB and was skipped."},
     )
 
 

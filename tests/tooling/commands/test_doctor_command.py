@@ -4,8 +4,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from autograder.commands.doctor_command import doctor, say_verdict
-from autograder.grading.sandbox import defences
-from autograder.grading.sandbox.defences import Defence, Mechanism
+from autograder.grading.sandbox import defenses
+from autograder.grading.sandbox.defenses import Defense, Mechanism
 from autograder.packaging.zip_contents import autograder_zip
 from common.assignment import load_assignment
 from tests.tooling.scratch_copies import python, unzip
@@ -34,8 +34,8 @@ def row(text, name):
 def test_on_a_machine_that_has_everything_nothing_is_lacking():
     finished = CliRunner().invoke(doctor, env=WIDE)
     assert finished.exit_code == 0, finished.output
-    assert "Grading works here, and every defence holds." in finished.output
-    for name, cost in defences.COSTS.items():
+    assert "Grading works here, and every defense holds." in finished.output
+    for name, cost in defenses.COSTS.items():
         if name != "GPU":
             _, holds, means, told = row(finished.output, name)
             assert holds == "yes" and means and told.startswith(cost)
@@ -54,15 +54,17 @@ def test_what_is_lacking_is_named_with_what_it_costs(tmp_path):
         ("cgroup for memory", "each process has its own limit"),
     ):
         assert row(finished.output, name)[1:] == ["no", cost]
-    assert row(finished.output, "no odd system calls")[1:3] == ["no", ""]
+    assert row(finished.output, "dangerous system calls are blocked")[1:3] == ["no", ""]
     assert row(finished.output, "disk")[1:3] == ["no", ""]
-    verdict = "Grading works here, but this isn't ensured: no odd system calls; disk."
+    verdict = (
+        "Grading works here, but this isn't ensured: dangerous system calls are blocked; disk."
+    )
     assert verdict in finished.output
 
 
 def test_below_the_floor_it_fails_and_says_what_to_do():
     console = Console(record=True, width=200, quiet=False)
-    floor = (Defence(defences.FILES, False, "uid 1"), Defence(defences.RESULTS, True, "uid 1"))
+    floor = (Defense(defenses.FILES, False, "uid 1"), Defense(defenses.RESULTS, True, "uid 1"))
     assert say_verdict(console, floor, (Mechanism("Landlock 1: files", False, "much"),)) == 1
     text = console.export_text()
     assert "Lacking here: Landlock 1: files." in text
@@ -75,4 +77,4 @@ def test_it_is_in_the_built_zip_too(tmp_path):
     source = unzip(members, tmp_path / "source")
     finished = python("-m", "autograder", "doctor", cwd=source, env=WIDE)
     assert finished.returncode in (0, 1), finished.stderr
-    assert row(finished.stdout, defences.RESULTS)[1] in ("yes", "no")
+    assert row(finished.stdout, defenses.RESULTS)[1] in ("yes", "no")

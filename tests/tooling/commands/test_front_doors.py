@@ -11,7 +11,7 @@ from rich.console import Console
 
 from autograder.__main__ import COMMANDS, is_there, main
 from autograder.commands.progress_display import progress_bar
-from autograder.grading.sandbox.defences import FILES, Defence, check_floor
+from autograder.grading.sandbox.defenses import FILES, Defense, check_required
 from autograder.packaging.zip_build import find_autograder
 from common.assignment import ROOT, load_all
 from tests.tooling.scratch_copies import give_python, python, run, script
@@ -32,14 +32,14 @@ def front_door(tmp_path):
 
 
 REFUSED = {
-    "unknown assignment to build": (["build", "a9"], "There is no assignment 'a9'. There are: a1"),
-    "unknown assignment to grade": (["grade", "a9", "."], "There is no assignment 'a9'"),
-    "unknown path to grade": (["grade", "a1", "nowhere"], "There is nothing at nowhere"),
+    "unknown assignment to build": (["build", "a9"], "No assignment is named 'a9'. There are: a1"),
+    "unknown assignment to grade": (["grade", "a9", "."], "No assignment is named 'a9'"),
+    "unknown path to grade": (["grade", "a1", "nowhere"], "nowhere does not exist"),
     "another file to grade": (
         ["grade", "a1", str(ROOT / "README.md")],
         "README.md is not a file of a1. Give one of these, or a folder or a zip with them: ",
     ),
-    "unknown path to time": (["time", "a1", "nowhere"], "There is nothing at nowhere"),
+    "unknown path to time": (["time", "a1", "nowhere"], "nowhere does not exist"),
     "nothing to time": (
         ["time", "a1", str(ROOT / "solutions" / "a1_convolution")],
         "a1 has nothing to time: there is no baseline",
@@ -91,7 +91,7 @@ def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
     command = ("-m", "autograder", "grade", "a9", ".")
     result = python(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     there = ", ".join(entry.short for entry in load_all())
-    sentence = f"There is no assignment 'a9'. There are: {there}.\n"
+    sentence = f"No assignment is named 'a9'. There are: {there}.\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
 
 
@@ -105,7 +105,7 @@ def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
     assert (code, err) == (2, f"{missing} is missing: `make` builds it.\n")
     (tmp_path / "a1-autograder-practice.zip").touch()
     code, _, err = autograder("rehearse", "a1", "nowhere")
-    assert (code, err) == (2, "There is nothing at nowhere.\n")
+    assert (code, err) == (2, "nowhere does not exist. Pass a folder, a zip or a file.\n")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_refusal_names_the_option_where_there_is_one(
     autograder, tmp_path, monkeypatch, command, work
 ):
     def refuse(*arguments):
-        check_floor((Defence(FILES, False, "uid 1"),), unsafe=False)
+        check_required((Defense(FILES, False, "uid 1"),), unsafe=False)
 
     monkeypatch.setattr(work, refuse)
     code, _, err = autograder(*command, str(tmp_path))

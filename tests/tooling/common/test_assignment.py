@@ -100,5 +100,5 @@ def test_an_assignment_is_found_by_its_short_and_its_long_name():
 
 @pytest.mark.parametrize("name", ["a99", "", "a", "convolution", "a1_"])
 def test_an_unknown_name_is_told_which_there_are(name):
-    with pytest.raises(CourseError, match=rf"There is no assignment '{name}'\. There are: a1"):
+    with pytest.raises(CourseError, match=rf"No assignment is named '{name}'\. There are: a1"):
         load_assignment(name)

@@ -120,5 +120,5 @@ def test_a_missing_earlier_assignment_is_named(tmp_path):
     ):
         _ = student.relu_forward
     told = explain(raised.value)
-    assert told.sentence == "lenet.py needs your assignments/a1_convolution, which isn't here."
+    assert told.sentence == "lenet.py needs your assignments/a1_convolution, which is missing."
     assert "--prerequisites=standin" in told.help

@@ -16,12 +16,12 @@ from tests.tooling.grading_fixtures import assignment, grade, outcome, submissio
 BEYOND = ("ended its process", "raised a MemoryError", "took longer than")
 DEEDS = {
     "nothing": ("return", "nothing is None."),
-    "text": ("return 'text'", "must be a NumPy array, but it is a string"),
-    "nan": ("return x * np.nan", "holds NaN where numbers are expected"),
-    "infinity": ("return x / np.zeros_like(x)", "holds infinite values"),
+    "text": ("return 'text'", "must be a NumPy array, got a string"),
+    "nan": ("return x * np.nan", "contains NaN where numbers are expected"),
+    "infinity": ("return x / np.zeros_like(x)", "contains infinity"),
     "shape": ("return 2 * x[:-1]", "has the wrong size along axis 0"),
     "dtype": ("return np.float32(2) * x.astype('f4')", "must have dtype float64"),
-    "subclass": ("return np.asmatrix(2 * x)", "but it is some other object"),
+    "subclass": ("return np.asmatrix(2 * x)", "got another type of object"),
     "hang": ("while True: pass", "took longer than the 1 seconds"),
     "sleep": ("import time; time.sleep(60)", "took longer than the 1 seconds"),
     "abort": ("os.abort()", "ended its process"),
@@ -37,9 +37,9 @@ DEEDS = {
     "flood_of_errors": ("sys.stderr.write('x' * 10**8)", "printed more than 1 MB"),
     "a_byte_too_much": ("print('x' * 2**20)", "printed more than 1 MB"),
     "large": ("return np.zeros(24 * 2**20)", "raised a MemoryError"),
-    "deep": ("for _ in range(50): x = [x]\n    return x", "The result can't be read"),
+    "deep": ("for _ in range(50): x = [x]\n    return x", "The return value can't be read"),
     "closing": ("os.closerange(0, 256); return x", "ended its process"),
-    "garbage": ("spoil(b'\\x01' + bytes(7) + b'\\x05')", "something that is not an answer"),
+    "garbage": ("spoil(b'\\x01' + bytes(7) + b'\\x05')", "a malformed reply to the grader"),
     "giant": ("spoil(b'\\xff' * 16)", "more data than can be read"),
     "noise": ("spoil(os.urandom(64))", ("not an answer", "more data than can be read")),
     "twice": ("spoil(b'\\x01' + bytes(7) + b'\\x05'); return 2 * x", "not an answer"),
@@ -184,15 +184,15 @@ WHOLE_FILE = {
     ),
     "exit at import": (
         b"import sys; sys.exit(0)",
-        "The code ended the program (SystemExit) instead of returning.",
+        "Your code exited the program (SystemExit) instead of returning.",
     ),
     "crash at import": (
         b"import os; os._exit(0)",
-        "The code ended its process, by a crash, too much memory or an exit.",
+        "Your code's process died: a crash, out of memory, or a call to exit().",
     ),
     "hang at import": (
         b"while True: pass",
-        "The code took longer than the 0.3 seconds that a test may take.",
+        "Your code took longer than the 0.3 seconds allowed for a test.",
     ),
 }
 
@@ -232,7 +232,7 @@ def test_a_renamed_function_costs_its_own_exercise_only(tests):
     assert "A note." in to_gradescope(result)["output"]
     first = outcome(result, "test_first")
     assert first.explanation.sentence == "convolution.py has no first."
-    assert "The nearest name there is frist." in first.text()
+    assert "Did you mean frist." in first.text()
     assert "frist" not in outcome(result, "test_first_hidden").text()
     assert result.score == 4
 
@@ -266,4 +266,4 @@ def test_processor_time_can_be_bounded_apart_from_the_clock(tmp_path):
     result = grade(source.encode(), chosen, tests=write_tests(tmp_path, public, ""))
     assert outcome(result, "test_waits_shown").passed
     loops = outcome(result, "test_loops_shown").explanation.sentence
-    assert loops.startswith("The code ended its process")
+    assert loops.startswith("Your code's process died")

@@ -45,7 +45,7 @@ def test_trial_fast(student):
 '''
 ONE = "def one():\n    return 1\n"
 SENTENCE = (
-    "Not run here: no GPU. A TA runs it with `python -m autograder grade a1 SUBMISSION --gpu` "
+    "Not run here: no GPU. A TA runs it on a machine with a GPU: `python -m autograder grade a1 SUBMISSION --gpu` "
     "on a machine with one."
 )
 
@@ -114,12 +114,12 @@ def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_pa
     for options in ((), ("-rs",), ("--tb=long",)):
         result = python(*chosen, *options, cwd=root, env={"CUDA_VISIBLE_DEVICES": ""})
         assert "1 passed, 1 skipped" in result.stdout, result.stdout
-        assert "2 of 2 points shown here; 44 more are decided by hidden tests." in result.stdout
+        assert "2 of 2 points in this run. Hidden tests decide 44 more." in result.stdout
         assert "3 points are decided on a machine with a GPU; here there is none." in result.stdout
     files = ("tests/a1_convolution/test_public.py", "tests/a1_convolution/test_hidden.py")
     both = python(*chosen, *files, cwd=root, env={"CUDA_VISIBLE_DEVICES": ""}).stdout
     assert "1 passed, 2 skipped" in both, both
-    assert "2 of 2 points shown here; 41 more are decided by hidden tests." in both
+    assert "2 of 2 points in this run. Hidden tests decide 41 more." in both
     assert "6 points are decided on a machine with a GPU" in both
 
 

@@ -134,7 +134,7 @@ def test_children_must_not_read_tests_solutions_and_the_salt(sandbox, tmp_path, 
 
 def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sandbox, monkeypatch):
     monkeypatch.setattr("autograder.grading.sandbox.isolated_face.TIMEOUTS", 1)
-    monkeypatch.setattr("autograder.grading.sandbox.isolated_face.HURRY_SECONDS", 1.0)
+    monkeypatch.setattr("autograder.grading.sandbox.isolated_face.SHORTENED_SECONDS", 1.0)
     hang = submission(
         "import time\n"
         "def conv_parameters(*a, **k):\n    time.sleep(60)\n"
@@ -150,7 +150,7 @@ def test_a_hang_leaves_time_for_other_exercises_and_for_what_else_its_own_has(sa
     assert own.pop("test_linear_parameters_counts_weights_and_biases").passed
     said = sorted(outcome.explanation.sentence for outcome in own.values())
     assert said == [
-        f"The code took longer than the {n} seconds that a test may take." for n in (1, 2)
+        f"Your code took longer than the {n} seconds allowed for a test." for n in (1, 2)
     ]
     others = [o.explanation.sentence for o in result.all_outcomes if o.test.exercise == "1.1"]
     assert all("convolution.py has no" in sentence for sentence in others)

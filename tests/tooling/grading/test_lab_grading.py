@@ -26,11 +26,11 @@ SMALL, LARGE = notebook("q1_a = 1"), notebook("q1_a = 1") + b" " * 11_000_000
 NOT_TAKEN = {
     "renamed": (
         {"lab (1).ipynb": LARGE},
-        "lab (1).ipynb is not taken: the lab must be named lab.ipynb.",
+        "lab (1).ipynb was skipped: the lab must be named lab.ipynb.",
     ),
     "too large": (
         {"lab (1).ipynb": SMALL, LAB_FILE: LARGE},
-        "lab.ipynb is larger than 10 MB: not taken. Clear its outputs, and save it.",
+        "lab.ipynb is larger than 10 MB and was skipped. Clear its outputs, and save it.",
     ),
 }
 
@@ -59,7 +59,7 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
         assert "cell 2 (`q2_a = 2`): MemoryError" in lab.cell_errors[0]
         return
     assert f"lab.ipynb stopped at cell 2 (`q2_a = 2`). {why}" in lab.cell_errors[0]
-    assert lab.cell_errors[0].endswith("What was answered before counts.")
+    assert lab.cell_errors[0].endswith("Answers from earlier cells count.")
     for name in ("q2_a", "q3_a"):
         assert why_unanswered(lab, name).startswith(
             f"lab.ipynb gives no {name}.\nlab.ipynb stopped at"
@@ -107,7 +107,7 @@ def test_deleted_cells_and_cleared_metadata_cost_only_what_is_deleted():
 def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():
     result = graded(student_file(A1).read_bytes())
     assert lab_score(result) == 0 and result.score == 100 - LAB_POINTS
-    assert result.notes == ["lab.ipynb: the first question without an answer is q1_kernel."]
+    assert result.notes == ["lab.ipynb: the first unanswered question is q1_kernel."]
 
 
 def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox):
@@ -158,7 +158,7 @@ def test_every_solved_lab_answers_everything_and_every_students_lab_nothing(
     assert list(empty.answers) == list(whole.answers)
     assert {kind for kind, _ in empty.answers.values()} == {"unanswered"}
     first = next(iter(whole.answers))
-    assert empty.notes() == [f"lab.ipynb: the first question without an answer is {first}."]
+    assert empty.notes() == [f"lab.ipynb: the first unanswered question is {first}."]
     assert set(empty.texts) == set(whole.texts) and not any(empty.texts.values())
 
 

@@ -151,8 +151,8 @@ def test_a_real_result_is_complete_from_its_first_moment_to_its_last(tmp_path):
         assert sum("Not run" in test["output"] for test in content["tests"]) == not_run
         assert ("Grading did not finish." in content["output"]) == (content is not last)
         assert content["extra_data"]["finished"] == (content is last)
-    for defence in ("tests and metadata can't be read: ", "no network: ", "nothing outlives"):
-        assert defence in last["output"]
+    for defense in ("tests and metadata can't be read: ", "no network: ", "nothing outlives"):
+        assert defense in last["output"]
     assert last["extra_data"]["salt"] == SEMESTER.fingerprint
     assert SEMESTER.salt not in out.read_text()
     assert sorted(os.listdir(tmp_path)) == ["results.json", "tests"]

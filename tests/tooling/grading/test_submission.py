@@ -83,7 +83,7 @@ def test_another_name_of_a_file_that_lies_elsewhere_is_not_taken(tmp_path):
     os.link(tmp_path / "secret.py", tmp_path / "folder" / FILE)
     submission = read_submission(tmp_path / "folder", A1)
     assert submission.files == {}
-    assert submission.notes == [f"{FILE} is no ordinary file: not taken."]
+    assert submission.notes == [f"{FILE} is not a regular file and was skipped."]
 
 
 def test_folders_within_folders_do_not_exhaust_the_stack(tmp_path):
@@ -118,7 +118,7 @@ def test_a_name_that_is_empty_or_endless_or_holds_controls_harms_nobody(tmp_path
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_methods_that_python_unpacks_all_at_once_are_refused(method, tmp_path):
     submission = read_submission(make_zip(tmp_path / "a.zip", [(FILE, CODE)], method), A1)
-    assert submission.files == {} and "packed in a rare way" in submission.notes[0]
+    assert submission.files == {} and "compressed with an unsupported method" in submission.notes[0]
 
 
 def test_what_is_no_regular_file_is_passed_over(tmp_path):
@@ -126,7 +126,7 @@ def test_what_is_no_regular_file_is_passed_over(tmp_path):
     (tmp_path / "inner" / FILE).mkdir(parents=True)
     submission = read_submission(tmp_path, A1)
     assert submission.files == {}
-    assert submission.notes == [f"{FILE} is no ordinary file: not taken."]
+    assert submission.notes == [f"{FILE} is not a regular file and was skipped."]
 
 
 @pytest.mark.parametrize("name", [f"/{FILE}", f"../{FILE}", f"a/../../{FILE}", f"a/../{FILE}"])
@@ -212,8 +212,8 @@ REASONS = {
         lambda path: path.write_bytes(b"no zip") and path,
         "a.zip is not a readable zip file.",
     ),
-    "huge": (huge, f"{FILE} is larger than 1024 KB: not taken."),
-    "link": (link, f"{FILE} is no ordinary file: not taken."),
+    "huge": (huge, f"{FILE} is larger than 1024 KB and was skipped."),
+    "link": (link, f"{FILE} is not a regular file and was skipped."),
     "other names": (
         holding("conv.py", "notes.txt", ".DS_Store"),
         f"{FILE} is missing. Found: conv.py, notes.txt.",

@@ -89,7 +89,7 @@ def test_everything_fails_on_the_stub_because_it_is_not_written_yet(untouched):
     for test in PUBLIC:
         unit = "point" if test.points == 1 else "points"
         assert f"Exercise {test.exercise}, {test.points:g} {unit}. {test.title}" in result.stdout
-    last = f"0 of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
+    last = f"0 of {SHOWN:g} points in this run. Hidden tests decide {KEPT:g} more."
     assert last in result.stdout
 
 
@@ -100,7 +100,7 @@ def test_everything_passes_on_the_reference_without_torch_or_the_graders_package
     lines = [line.split() for line in result.stdout.splitlines()]
     for number, points in points_by_exercise(GRADED_TESTS, hidden=False).items():
         assert [number, f"{points:g}", "of", f"{points:g}"] in [line[:4] for line in lines]
-    last = f"{SHOWN:g} of {SHOWN:g} points shown here; {KEPT:g} more are decided by hidden tests."
+    last = f"{SHOWN:g} of {SHOWN:g} points in this run. Hidden tests decide {KEPT:g} more."
     assert last in result.stdout
 
 
@@ -114,7 +114,7 @@ def test_pytest_runs_with_the_working_directory_elsewhere(untouched, tmp_path):
     result = pytest_in(untouched, untouched / "tests", "-k", "parameters", cwd=tmp_path)
     assert result.returncode == 1
     assert "conv_parameters is not written yet." in result.stdout
-    assert "points shown here" in result.stdout
+    assert "points in this run" in result.stdout
 
 
 def test_make_test_runs_pytest(course):
@@ -189,8 +189,8 @@ def test_a_submission_says_which_questions_of_the_lab_are_open(course):
 
 
 def test_an_unknown_assignment_is_one_sentence(course):
-    assert_one_sentence(submit(course, "a9"), "There is no assignment 'a9'. There are: a1.")
-    assert_one_sentence(submit(course, "a1", "a2"), "Say which assignment")
+    assert_one_sentence(submit(course, "a9"), "No assignment is named 'a9'. There are: a1.")
+    assert_one_sentence(submit(course, "a1", "a2"), "Name the assignment")
 
 
 def second_handout():
@@ -226,12 +226,12 @@ def test_a_second_handout_leaves_earlier_work_alone_and_brings_the_rest_up_to_da
     assert "torch==2.13.0" in (finished / "requirements.txt").read_text()
     result = pytest_in(finished, "-k", "parameters", plugins=BLOCK)
     # Each assignment has its own table, whose last line counts its own points.
-    assert re.findall(r"^ +(\d+) of (\d+) points shown here", result.stdout, re.M) == [
+    assert re.findall(r"^ +(\d+) of (\d+) points in this run", result.stdout, re.M) == [
         ("2", "2"),
         ("0", "2"),
     ]
     ambiguous = submit(finished)
-    assert_one_sentence(ambiguous, "Say which assignment", "a1, a2")
+    assert_one_sentence(ambiguous, "Name the assignment", "a1, a2")
     assert submit(finished, "a2").returncode == 0
     assert (finished / "a2-submission.zip").is_file()
 

@@ -65,7 +65,9 @@ def test_every_mistake_is_still_graded_where_it_must_cost_points(watched):
 
 
 def test_what_has_not_changed_is_not_watched_again(watched, dist, monkeypatch):
-    monkeypatch.setattr(function_coverage, "watch_elsewhere", lambda *_: {"test_a": ["x.py: f"]})
+    monkeypatch.setattr(
+        function_coverage, "watch_in_subprocess", lambda *_: {"test_a": ["x.py: f"]}
+    )
     assert find_function_coverage(A1, "salt", dist).functions == watched.functions
     assert find_function_coverage(A1, "another", dist).functions == {"test_a": {"x.py: f"}}
     (dist / "a1-coverage.json").write_text(json.dumps({"version": 3}))

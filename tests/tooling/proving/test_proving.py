@@ -310,8 +310,8 @@ def test_a_patient_test_compares_all_and_fails_by_the_first_wrong_value(tmp_path
             assert_close(1.0, 4.0, what="second")
         """
     tests = write_tests(tmp_path, public)
-    for patient, errors in ((True, [0.5, 0.75]), (False, [0.5])):
-        ended = outcome(grade("", tests=tests, patient=patient), "test_two")
+    for compare_all, errors in ((True, [0.5, 0.75]), (False, [0.5])):
+        ended = outcome(grade("", tests=tests, compare_all=compare_all), "test_two")
         assert [compared.error for compared in ended.compared] == errors
         assert ended.explanation.sentence == "first is wrong."
 

@@ -69,7 +69,7 @@ def test_each_grading_is_on_disk_at_once(opened, file):
         replace(JOB, files=JOB.files | {"more.py": b"x = 1\n"}),
         replace(JOB, salt="another"),
         replace(JOB, cpu_seconds=5.0),
-        replace(JOB, patient=True),
+        replace(JOB, compare_all=True),
     ],
 )
 def test_another_job_is_not_known(opened, other):

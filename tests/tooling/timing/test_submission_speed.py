@@ -173,7 +173,7 @@ def test_right_code_gets_its_figures():
     assert 0.2 < found.peak_bytes / found.baseline_peak_bytes < 5
     per_token = 3 * (2 * (24 * 32**2 + 4 * 8 * 32) + 2 * 32 * 31)
     assert found.mfu == pytest.approx(found.training.tokens_per_second.median * per_token / 1e9)
-    assert any("tests and metadata can't be read" in line for line in found.defences)
+    assert any("tests and metadata can't be read" in line for line in found.defenses)
     assert (found.clocks_before, found.clocks_after) == ("", "")
     content = json.loads(msgspec.json.encode(found))
     assert content["training"]["ratio"]["median"] == found.training.ratio.median
@@ -241,7 +241,7 @@ def test_wrong_generation_gets_no_ratio_and_training_keeps_its_own(change, sente
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"model": ("self.norm = nn", "self.last = nn")}, "no parameter called norm.weight"),
+        ({"model": ("self.norm = nn", "self.last = nn")}, "no parameter named norm.weight"),
         ({"model": ("import torch\n", "import torch\nimport os\nos._exit(0)\n")}, "ended"),
         ({"training": ("return total", "return [total]")}, "a float for each step"),
     ],

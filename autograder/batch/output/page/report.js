@@ -43,7 +43,7 @@
              exercises: row.ending === undefined ? null : earned[row.ending] };
   });
   const byId = new Map(rows.map((row) => [row.id, row]));
-  const hints = new Set(data.mistakes.map((mistake) => mistake.hint));
+  const hints = new Set(data.mistakes.map((mistake) => data.hint_prefix + mistake.hint));
   const link = (row) => make("a", { href: `#student=${encodeURIComponent(row.id)}` }, row.shown);
 
   // The overview.

@@ -44,8 +44,8 @@ class Confinement:
         other_uid = plan.uid is not None
         self.folders = python_folders()
         self.common = Path(plan.common)
-        # Ways to folders, which every child needs.
-        self.ways = open_unreachable_folders(self.common) if other_uid else []
+        # Open folders that every child imports from.
+        self.folder_descriptors = open_unreachable_folders(self.common) if other_uid else []
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.gpus = gpu_files.chosen()
@@ -85,7 +85,9 @@ class Confinement:
 
     def descriptors(self, ruleset: int | None) -> set[int]:
         """What a child must find open. Of the rules only its own: it could add to the others."""
-        return {*self.ways} if ruleset is None else {*self.ways, ruleset}
+        return (
+            {*self.folder_descriptors} if ruleset is None else {*self.folder_descriptors, ruleset}
+        )
 
     def enter(self, plan: Plan, ruleset: int | None) -> None:
         """Become a process that may compute, and little else."""
@@ -151,7 +153,7 @@ def open_unreachable_folders(common: Path) -> list[int]:
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
     for folder in python_folders():
         if not reachable_by_others(folder.resolve()):
-            descriptors.append(open_way(folder))
+            descriptors.append(folder_descriptor(folder))
             moved[str(folder)] = f"/proc/self/fd/{descriptors[-1]}"
 
     def new_place(path: str) -> str:
@@ -169,7 +171,7 @@ def open_unreachable_folders(common: Path) -> list[int]:
     return descriptors
 
 
-def open_way(folder: Path) -> int:
+def folder_descriptor(folder: Path) -> int:
     """A descriptor that leads to a folder and, where the kernel lets us, not up from it.
 
     Where it doesn't, the probe tries whether one can walk up to the tests.

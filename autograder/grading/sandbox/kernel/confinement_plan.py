@@ -40,7 +40,7 @@ class Mechanisms(Record, frozen=True):
 
 
 class Attempts(Record, frozen=True):
-    """What a probe tries in vain, if the defences hold."""
+    """What a probe tries in vain, if the defenses hold."""
 
     read: list[str]
     write_into: list[str]

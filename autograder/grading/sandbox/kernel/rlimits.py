@@ -8,7 +8,7 @@ from pathlib import Path
 PROCESSES = 64
 FILE_BYTES = 32 * 1024 * 1024
 DESCRIPTORS = 128
-FIRST_TO_GO = b"1000"
+FIRST_OOM_VICTIM = b"1000"
 
 
 def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = False) -> None:
@@ -34,7 +34,7 @@ def set_limits(memory_mb: int, cpu_seconds: float, processes: int, gpu: bool = F
     with suppress(OSError):  # where memory runs out, the child is to die, and not the judge
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         try:
-            os.write(descriptor, FIRST_TO_GO)
+            os.write(descriptor, FIRST_OOM_VICTIM)
         finally:
             os.close(descriptor)
 

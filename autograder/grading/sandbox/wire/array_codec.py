@@ -91,11 +91,11 @@ def array_from(body: memoryview, trusted: bool) -> np.ndarray:
     """An array from its bytes, after checking that they are exactly one."""
     (length,) = HEAD_LENGTH.unpack_from(body)
     if length > MAX_HEAD:
-        raise CodecError("an array with an endless head")
+        raise CodecError("an array with an oversized header")
     dtype_name, shape, strides = HEAD_DECODER.decode(body[4 : 4 + length])
     dtype = np.dtype(dtype_name) if len(dtype_name) < 8 else None
     if dtype is None or dtype.kind not in "biufc":
-        raise CodecError("an array of a kind that can't cross")
+        raise CodecError("an array whose dtype can't be sent")
     if any(size < 0 for size in shape):
         raise CodecError("an array with an impossible shape")
     if math.prod(shape) * dtype.itemsize != len(body) - 4 - length:

@@ -33,7 +33,7 @@ from autograder.grading.sandbox.wire.message_reader import (
 from common.student_code.values import MAX_DEPTH, as_numpy, is_generator, is_numeric, is_tensor
 
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
-AS_THEY_ARE = frozenset((type(None), bool, float, str, bytes))
+SENT_UNCHANGED = frozenset((type(None), bool, float, str, bytes))
 SMALL = range(-(2**63), 2**64)
 ENCODER = msgspec.msgpack.Encoder()
 
@@ -58,9 +58,9 @@ def encode(value: Any, side: Encoding) -> bytes:
 def to_wire(value: Any, side: Encoding, depth: int) -> Any:
     """A value as msgpack's own types. Exact types only: a subclass may lie about itself."""
     if depth > MAX_DEPTH:
-        raise CodecError(f"a value is nested more than {MAX_DEPTH} deep")
+        raise CodecError(f"a value is nested more than {MAX_DEPTH} levels deep")
     kind = type(value)
-    if kind in AS_THEY_ARE:
+    if kind in SENT_UNCHANGED:
         return value
     if kind is int:
         return value if value in SMALL else big_integer(value)
@@ -79,7 +79,7 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
         try:
             return msgspec.msgpack.Ext(TENSOR_EXTENSION, array_bytes(as_numpy(value)))
         except TypeError:
-            raise CodecError(f"a tensor of {value.dtype} can't cross") from None
+            raise CodecError(f"a tensor of dtype {value.dtype} can't be sent") from None
     if side.sends_generators and is_generator(value):
         return msgspec.msgpack.Ext(GENERATOR_EXTENSION, generator_bytes(value))
     return side.node(value)

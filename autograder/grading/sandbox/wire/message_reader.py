@@ -63,7 +63,7 @@ class MessageReader:
         """Note that so many parts come; a byte of the message may cost 64 of memory here."""
         self.parts += parts
         if self.parts > 3 * MAX_ITEMS:
-            raise CodecError("a value of too many parts")
+            raise CodecError("a value with too many parts")
 
     def value(self, depth: int) -> Any:
         """The next value."""
@@ -90,7 +90,7 @@ class MessageReader:
             return self.extension(self.length(first, EXTENSIONS))
         if first in BYTES:
             return self.piece(self.length(first, BYTES))
-        raise CodecError("a map, or an array where none may be")
+        raise CodecError("a map, or an array where none is allowed")
 
     def number(self, form: struct.Struct) -> Any:
         """The next bytes as a number of that form."""
@@ -107,7 +107,7 @@ class MessageReader:
         """The place after so many bytes."""
         end = self.place + length
         if end > len(self.data):
-            raise CodecError("a message that is cut off")
+            raise CodecError("a truncated message")
         return end
 
     def piece(self, length: int) -> bytes:
@@ -136,7 +136,7 @@ class MessageReader:
         """A container, a handle or a reference."""
         self.count(NODE_PARTS)
         if depth > MAX_DEPTH:
-            raise CodecError(f"a value is nested more than {MAX_DEPTH} deep")
+            raise CodecError(f"a value is nested more than {MAX_DEPTH} levels deep")
         length, tag = self.items(), self.plain()
         if type(tag) is not int or length != (2 if tag in (HANDLE, KEPT) else 3):
             raise CodecError("an unknown node")

@@ -92,7 +92,7 @@ def test_data_can_be_held_by_each_name_that_an_assignment_may_give():
 
 
 def test_what_comes_out_different_is_not_kept(cold):
-    with pytest.raises(CourseError, match="please tell the staff"):
+    with pytest.raises(CourseError, match="please report it to the course staff"):
         cached("thing", digest(b"expected"), lambda: b"different")
     assert not cold.exists()
 

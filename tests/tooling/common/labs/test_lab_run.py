@@ -61,14 +61,14 @@ def test_what_is_no_data_is_no_answer(run):
     assert why_unanswered(lab, "q2_none") == "q2_none is not answered yet."
     for name in ("q3_function", "q5_hidden", "q6_liar"):
         assert why_unanswered(lab, name).startswith(f"{name} must be numbers, text or arrays")
-    assert why_unanswered(lab, "q4_large") == "q4_large is larger than an answer may be."
+    assert why_unanswered(lab, "q4_large") == "q4_large exceeds the size limit of an answer."
     assert lab.answer("q7_small") == 7
-    assert lab.notes() == ["lab.ipynb: the first question without an answer is q1_open."]
+    assert lab.notes() == ["lab.ipynb: the first unanswered question is q1_open."]
 
 
 UNSENDABLE = {
-    "a number of a million digits": ("10**10**6", "q1_a is larger than an answer may be."),
-    "a number beyond floats": ("10**400", "q1_a is larger than an answer may be."),
+    "a number of a million digits": ("10**10**6", "q1_a exceeds the size limit of an answer."),
+    "a number beyond floats": ("10**400", "q1_a exceeds the size limit of an answer."),
     "half a character": ("'\\ud800'", "q1_a must be numbers, text or arrays of numbers"),
     "half a key": ("{'\\ud800': 1}", "q1_a must be numbers, text or arrays of numbers"),
     "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be numbers, text or arrays"),
@@ -161,8 +161,8 @@ NO_NOTEBOOK = {
     "no JSON": (b"{'cells': []}", "not valid JSON"),
     "half of it": (notebook("q1_a = 1")[:-9], "not valid JSON"),
     "no text": (b"\xff\xfe\x00", "not valid JSON"),
-    "a list": (b"[]", "is no notebook"),
-    "cells that are none": (b'{"cells": [1], "nbformat": 4}', "is no notebook"),
+    "a list": (b"[]", "is not a notebook"),
+    "cells that are none": (b'{"cells": [1], "nbformat": 4}', "is not a notebook"),
     "no cells": (notebook(), "has no cells"),
     "nothing but a number": (b'{"nbformat": 4}', "has no cells"),
     "format 3": (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "notebook format 3, and only"),

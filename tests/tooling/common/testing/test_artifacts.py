@@ -70,8 +70,8 @@ def test_artifacts_are_taken_like_code_each_with_its_own_limit(tmp_path, zipped)
     (folder / FILE).write_bytes(bytes(MAX_FILE_BYTES + 1))
     taken = read_submission(folder, WITH_ARTIFACTS)
     assert set(taken.files) == {WEIGHTS}
-    assert f"{SETTINGS} is larger than 512 KB: not taken." in taken.notes
-    assert f"{FILE} is larger than 1024 KB: not taken." in taken.notes
+    assert f"{SETTINGS} is larger than 512 KB and was skipped." in taken.notes
+    assert f"{FILE} is larger than 1024 KB and was skipped." in taken.notes
 
 
 def test_of_a_huge_artifact_no_more_than_its_limit_is_read(tmp_path):
@@ -84,7 +84,7 @@ def test_of_a_huge_artifact_no_more_than_its_limit_is_read(tmp_path):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert taken.notes == [f"{WEIGHTS} is larger than 2 MB: not taken."]
+    assert taken.notes == [f"{WEIGHTS} is larger than 2 MB and was skipped."]
     assert set(taken.files) == {FILE}
     assert peak < 20 * 1024**2
 

@@ -13,7 +13,7 @@ def test_a_refusal_comes_back_with_what_it_says(student):
     with pytest.raises(Failure) as raised:
         check_refused("a bad number", student.same, 1)
     assert raised.value.explanation.sentence == (
-        "There should be a ValueError for a bad number, but nothing was raised."
+        "Expected a ValueError for a bad number, but nothing was raised."
     )
 
 
@@ -31,7 +31,7 @@ def test_another_error_than_a_refusal_is_told_with_the_situation(
     with pytest.raises(Failure) as raised:
         check_refused("a bad number", student.fail, kind)
     told = raised.value.explanation
-    assert told.sentence == f"There should be a ValueError for a bad number, but {what} was raised."
+    assert told.sentence == f"Expected a ValueError for a bad number, but {what} was raised."
     assert message in told.details and line in told.details
     assert raised.value.evidence is None  # the same error has many causes
 

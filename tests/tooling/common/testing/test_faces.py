@@ -117,7 +117,7 @@ def test_a_generator_is_copied_and_draws_the_same(student):
         ("value", ValueError, "fail raised a ValueError."),
         ("key", KeyError, "fail raised a KeyError."),
         ("none", NotImplementedError, "fail is not written yet."),
-        ("exit", Failure, "The code ended the program (SystemExit) instead of returning."),
+        ("exit", Failure, "Your code exited the program (SystemExit) instead of returning."),
     ],
 )
 def test_exceptions_arrive_as_what_they_are(student, kind, error, sentence):
@@ -137,7 +137,7 @@ def test_an_exception_of_ones_own_is_caught_as_what_it_is_derived_from(student):
 def test_a_result_that_holds_itself_cannot_be_read(student):
     with pytest.raises(Failure) as raised:
         student.deep()
-    assert raised.value.explanation.sentence == "The result can't be read."
+    assert raised.value.explanation.sentence == "The return value can't be read."
     assert "nested more than 32 deep" in raised.value.explanation.details
 
 

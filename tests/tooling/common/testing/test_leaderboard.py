@@ -80,6 +80,6 @@ def test_a_students_own_pytest_prints_the_entries_at_the_end(tmp_path):
     file.write_text(file.read_text("utf-8") + ENTERS, "utf-8")
     said = python("-m", "pytest", "-k", "enters", cwd=root).stdout
     before, _, after = said.partition("for the leaderboard")
-    assert "points shown here" in before
+    assert "points in this run" in before
     assert "  loss: 1.5\n  speed: 3\n" in after
     assert "for the leaderboard" not in python("-m", "pytest", "-k", "single", cwd=root).stdout

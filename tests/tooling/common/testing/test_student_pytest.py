@@ -40,8 +40,8 @@ def test_failures_are_words_and_the_points_are_summed_up():
     assert "common/" not in done.stdout
     assert "44 failed" in done.stdout or re.search(r"\d\d failed", done.stdout)
     assert re.search(r"  1\.1 +0 of 3   conv_output_size", done.stdout)
-    assert "0 of 61 points shown here; 39 more are decided by hidden tests." in done.stdout
-    assert "  lab.ipynb: the first question without an answer is q1_kernel." in done.stdout
+    assert "0 of 61 points in this run. Hidden tests decide 39 more." in done.stdout
+    assert "  lab.ipynb: the first unanswered question is q1_kernel." in done.stdout
     assert "not run" not in done.stdout
     assert "torch" not in done.stderr
 
@@ -51,14 +51,14 @@ def test_the_reference_can_be_tested_and_earns_all():
     assert done.returncode == 0, done.stdout
     assert re.search(r"  1\.1 +5 of 5   conv_output_size", done.stdout)
     assert re.search(r"  1\.7 +3 of 3   conv_parameters", done.stdout)
-    assert "8 of 8 points shown here; 36 more are decided by hidden tests." in done.stdout
+    assert "8 of 8 points in this run. Hidden tests decide 36 more." in done.stdout
     assert "56 more are decided by public tests that you have not run." in done.stdout
 
 
 def test_a_traceback_is_there_for_those_who_ask_for_it():
     done = run_pytest("--tb=long", PUBLIC, "-k", "counts_the_places")
     assert "raise NotImplementedError" in done.stdout and "test_public.py" in done.stdout
-    assert "0 of 1 points shown here" in done.stdout
+    assert "0 of 1 points in this run" in done.stdout
 
 
 def test_the_salt_decides_what_hidden_tests_draw_and_public_ones_do_not_care():
@@ -97,7 +97,7 @@ def test_grade_prints_points_and_reasons_and_writes_the_result(direct, tmp_path)
     text = " ".join(done.stdout.split())
     assert "0 of 100 points. Hidden tests decide 39 of the 100" in text
     assert "conv2d_forward is not written yet." in text and "(hidden)" in text
-    assert f"Written: {out}" in done.stdout.replace("\n", "")
+    assert f"Wrote {out}" in done.stdout.replace("\n", "")
 
 
 WAITS = """

@@ -50,9 +50,9 @@ def test_a_file_that_does_not_parse_leaves_the_others_alone(torch_student):
 
 
 def test_a_tensor_is_compared_with_tensors_only():
-    with pytest.raises(Failure, match="must be a PyTorch tensor, but it is a NumPy array"):
+    with pytest.raises(Failure, match="must be a PyTorch tensor, got a NumPy array"):
         assert_close(np.ones(2), torch.ones(2))
-    with pytest.raises(Failure, match="must be a NumPy array, but it is a PyTorch tensor"):
+    with pytest.raises(Failure, match="must be a NumPy array, got a PyTorch tensor"):
         assert_close(torch.ones(2), np.ones(2))
 
 

@@ -34,14 +34,14 @@ def private(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sandbox_and_defences(packages, private):
+def sandbox_and_defenses(packages, private):
     with admitted(packages, (ROOT / "tests", private)) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def sandbox(sandbox_and_defences):
-    return sandbox_and_defences[0]
+def sandbox(sandbox_and_defenses):
+    return sandbox_and_defenses[0]
 
 
 @pytest.fixture
@@ -52,16 +52,16 @@ def student(sandbox):
 
 @pytest.fixture
 def without(tmp_path, packages):
-    """Opens a child of a sandbox without some defences, with what the result says of them."""
+    """Opens a child of a sandbox without some defenses, with what the result says of them."""
 
     @contextmanager
     def opened(*patches, private=()):
         with (
             weakened(tmp_path, *patches),
-            admitted(packages, private) as (made, defences),
+            admitted(packages, private) as (made, defenses),
             IsolatedFace(made).open("1.1") as code,
         ):
-            yield code, said(defences), made
+            yield code, said(defenses), made
 
     return opened
 

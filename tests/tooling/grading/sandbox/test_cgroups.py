@@ -21,8 +21,8 @@ pytestmark = needs_root
 @pytest.mark.skipif("memory" not in cgroups.own_groups(), reason="no cgroup for memory here")
 def test_processes_share_one_bound_on_memory(packages, without):
     """Each takes less than one may; together they take more."""
-    with admitted(packages) as (made, defences):
-        assert said(defences)["memory"] == "512 MB, for all its processes"
+    with admitted(packages) as (made, defenses):
+        assert said(defenses)["memory"] == "512 MB, for all its processes"
         with IsolatedFace(made).open("1.1") as student:
             try:
                 assert 0 in student.take_in_processes(3, 400)

@@ -38,10 +38,12 @@ def test_a_child_that_can_not_be_ended_is_a_fault(packages):
 def test_a_server_that_gets_ready_late_ends_no_child_of_another():
     with Sandbox(load_assignment("a5")) as made, made.child() as child:
         held = child.operate("hold", "hold", (1,), {})
-        made.lean_server.stop(keep_folder=True)
-        made.lean_server = ForkServerClient(made.server_module, made.folder)
-        made.lean_server.begin(made.server_plan(made.allowed, first=False))
-        assert made.lean_server.mechanisms and made.lab_server.mechanisms  # they are ready now
+        made.restricted_server.stop(keep_folder=True)
+        made.restricted_server = ForkServerClient(made.server_module, made.folder)
+        made.restricted_server.begin(made.server_plan(made.allowed, first=False))
+        assert (
+            made.restricted_server.mechanisms and made.lab_server.mechanisms
+        )  # they are ready now
         assert child.operate("fetch", "fetch", (held,), {}) == 1
 
 

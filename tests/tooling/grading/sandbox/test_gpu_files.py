@@ -43,10 +43,10 @@ def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_facto
             assignment(), limits=msgspec.structs.replace(limits, gpu=asked)
         )
         with weakened(tmp_path / str(asked), line), Sandbox(chosen) as made:
-            defences = made.admit(code_in(packages))
+            defenses = made.admit(code_in(packages))
             with IsolatedFace(made).open("1.1") as student:
                 assert student.read(device) == ("done" if asked else "EACCES")
                 assert student.read(str(machine / "dev" / "sda")) == "EACCES"
                 assert student.use(device) == ("done" if asked else "EACCES")
-            assert said(defences).get("GPU") == ("in reach, as asked" if asked else None)
-            assert said(defences)["memory"].startswith("512 MB")
+            assert said(defenses).get("GPU") == ("in reach, as asked" if asked else None)
+            assert said(defenses)["memory"].startswith("512 MB")

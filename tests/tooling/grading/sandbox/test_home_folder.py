@@ -53,8 +53,8 @@ def test_the_number_of_files_is_bounded(student):
 
 def test_without_mounts_of_its_own_a_home_is_watched(tmp_path, packages, monkeypatch):
     monkeypatch.setattr(home_folder, "HOME_FILES", 100)
-    with weakened(tmp_path, NO_OWN_MOUNTS), admitted(packages) as (made, defences):
-        assert said(defences)["disk"] == "not protected"
+    with weakened(tmp_path, NO_OWN_MOUNTS), admitted(packages) as (made, defenses):
+        assert said(defenses)["disk"] == "not protected"
         for deed, *numbers in (("many_files", 4, 10), ("many_names", 200)):
             with (
                 IsolatedFace(made).open("1.1") as student,
@@ -119,8 +119,8 @@ def test_a_tree_is_removed_by_its_owner_and_links_lead_nowhere(tmp_path):
 
 def test_without_landlock_files_left_elsewhere_are_swept_away(tmp_path, packages):
     place = Path("/dev/shm") / f"conv2gpt-test-{os.getpid()}"
-    with weakened(tmp_path, NO_LANDLOCK), admitted(packages) as (made, defences):
-        assert said(defences)["no files elsewhere"] == "sweep"
+    with weakened(tmp_path, NO_LANDLOCK), admitted(packages) as (made, defenses):
+        assert said(defenses)["no files elsewhere"] == "sweep"
         with IsolatedFace(made).open("1.1") as student:
             assert student.write(str(place)) == "done"
             assert place.exists()

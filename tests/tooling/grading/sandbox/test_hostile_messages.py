@@ -257,7 +257,7 @@ def test_what_is_no_answer_to_this_question_fails_the_test(reply):
     asked, theirs = conversation()
     asked.reader.nothing_waits = lambda: True
     theirs.sendall(framed(encode(reply, Child())))
-    with asked.sock, theirs, pytest.raises(ChildFailure, match="something that is not an answer"):
+    with asked.sock, theirs, pytest.raises(ChildFailure, match="a malformed reply to the grader"):
         asked.output = theirs.fileno()
         asked.drain = lambda: None
         asked.ask("call", None, (), {}, label="f")
@@ -273,7 +273,7 @@ def test_a_second_answer_is_an_answer_out_of_turn():
         asked.output = theirs.fileno()
         assert asked.ask("call", None, (), {}, label="f") == 5
         del asked.reader.nothing_waits
-        with pytest.raises(ChildFailure, match="something that is not an answer"):
+        with pytest.raises(ChildFailure, match="a malformed reply to the grader"):
             asked.ask("call", None, (), {}, label="f")
 
 

@@ -49,8 +49,8 @@ def test_nothing_outlives_a_test(sandbox):
 
 
 def test_without_pid_namespaces_what_is_left_is_swept_away(tmp_path, packages):
-    with weakened(tmp_path, NO_TREES), admitted(packages) as (made, defences):
-        assert "nothing outlives a test: sweep" in map(str, defences)
+    with weakened(tmp_path, NO_TREES), admitted(packages) as (made, defenses):
+        assert "nothing outlives a test: sweep" in map(str, defenses)
         check_that_nothing_is_left(made)
 
 

@@ -44,9 +44,9 @@ package, *folders = sys.argv[1:]
 fork_client.CLEAN_ENVIRONMENT["PYTHONPATH"] = ":".join([*folders, str(ROOT)])
 with Sandbox(load_assignment("a1")) as sandbox:
     code = {file.name: file.read_bytes() for file in Path(package).glob("*.py")}
-    defences = sandbox.admit(code, [ROOT / "tests"])
+    defenses = sandbox.admit(code, [ROOT / "tests"])
     with IsolatedFace(sandbox).open("1.1") as student:
-        print(json.dumps([str(defences[0]), student.found(), student.late()]))
+        print(json.dumps([str(defenses[0]), student.found(), student.late()]))
 """
 
 

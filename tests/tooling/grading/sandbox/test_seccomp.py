@@ -42,7 +42,7 @@ def test_other_processors_and_other_numbers_get_nowhere(student):
 
 def test_without_the_filter_the_result_says_so(without):
     with without(NO_FILTER) as (student, told, _):
-        assert told["no odd system calls"] == "not protected"
+        assert told["dangerous system calls are blocked"] == "not protected"
         assert told["no network"] == f"network namespace, Landlock {landlock.version()}"
         assert student.call(seccomp.number_of("keyctl"), -1, -1, -1, -1, -1) != "EPERM"
 
@@ -52,8 +52,8 @@ def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
 ):
     """Landlock leaves that to whoever owns the files, which is then the child too."""
     monkeypatch.setattr("autograder.grading.sandbox.sandbox.free_slot", lambda folder: None)
-    with admitted(packages, [tmp_path]) as (made, defences):
-        assert all(defence.holds for defence in defences if defence.floor)
+    with admitted(packages, [tmp_path]) as (made, defenses):
+        assert all(defense.holds for defense in defenses if defense.required)
         with IsolatedFace(made).open("1.1") as student:
             for name in seccomp.ATTRIBUTES:
                 assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name

@@ -149,7 +149,7 @@ def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_p
 
 
 def test_a_fault_that_cannot_be_written_is_told_with_its_reason(tmp_path):
-    told = "Grading failed: MemoryError. Nor could that be put into the result: .*: Not a directory"
+    told = "Grading failed: MemoryError. Writing this to the result failed too: .*: Not a directory"
     (tmp_path / "file").touch()
     with (
         pytest.raises(GraderFault, match=told),

@@ -11,7 +11,7 @@ import pytest
 
 from autograder.proving.hostile.corpus_gradings import CorpusGradings
 from autograder.proving.hostile.gradescope_tree import HONEST
-from autograder.proving.hostile.hostile_corpus import BOAST, read_corpus
+from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, read_corpus
 from autograder.proving.hostile.leftover_traces import survivors
 from tests.tooling.grading.test_results import check_content
 from tests.tooling.sampling import sample
@@ -86,7 +86,9 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     record_property("seconds", round(graded.seconds, 2))
     entry = CORPUS[name]
     text = graded.results.decode()
-    assert BOAST not in json.dumps(graded.content), f"{entry.tries} It succeeded: {boast(text)}"
+    assert SUCCESS_TEXT not in json.dumps(graded.content), (
+        f"{entry.tries} It succeeded: {boast(text)}"
+    )
     assert graded.passed == entry.earned_tests & {test.name for test in tree.graded_tests}
 
     content = check_content(graded.content)
@@ -95,12 +97,12 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     ]
     assert content["extra_data"]["finished"]
 
-    assert (graded.changes, graded.strays, graded.survivors) == ([], [], [])
+    assert (graded.changes, graded.leftover_files, graded.survivors) == ([], [], [])
     assert outcome.secrets_shown == []
 
     assert after.uid == graded.uid or entry.cold
     assert after.timeless == tree.honest.timeless
-    assert (after.changes, after.strays, after.survivors) == ([], [], [])
+    assert (after.changes, after.leftover_files, after.survivors) == ([], [], [])
     assert after.passed == {
         test.name for test in tree.graded_tests if test.exercise in HONEST[entry.assignment.short]
     }
@@ -116,7 +118,7 @@ def test_syntax_trees_are_made_in_one_thread_only(gradings):
 
 def boast(text):
     """What an attack says about its success."""
-    place = text.find(BOAST)
+    place = text.find(SUCCESS_TEXT)
     return text[place : place + 300]
 
 

@@ -237,16 +237,16 @@ def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda e: e.swapaxes(2, 3), "up to the order of its axes"),
+        (lambda e: e.swapaxes(2, 3), "except for the order of its axes"),
         (lambda e: -e, "opposite sign"),
         (lambda e: 0.5 * e, "constant factor of 0.5"),
-        (lambda e: e + 2, "the same amount everywhere"),
-        (lambda e: e[..., ::-1], "backwards along the column axis"),
-        (lambda e: e[..., ::-1, ::-1], "backwards along the row and column axes"),
-        (lambda e: np.concatenate([e[:1], 0 * e[1:]]), "right for the first image only"),
-        (lambda e: np.pad(e[..., 1:-1, 1:-1], [(0, 0)] * 2 + [(1, 1)] * 2), "except on the border"),
+        (lambda e: e + 2, "off by a constant"),
+        (lambda e: e[..., ::-1], "reversed along the column axis"),
+        (lambda e: e[..., ::-1, ::-1], "reversed along the row and column axes"),
+        (lambda e: np.concatenate([e[:1], 0 * e[1:]]), "correct for the first image only"),
+        (lambda e: np.pad(e[..., 1:-1, 1:-1], [(0, 0)] * 2 + [(1, 1)] * 2), "except at the border"),
         (lambda e: 0 * e, "all zeros"),
-        (lambda e: np.roll(e, 1, 2), "moved by one along the row axis"),
+        (lambda e: np.roll(e, 1, 2), "shifted by one along the row axis"),
     ],
 )
 def test_simple_relations_are_told(array, make, sentence):
@@ -275,7 +275,7 @@ def test_nothing_is_said_of_relations_that_mislead():
     assert "border" in relation(border, array, ("row", "column"))
     last = array + 1.5 * np.arange(4)[::-1, None] ** 2
     assert relation(last, array, None) == ""
-    assert relation(last, array, ("image", "class")) == "It is right for the last image only."
+    assert relation(last, array, ("image", "class")) == "It is correct for the last image only."
     some = np.random.default_rng(4).normal(size=(2, 3, 4))
     other = some.copy()
     other[0, 1] += 1  # in each sequence another query is wrong

@@ -1,4 +1,4 @@
-"""Looks for the judge among all process numbers, and tries whether it could be signalled.
+"""Looks for the judge among all process numbers, and tries whether it could be signaled.
 
 As: attention.py
 Earns: 5.4

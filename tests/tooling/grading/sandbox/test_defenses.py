@@ -1,4 +1,4 @@
-"""What a result says of its defences is what a child was refused, and no more."""
+"""What a result says of its defenses is what a child was refused, and no more."""
 
 import os
 from dataclasses import replace
@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from autograder.grading.sandbox import probe
-from autograder.grading.sandbox.defences import (
+from autograder.grading.sandbox.defenses import (
     Findings,
-    check_floor,
-    defences_in_force,
+    check_required,
+    defenses_in_force,
     mechanisms,
 )
 from autograder.grading.sandbox.isolated_face import IsolatedFace
@@ -24,11 +24,11 @@ from tests.tooling.weakened_sandbox import NO_LANDLOCK, needs_root, said, weaken
 pytestmark = needs_root
 
 
-def test_what_is_in_force_is_named(sandbox_and_defences):
-    _, defences = sandbox_and_defences
-    said = [str(defence) for defence in defences]
-    assert all(defence.holds for defence in defences)
-    assert sum(defence.floor for defence in defences) == 2
+def test_what_is_in_force_is_named(sandbox_and_defenses):
+    _, defenses = sandbox_and_defenses
+    said = [str(defense) for defense in defenses]
+    assert all(defense.holds for defense in defenses)
+    assert sum(defense.required for defense in defenses) == 2
     assert "own uid" in said[0]
     assert ("Landlock" in said[0]) == bool(landlock.version())
     assert "nothing outlives a test: pid namespace" in said
@@ -37,10 +37,10 @@ def test_what_is_in_force_is_named(sandbox_and_defences):
 def test_every_finding_changes_what_is_told(sandbox):
     found = sandbox.findings
     limits = Limits(1, 1, 100)
-    before = said(defences_in_force(found, limits))
+    before = said(defenses_in_force(found, limits))
     for key in set(found.refused) - {probe.GPU, probe.ELSEWHERE}:
         worse = replace(found, refused={**found.refused, key: False})
-        after = said(defences_in_force(worse, limits))
+        after = said(defenses_in_force(worse, limits))
         assert "not protected" in [after[name] for name in before if after[name] != before[name]]
 
 
@@ -58,7 +58,7 @@ def test_a_slow_machine_is_tried_with_patience(packages):
     """What the probe may take has nothing to do with what a test may."""
     chosen = assignment(test_seconds=0.001)
     with Sandbox(chosen) as made:
-        assert all(defence.holds for defence in made.admit(code_in(packages)))
+        assert all(defense.holds for defense in made.admit(code_in(packages)))
         with pytest.raises(ChildFailure, match="longer"), IsolatedFace(made).open("1.1") as student:
             student.sleep(1)
 
@@ -78,12 +78,12 @@ def test_of_a_folder_its_first_file_is_tried_and_no_link(tmp_path):
 def test_without_landlock_grading_is_refused_where_files_are_open_to_all(
     tmp_path, packages, private
 ):
-    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [private]) as (made, defences):
+    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [private]) as (made, defenses):
         with pytest.raises(CourseError, match="can't protect the grader") as raised:
-            check_floor(defences, unsafe=False)
+            check_required(defenses, unsafe=False)
         assert "tests and metadata can't be read" in str(raised.value)
-        check_floor(defences, unsafe=True)
-        assert "tests and metadata can't be read: not protected" in map(str, defences)
+        check_required(defenses, unsafe=True)
+        assert "tests and metadata can't be read: not protected" in map(str, defenses)
         with IsolatedFace(made).open("1.1") as student:
             assert student.read(str(private / "results.json")) == "done"
             assert student.late_imports() == "0.333"
@@ -93,6 +93,6 @@ def test_without_landlock_another_user_is_enough_where_files_are_roots(tmp_path,
     (tmp_path / "own").mkdir(mode=0o700)
     (tmp_path / "own" / "results.json").touch(mode=0o600)
     own = tmp_path / "own"
-    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [own]) as (_, defences):
-        check_floor(defences, unsafe=False)
-        assert "Landlock" not in str(defences[0])
+    with weakened(tmp_path, NO_LANDLOCK), admitted(packages, [own]) as (_, defenses):
+        check_required(defenses, unsafe=False)
+        assert "Landlock" not in str(defenses[0])

@@ -12,24 +12,26 @@ from autograder.grading.sandbox.kernel.rlimits import PROCESSES
 from common.assignment import Limits
 from common.errors import CourseError
 
-# What student code could do without each of the defences.
+# What student code could do without each of the defenses.
 FILES, RESULTS = "tests and metadata can't be read", "results can't be written"
 COSTS = {
-    FILES: "it could look hidden inputs up, and read names and addresses",
+    FILES: "it could read hidden inputs, names and addresses",
     RESULTS: "it could write its own grade",
-    "the submission can't be changed": "a test's run could replace the code that the next one sees",
-    "no network": "it could send hidden inputs away, or ask others for answers",
-    "no other programs": "it could use whatever is installed here",
-    "no odd system calls": "holes in the kernel are nearer; shared memory outlives a test",
-    "the grader can't be signalled": "it could kill the grader, whose result stays incomplete",
-    "nothing outlives a test": "what it leaves running could disturb or help later tests",
-    "no files elsewhere": "it could leave notes for later tests where all may write",
+    "the submission can't be changed": "one test's run could replace the code of the next",
+    "no network": "it could send hidden inputs out or ask others for answers",
+    "no other programs": "it could run whatever is installed here",
+    "dangerous system calls are blocked": "more of the kernel is exposed; shared memory outlives "
+    "a test",
+    "the grader can't be signaled": "it could kill the grader and leave the result incomplete",
+    "nothing outlives a test": "processes that it leaves running could affect later tests",
+    "no files elsewhere": "it could leave data for later tests in world-writable folders",
     "disk": "it could fill the disk",
-    "memory": "it could take all memory, and the system might kill the grader",
-    "processes": "it could fork without end, and the machine would stand still",
-    "GPU": "it could use a GPU that its run didn't ask for",
+    "memory": "it could use up all memory, and the system might kill the grader",
+    "processes": "it could fork without limit and freeze the machine",
+    "GPU": "it could use a GPU that its run didn't request",
 }
-FLOOR = (FILES, RESULTS)  # without these, a result means nothing
+# Without these, a result means nothing. What student code could then do, for the refusal.
+REQUIRED = {FILES: "read tests and metadata", RESULTS: "write its own results"}
 
 
 class Unprotected(CourseError):
@@ -37,7 +39,7 @@ class Unprotected(CourseError):
 
 
 @dataclass(frozen=True)
-class Defence:
+class Defense:
     """One thing that student code can't do here, and what prevents it."""
 
     name: str
@@ -45,9 +47,9 @@ class Defence:
     means: str
 
     @property
-    def floor(self) -> bool:
+    def required(self) -> bool:
         """Whether grading refuses without it."""
-        return self.name in FLOOR
+        return self.name in REQUIRED
 
     @property
     def cost(self) -> str:
@@ -60,7 +62,7 @@ class Defence:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Something of the kernel's that defences are made of."""
+    """Something of the kernel's that defenses are made of."""
 
     name: str
     there: bool
@@ -78,7 +80,7 @@ class Findings:
     has_gpu: bool
 
 
-def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
+def defenses_in_force(found: Findings, limits: Limits) -> tuple[Defense, ...]:
     """The list that stands in every result."""
     refused, had, abi = found.refused, found.had, landlock.version()
     user = ["own uid"] if found.uid is not None else []  # without its number: regrading repeats
@@ -96,8 +98,8 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
         "the submission can't be changed": (refused[probe.SUBMISSION], user + rules),
         "no network": (refused[probe.NETWORK], calls + network + rules * (abi >= 4)),
         "no other programs": (refused[probe.PROGRAMS], calls + rules),
-        "no odd system calls": (refused[probe.CALLS], calls),
-        "the grader can't be signalled": (refused[probe.SIGNALS], user + tree + rules * (abi >= 6)),
+        "dangerous system calls are blocked": (refused[probe.CALLS], calls),
+        "the grader can't be signaled": (refused[probe.SIGNALS], user + tree + rules * (abi >= 6)),
         "nothing outlives a test": (found.nothing_survived, tree or ["sweep"]),
         "no files elsewhere": (elsewhere or bool(user), rules if elsewhere else ["sweep"]),
         # A home that is only watched doesn't count: open files without a name are not seen there.
@@ -106,11 +108,11 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
         "processes": (refused[probe.PROCESS_COUNT], count),
     }
     if limits.gpu:
-        known["GPU"] = (True, ["in reach, as asked"])
+        known["GPU"] = (True, ["accessible, as requested"])
     elif found.has_gpu:
-        known["GPU"] = (refused[probe.GPU], ["out of reach", *rules])
+        known["GPU"] = (refused[probe.GPU], ["not accessible", *rules])
     return tuple(
-        Defence(name, holds, ", ".join(means) or "file rights")
+        Defense(name, holds, ", ".join(means) or "file permissions")
         for name, (holds, means) in known.items()
     )
 
@@ -118,29 +120,32 @@ def defences_in_force(found: Findings, limits: Limits) -> tuple[Defence, ...]:
 def mechanisms(found: Findings) -> tuple[Mechanism, ...]:
     """What the kernel has given, and what is lost where it hasn't."""
     had, abi = found.had, landlock.version()
-    filtered = "none, while the system call filter holds"
+    filtered = "none while the system call filter is active"
     return (
-        Mechanism("uid of its own", found.uid is not None, "files rest on Landlock alone"),
-        Mechanism("Landlock 1: files", abi >= 1, "files rest on the uid alone"),
+        Mechanism("separate uid", found.uid is not None, "only Landlock protects files"),
+        Mechanism("Landlock 1: files", abi >= 1, "only the uid protects files"),
         Mechanism("Landlock 4: TCP", abi >= 4, filtered),
-        Mechanism("Landlock 6: signals", abi >= 6, "none, while the uid or the pids are its own"),
-        Mechanism("system call filter", found.refused[probe.CALLS], "more of the kernel in reach"),
-        Mechanism("pid namespace", had.pid_namespace, "leftovers are looked for and killed"),
+        Mechanism("Landlock 6: signals", abi >= 6, "none while it has its own uid or pids"),
+        Mechanism(
+            "system call filter", found.refused[probe.CALLS], "more of the kernel is exposed"
+        ),
+        Mechanism("pid namespace", had.pid_namespace, "leftover processes are found and killed"),
         Mechanism("network namespace", had.network_namespace, filtered),
         Mechanism("IPC namespace", had.ipc_namespace, filtered),
-        Mechanism("mount namespace", had.homes_in_memory, "disk use is watched, not bounded"),
+        Mechanism("mount namespace", had.homes_in_memory, "disk use is monitored, not limited"),
         Mechanism("cgroup for memory", MEMORY in had.cgroups, "each process has its own limit"),
         Mechanism("cgroup for pids", PIDS in had.cgroups, "processes are counted by uid"),
     )
 
 
-def check_floor(defences: tuple[Defence, ...], unsafe: bool) -> None:
+def check_required(defenses: tuple[Defense, ...], unsafe: bool) -> None:
     """Refuse to grade where student code could read the tests or write its own result."""
-    if unsafe or all(defence.holds for defence in defences if defence.floor):
+    if unsafe or all(defense.holds for defense in defenses if defense.required):
         return
-    open_doors = "; ".join(defence.name for defence in defences if not defence.holds)
+    missing = [defense.name for defense in defenses if not defense.holds]
+    possible = " and ".join(REQUIRED[name] for name in missing if name in REQUIRED)
     raise Unprotected(
-        f"This machine can't protect the grader (not true here: {open_doors}). "
-        "Run as root, or on Linux 5.13 or later, with submissions and results where other users "
-        "can't read them."
+        f"Refusing to grade: on this machine student code could {possible} "
+        f"(not ensured: {'; '.join(missing)}). Run as root or on Linux 5.13 or later, and keep "
+        "submissions and results where other users can't read them."
     )
