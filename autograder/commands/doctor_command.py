@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.commands.progress_display import status_line
-from autograder.grading.grade import secret_places
+from autograder.grading.grade import secret_paths
 from autograder.grading.sandbox.defenses import Defense, Mechanism, check_required, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_all
@@ -26,7 +26,7 @@ def doctor() -> None:
         status_line(console, "trying what student code must not be able to do"),
         Sandbox(assignment) as sandbox,
     ):
-        defenses = sandbox.admit({}, secret_places())
+        defenses = sandbox.admit({}, secret_paths())
         assert sandbox.findings is not None
         found = mechanisms(sandbox.findings)
     console.print(defense_table(defenses))

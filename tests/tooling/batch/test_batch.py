@@ -245,7 +245,7 @@ def test_no_process_that_holds_a_submission_is_killed():
 
 def test_what_a_test_of_speed_has_measured_is_no_difference():
     def told(figure):
-        return {"tests": [{"output": f"The best try took {figure} times as long as"}]}
+        return {"tests": [{"output": f"The fastest run took {figure}x the baseline's time"}]}
 
     assert without_times(told("1.2")) == without_times(told("3e-05"))
-    assert without_times(told("1.2")) != without_times({"tests": [{"output": "The best try"}]})
+    assert without_times(told("1.2")) != without_times({"tests": [{"output": "The fastest run"}]})

@@ -28,8 +28,7 @@ from tests.tooling.scratch_copies import python, unzip
 
 MISSING = "no_module_of_this_name"
 SENTENCE = (
-    "The data package num2words is not installed: "
-    "`pip install --no-deps num2words==0.5.14` does it."
+    "The data package num2words is not installed. Run `pip install --no-deps num2words==0.5.14`."
 )
 
 

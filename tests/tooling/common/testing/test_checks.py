@@ -31,7 +31,7 @@ def test_another_error_than_a_refusal_is_told_with_the_situation(
     with pytest.raises(Failure) as raised:
         check_refused("a bad number", student.fail, kind)
     told = raised.value.explanation
-    assert told.sentence == f"Expected a ValueError for a bad number, but {what} was raised."
+    assert told.sentence == f"Expected a ValueError for a bad number, got {what}."
     assert message in told.details and line in told.details
     assert raised.value.evidence is None  # the same error has many causes
 

@@ -43,7 +43,7 @@ def test_each_thing_is_said_before_what_comes_after_it():
         (short[0], "out has too few axes: it must have 2 (image, row)."),
         (short, "out has the wrong size along row."),
         (short[:1], "out has the wrong size along image and row."),
-        (np.full((2, 3), np.nan, dtype=np.float32), "out must have dtype float64, but it has"),
+        (np.full((2, 3), np.nan, dtype=np.float32), "out must have dtype float64, got"),
         (changed(RIGHT + 1, (0, 1), np.nan), "out contains NaN where numbers are expected."),
         (changed(RIGHT + 1, (0, 1), -np.inf), "out contains infinity where numbers"),
         (changed(changed(RIGHT, 0, np.inf), (1, 1), np.nan), "out contains NaN and infinity"),
@@ -61,9 +61,7 @@ def test_the_details_say_where_and_what():
     assert "got 1234.5001, expected 1234.5 " in details
     assert "got shape (2, 2), expected (2, 3)" in told(RIGHT[:, :2], RIGHT).details
     help = told(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
-    assert help == (
-        "The docstring and the conventions at the top of the file say which dtype is due."
-    )
+    assert help == ("The docstring and the conventions at the top of the file specify the dtype.")
     assert "along axis 1." in told(RIGHT[:, :2], RIGHT).sentence
     assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size}."
     assert told(np.array(np.inf), np.array(1.0)).details == ""
@@ -142,7 +140,7 @@ def test_empty_arrays_and_arrays_without_axes():
     assert_close(np.array(2.0), np.array(2.0))
     alone = told(np.array(3.0), np.array(2.0))
     assert alone.sentence == "out is wrong."
-    assert alone.details.startswith("It is off: got 3, expected 2 ")
+    assert alone.details.startswith("got 3, expected 2 ")
 
 
 def test_numbers():
@@ -189,7 +187,7 @@ def test_unpack():
     assert unpack((1, 2), 2, "f") == (1, 2)
     for result, sentence in (
         (None, "f returned None."),
-        (np.ones(2), "f must return a tuple of 2 values, but it returned a NumPy array."),
+        (np.ones(2), "f must return a tuple of 2 values, got a NumPy array."),
         ((1, 2, 3), "f must return 2 values, but it returned more."),
     ):
         with pytest.raises(Failure) as raised:

@@ -11,9 +11,9 @@ SAMPLES = {
     # Idle, or with a clock that someone has set: nothing slows it down.
     "210 MHz, 1980 MHz, 0x0000000000000001, 31\n": Clocks(210, 1980, (), 31),
     "1200 MHz, 1980 MHz, 0x0000000000000002, 50\n": Clocks(1200, 1980, (), 50),
-    "1155 MHz, 1980 MHz, 0x0000000000000004, 71\n": Clocks(1155, 1980, ("power limit",), 71),
+    "1155 MHz, 1980 MHz, 0x0000000000000004, 71\n": Clocks(1155, 1980, ("power cap",), 71),
     "900 MHz, 1980 MHz, 0x0000000000000028, 92\n": Clocks(
-        900, 1980, ("hardware slowdown", "too hot"), 92
+        900, 1980, ("hardware slowdown", "thermal slowdown"), 92
     ),
     "[N/A], 1980 MHz, [Not Supported], 40\n": Clocks(None, 1980, None, 40),
     # Of several GPUs the first.
@@ -32,10 +32,10 @@ def test_anything_else_is_nothing(text):
 
 
 def test_clocks_are_words_of_what_is_known():
-    throttled = Clocks(1155, 1980, ("power limit", "too hot"), 71)
-    assert str(throttled) == "1155 of 1980 MHz; throttled: power limit, too hot; 71 degrees"
-    assert str(Clocks(1980, 1980, (), 40)) == "1980 of 1980 MHz; throttled: no; 40 degrees"
-    assert str(Clocks(None, 1980, None, 40)) == "40 degrees"
+    throttled = Clocks(1155, 1980, ("power cap", "thermal slowdown"), 71)
+    assert str(throttled) == "1155 of 1980 MHz; throttled: power limit, thermal slowdown; 71 C"
+    assert str(Clocks(1980, 1980, (), 40)) == "1980 of 1980 MHz; throttled: no; 40 C"
+    assert str(Clocks(None, 1980, None, 40)) == "40 C"
 
 
 def test_nvidia_smi_is_asked_where_there_is_one(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_nvidia_smi_is_asked_where_there_is_one(tmp_path, monkeypatch):
     assert cuda.clocks() is None
     said = "1155 MHz, 1980 MHz, 0x0000000000000004, 71"
     script(tmp_path / "nvidia-smi", f'test "$1" = "--query-gpu={cuda.QUERY}" && echo "{said}"')
-    assert cuda.clocks() == Clocks(1155, 1980, ("power limit",), 71)
+    assert cuda.clocks() == Clocks(1155, 1980, ("power cap",), 71)
     script(tmp_path / "nvidia-smi", "echo broken; exit 9")
     assert cuda.clocks() is None
 

@@ -57,7 +57,7 @@ def test_objects_stay_and_can_be_used(student):
         layer.calls = 7
     with pytest.raises(KeyError):
         layer.broken  # noqa: B018
-    with pytest.raises(Failure, match="has no nothing"):
+    with pytest.raises(Failure, match="doesn't define nothing"):
         layer.nothing  # noqa: B018
 
 
@@ -138,13 +138,13 @@ def test_a_result_that_holds_itself_cannot_be_read(student):
     with pytest.raises(Failure) as raised:
         student.deep()
     assert raised.value.explanation.sentence == "The return value can't be read."
-    assert "nested more than 32 deep" in raised.value.explanation.details
+    assert "nested more than 32 levels deep" in raised.value.explanation.details
 
 
 def test_a_name_that_is_not_there(student):
     with pytest.raises(Failure) as raised:
         student.constant  # noqa: B018
-    assert raised.value.explanation.sentence == "convolution.py has no constant."
+    assert raised.value.explanation.sentence == "convolution.py doesn't define constant."
     assert "count" in raised.value.explanation.details
 
 

@@ -49,7 +49,11 @@ BAD = {
     "no weight": ("@weight(2)\n", "", "line 3, test_a_thing_holds: @weight is missing"),
     "no number": ('@number("1.1")\n', "", "@number is missing"),
     "no docstring": ('"""It holds."""', "pass", "docstring"),
-    "another decorator": ("@weight(2)", "@weight(2)\n@pytest.mark.slow", "decorators only"),
+    "another decorator": (
+        "@weight(2)",
+        "@weight(2)\n@pytest.mark.slow",
+        "only gradescope-utils decorators",
+    ),
     "weight without points": ("@weight(2)", "@weight()", "line 4.*@weight"),
     "weight by keyword": ("@weight(2)", "@weight(points=2)", "line 4.*@weight"),
     "weight that is computed": ("@weight(2)", "@weight(POINTS)", "line 4.*@weight"),
@@ -71,12 +75,12 @@ def test_an_error_says_what_is_wrong_in_which_file(tmp_path, find, put, named):
 
 def test_two_tests_of_one_name_are_refused(tmp_path):
     write(tmp_path, GOOD)
-    with pytest.raises(CourseError, match="test_a_thing_holds is there more than once"):
+    with pytest.raises(CourseError, match="test_a_thing_holds is defined more than once"):
         read_graded_tests(write(tmp_path, GOOD, HIDDEN_FILE))
 
 
 def test_a_folder_without_tests_is_refused(tmp_path):
-    with pytest.raises(CourseError, match="holds no graded test"):
+    with pytest.raises(CourseError, match="contains no graded tests"):
         read_graded_tests(tmp_path)
 
 

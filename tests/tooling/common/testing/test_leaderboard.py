@@ -68,7 +68,7 @@ def test_what_is_no_finite_number_is_left_out(value):
 
 
 def test_an_order_that_gradescope_does_not_know_is_refused():
-    with pytest.raises(ValueError, match="one of asc, desc, not up"):
+    with pytest.raises(ValueError, match="one of asc, desc, got up"):
         Leaderboard().add("loss", 1.0, "up")
     with pytest.raises(TypeError):
         Leaderboard().add("loss", "1.0")
@@ -79,7 +79,7 @@ def test_a_students_own_pytest_prints_the_entries_at_the_end(tmp_path):
     file = root / "tests" / "a1_convolution" / "test_public.py"
     file.write_text(file.read_text("utf-8") + ENTERS, "utf-8")
     said = python("-m", "pytest", "-k", "enters", cwd=root).stdout
-    before, _, after = said.partition("for the leaderboard")
+    before, _, after = said.partition(" leaderboard ")
     assert "points in this run" in before
     assert "  loss: 1.5\n  speed: 3\n" in after
-    assert "for the leaderboard" not in python("-m", "pytest", "-k", "single", cwd=root).stdout
+    assert "leaderboard" not in python("-m", "pytest", "-k", "single", cwd=root).stdout

@@ -55,7 +55,7 @@ def test_what_was_recorded_is_found_again(tmp_path):
 
 def test_a_question_that_was_never_asked_is_a_failure_that_says_so(tmp_path):
     write_answers(tmp_path / "answers.npz", {})
-    with pytest.raises(Failure, match=r"answers\.npz has no answer for this test's inputs"):
+    with pytest.raises(Failure, match=r"answers\.npz has no stored answer for this test's inputs"):
         StoredOracle(tmp_path / "answers.npz").total(np.ones(3))
 
 

@@ -46,7 +46,7 @@ def test_a_file_that_does_not_parse_leaves_the_others_alone(torch_student):
     assert explain(raised.value).sentence == "wrong.py is not valid Python."
     with pytest.raises(Failure) as raised:
         _ = torch_student.layers.missing
-    assert explain(raised.value).sentence == "layers.py has no missing."
+    assert explain(raised.value).sentence == "layers.py doesn't define missing."
 
 
 def test_a_tensor_is_compared_with_tensors_only():

@@ -230,7 +230,10 @@ def test_right_for_one_only_means_wrong_for_all_others(array):
 
 def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
     told = Explanation("wrong", "got 3.14159", "backwards", "try this", "the hint")
-    assert told.text(hidden=True) == "wrong\nbackwards\ntry this\nthe hint"
+    assert (
+        told.text(hidden=True)
+        == "wrong\nbackwards\ntry this\nYour output matches a known mistake: the hint"
+    )
     assert "3.14159" in told.text(hidden=False)
 
 

@@ -48,7 +48,7 @@ def test_call_each_reads_results_after_the_last_call(student):
 @pytest.mark.parametrize("reply", [None, [], [1], [1, 2, 3], (1, 2), {1: 2, 3: 4}], ids=repr)
 def test_a_made_up_reply_to_call_each_fails_the_test(faces, monkeypatch, reply):
     face = faces["direct"]
-    with face.open("1.1") as student, pytest.raises(ChildFailure, match="not an answer"):
+    with face.open("1.1") as student, pytest.raises(ChildFailure, match="malformed reply"):
         function = student.same
         monkeypatch.setattr(face, "operate", lambda *details: reply)
         call_each(function, [(1,), (2,)])
@@ -70,7 +70,7 @@ def test_results_that_change_after_the_calls_do_not_fit_their_seal(student):
         if fits:
             assert fetch(left)[0][0].tolist() == [1, 1, 1]
         else:
-            with pytest.raises(Failure, match="not there yet, or not final"):
+            with pytest.raises(Failure, match="missing or not final"):
                 fetch(left)
 
 

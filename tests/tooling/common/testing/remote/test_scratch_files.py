@@ -14,7 +14,7 @@ def test_what_the_code_saves_can_be_read_and_what_it_loads_written(student):
     assert scratch_path(student, "saved.bin") == path != scratch_path(student, "other.bin")
     student.save(path, b"abc")
     assert scratch_bytes(student, path, 3) == b"abc"
-    with pytest.raises(Failure, match="larger than the 2 bytes"):
+    with pytest.raises(Failure, match="larger than the limit of 2 bytes"):
         scratch_bytes(student, path, 2)
     write_scratch(student, path, bytes(range(256)))
     assert student.load(path) == bytes(range(256))

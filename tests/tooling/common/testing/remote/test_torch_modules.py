@@ -141,7 +141,7 @@ def test_weights_with_other_names_or_shapes_are_told(torch_student):
     module = torch_student.layers.Scale(3)
     for values, sentence in (
         ({"w": torch.ones(3)}, "Scale has no parameter named w."),
-        ({"weight": torch.ones(4)}, "The parameter weight of Scale has a wrong shape."),
+        ({"weight": torch.ones(4)}, "The parameter weight of Scale has the wrong shape."),
         ({"weight": torch.ones(3)}, "Scale has unexpected parameters: unused."),
     ):
         with pytest.raises(Failure) as raised:
