@@ -147,9 +147,9 @@ def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(c
     ("noise", "nearest", "problem"),
     [
         (1e-12, 1e-3, ""),
-        (2e-10, 1e-3, "right code is off by 2.0e-10"),
-        (1e-12, 5e-9, "a mistake is off by only 5.0e-09"),
-        (1e-12, None, "no mistake is off"),
+        (2e-10, 1e-3, "correct code has error 2.0e-10"),
+        (1e-12, 5e-9, "a mistake has error 5.0e-09"),
+        (1e-12, None, "no mistake exceeds"),
     ],
 )
 def test_a_tolerance_must_keep_its_distance_on_both_sides(noise, nearest, problem):
@@ -191,7 +191,7 @@ def test_a_mistake_that_a_tolerance_swallows_is_a_problem():
     right = [verdict(compared=((1e-15, 1e-9),))]
     (margin,) = margins(right, [[swallowed]])
     assert margin.nearest == 5e-10
-    assert "a mistake is off by only 5.0e-10" in margin.problem
+    assert "a mistake has error 5.0e-10" in margin.problem
 
 
 def test_a_mistake_needs_one_comparison_in_each_exercise_that_catches_it_plainly():
@@ -262,7 +262,7 @@ def test_a_proof_without_problems_holds():
 
 
 def test_too_many_survivors_are_a_problem_unless_they_are_explained():
-    assert proof(survivors=survivors(6)).all_problems == ["only 94.3% of the mutants are noticed"]
+    assert proof(survivors=survivors(6)).all_problems == ["only 94.3% of the mutants are killed"]
     assert proof(survivors=survivors(60, "the same for every size")).all_problems == []
 
 
@@ -276,7 +276,7 @@ def test_every_kind_of_problem_is_listed():
     listed = "\n".join(bad.all_problems)
     for part in ("too few mistakes", "reference: fails test_a", "flipped: costs nothing"):
         assert part in listed
-    assert "right code is off by 1.0e-09" in listed
+    assert "correct code has error 1.0e-09" in listed
     assert len(bad.all_problems) == 4
 
 

@@ -60,7 +60,7 @@ def test_what_is_no_data_is_no_answer(run):
     assert why_unanswered(lab, "q1_open") == "q1_open is not answered yet."
     assert why_unanswered(lab, "q2_none") == "q2_none is not answered yet."
     for name in ("q3_function", "q5_hidden", "q6_liar"):
-        assert why_unanswered(lab, name).startswith(f"{name} must be numbers, text or arrays")
+        assert why_unanswered(lab, name).startswith(f"{name} must be a number, a string or an array")
     assert why_unanswered(lab, "q4_large") == "q4_large exceeds the size limit of an answer."
     assert lab.answer("q7_small") == 7
     assert lab.notes() == ["lab.ipynb: the first unanswered question is q1_open."]
@@ -69,10 +69,10 @@ def test_what_is_no_data_is_no_answer(run):
 UNSENDABLE = {
     "a number of a million digits": ("10**10**6", "q1_a exceeds the size limit of an answer."),
     "a number beyond floats": ("10**400", "q1_a exceeds the size limit of an answer."),
-    "half a character": ("'\\ud800'", "q1_a must be numbers, text or arrays of numbers"),
-    "half a key": ("{'\\ud800': 1}", "q1_a must be numbers, text or arrays of numbers"),
-    "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be numbers, text or arrays"),
-    "itself": ("[]; q1_a += [q1_a, q1_a]", "q1_a must be numbers, text or arrays of numbers"),
+    "half a character": ("'\\ud800'", "q1_a must be a number, a string or an array"),
+    "half a key": ("{'\\ud800': 1}", "q1_a must be a number, a string or an array"),
+    "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be a number, a string or an array"),
+    "itself": ("[]; q1_a += [q1_a, q1_a]", "q1_a must be a number, a string or an array"),
 }
 
 
@@ -104,7 +104,7 @@ def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
         )
     )
     assert [lab.answer(name) for name in ("q1_a", "q3_a", "q7_a")] == [1, 3, 7]
-    assert why_unanswered(lab, "q2_a").startswith("lab.ipynb gives no q2_a.\nlab.ipynb, cell 2 (`")
+    assert why_unanswered(lab, "q2_a").startswith("lab.ipynb doesn't define q2_a.\nlab.ipynb, cell 2 (`")
     kinds = [trouble.split(": ")[1] for trouble in lab.cell_errors]
     assert kinds == ["ZeroDivisionError", "EOFError", "SystemExit", "SyntaxError", "Exception"]
     assert "input() has nobody to ask" in lab.cell_errors[1]
@@ -143,7 +143,7 @@ def test_who_interrupts_their_own_run_ends_it_and_not_a_cell_of_it(sandbox):
 def test_what_stopped_a_lab_is_told_before_what_went_wrong_earlier(sandbox):
     lab = run_isolated(sandbox, notebook(*["1 / 0"] * 9, "import os; os._exit(0)", "q3_a = 3"))
     assert why_unanswered(lab, "q3_a").startswith(
-        "lab.ipynb gives no q3_a.\nlab.ipynb stopped at cell 10 (`import os; os._exit(0)`)."
+        "lab.ipynb doesn't define q3_a.\nlab.ipynb stopped at cell 10 (`import os; os._exit(0)`)."
     )
     assert lab.notes()[0].startswith("lab.ipynb stopped at cell 10 (")
     assert lab.notes()[-1] == "5 more cells failed."
@@ -165,11 +165,11 @@ NO_NOTEBOOK = {
     "cells that are none": (b'{"cells": [1], "nbformat": 4}', "is not a notebook"),
     "no cells": (notebook(), "has no cells"),
     "nothing but a number": (b'{"nbformat": 4}', "has no cells"),
-    "format 3": (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "notebook format 3, and only"),
+    "format 3": (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "notebook format 3, but only"),
     "too many cells": (notebook(*["q1_a = 1"] * 501), "more than 500 cells"),
     "of another assignment": (
         notebook("own_or_standin('a2_lenet.lenet', 'LeNet', print)"),
-        "This lab.ipynb is the lab of a2_lenet, not of a1_convolution.",
+        "This lab.ipynb belongs to a2_lenet, not to a1_convolution.",
     ),
     "deeper than any stack": (b'{"cells": ' + b"[" * 100_000, ""),
     "deep where nobody looks": (b'{"metadata": ' + b"[" * 100_000, ""),
