@@ -27,7 +27,7 @@ class Semester(Record, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """A short hash that tells two salts apart and gives neither away."""
+        """A short hash that distinguishes salts without revealing them."""
         return hashlib.sha256(f"fingerprint/{self.salt}".encode()).hexdigest()[:8]
 
     @property
@@ -127,7 +127,7 @@ def read_file(file: Path) -> Semester:
         ) from None
     if semester.is_practice and file == FILES[0]:
         raise CourseError(
-            f"{file.name} holds the practice salt, which everybody knows. Delete the file to use "
+            f"{file.name} holds the practice salt, which is public. Delete the file to use "
             "the practice term, or draw a secret salt with `make semester NEW=1`."
         )
     return semester

@@ -101,7 +101,7 @@ def test_deleted_cells_and_cleared_metadata_cost_only_what_is_deleted():
     result = graded(json.dumps(raw).encode())
     failed = [outcome for outcome in result.all_outcomes if not outcome.passed]
     assert [outcome.test.name for outcome in failed] == ["test_q8_padding_darkens_the_corner"]
-    assert "lab.ipynb gives no q8_corner." in failed[0].text()
+    assert "lab.ipynb doesn't define q8_corner." in failed[0].text()
 
 
 def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():

@@ -102,7 +102,7 @@ def test_a_checkout_without_a_secret_is_set_to_the_practice_term(checkout):
         (b"{", r"^\.semester is damaged"),
         (b"\xff", r"^\.semester is damaged"),
         (b'{"name": "x"}', r"^\.semester is damaged"),
-        (PRACTICE.to_bytes(), "holds the practice salt, which everybody knows"),
+        (PRACTICE.to_bytes(), "holds the practice salt, which is public"),
     ],
 )
 def test_a_secret_that_can_not_be_used_is_a_sentence(checkout, content, sentence):

@@ -60,7 +60,9 @@ def test_what_is_no_data_is_no_answer(run):
     assert why_unanswered(lab, "q1_open") == "q1_open is not answered yet."
     assert why_unanswered(lab, "q2_none") == "q2_none is not answered yet."
     for name in ("q3_function", "q5_hidden", "q6_liar"):
-        assert why_unanswered(lab, name).startswith(f"{name} must be a number, a string or an array")
+        assert why_unanswered(lab, name).startswith(
+            f"{name} must be a number, a string or an array"
+        )
     assert why_unanswered(lab, "q4_large") == "q4_large exceeds the size limit of an answer."
     assert lab.answer("q7_small") == 7
     assert lab.notes() == ["lab.ipynb: the first unanswered question is q1_open."]
@@ -71,7 +73,10 @@ UNSENDABLE = {
     "a number beyond floats": ("10**400", "q1_a exceeds the size limit of an answer."),
     "half a character": ("'\\ud800'", "q1_a must be a number, a string or an array"),
     "half a key": ("{'\\ud800': 1}", "q1_a must be a number, a string or an array"),
-    "lists within lists": ("eval('[' * 30 + ']' * 30)", "q1_a must be a number, a string or an array"),
+    "lists within lists": (
+        "eval('[' * 30 + ']' * 30)",
+        "q1_a must be a number, a string or an array",
+    ),
     "itself": ("[]; q1_a += [q1_a, q1_a]", "q1_a must be a number, a string or an array"),
 }
 
@@ -104,7 +109,9 @@ def test_a_cell_that_fails_costs_only_what_it_would_have_answered(run):
         )
     )
     assert [lab.answer(name) for name in ("q1_a", "q3_a", "q7_a")] == [1, 3, 7]
-    assert why_unanswered(lab, "q2_a").startswith("lab.ipynb doesn't define q2_a.\nlab.ipynb, cell 2 (`")
+    assert why_unanswered(lab, "q2_a").startswith(
+        "lab.ipynb doesn't define q2_a.\nlab.ipynb, cell 2 (`"
+    )
     kinds = [trouble.split(": ")[1] for trouble in lab.cell_errors]
     assert kinds == ["ZeroDivisionError", "EOFError", "SystemExit", "SyntaxError", "Exception"]
     assert "input() has nobody to ask" in lab.cell_errors[1]
