@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.zip_archive import unpack, zip_bytes
 from common.assignment import ROOT
 
-FOLDERS = ("assignments", "autograder", "common", "solutions", "tests")
+FOLDERS = ("assignments", "autograder", "common", "docs", "solutions", "tests")
 FILES = ("Makefile", "pyproject.toml", "requirements.txt")
 # One assignment stands for all: with every one, each test that runs `make` would take minutes.
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "tooling", "a[2-9]_*")

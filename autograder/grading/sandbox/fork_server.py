@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import select
 import signal
 import socket
 import sys
@@ -42,6 +43,7 @@ from common.determinism import seed_all
 from common.student_code.forbidden_calls import Guard
 
 MESSAGE_BYTES = 1 << 16
+STOP_SECONDS = 10  # in which a judge that ends one server tells the others, too
 PRELOADED = (
     *("common", "common.student_code", "common.training"),
     *("common.testing", "common.testing.feedback", "common.testing.remote"),
@@ -280,8 +282,13 @@ def main() -> None:
     control, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
     del sys.argv[1:], sys.orig_argv[1:]  # children need not know them
     keep = False
-    with suppress(ConnectionError):
+    try:
         keep = run(control)
+    except ConnectionError:
+        pass
+    except FileNotFoundError:  # another server removed the folder, if this one is to stop as well
+        if not select.select([control], [], [], STOP_SECONDS)[0]:
+            raise
     if not keep:
         remove_tree(folder)
 
