@@ -371,9 +371,9 @@ slide(draw_smoothed, size=(1, 9))
 #
 # A color image has three channels: red, green and blue. A kernel has a slice for each, so a 3 x 3
 # kernel has 27 weights, and still gives one map. This one has positive weights in its red slice
-# and negative weights in the other two. (The colors are made up: each shade of gray gets one.)
-# Before you run the cell: which parts of the picture will be red in the map, which shape does the
-# output have, and what is the response on gray, where all three channels are equal?
+# and negative weights in the other two. (The colors are artificial: each shade of gray gets one.)
+# Before you run the cell: which parts of the picture get the largest response, what is the
+# response on gray, where all three channels are equal, and what is the shape of the output?
 
 # %%
 shades = [0.0, 0.12, 0.17, 0.2, 0.3, 0.45, 0.8, 0.9]
@@ -382,7 +382,8 @@ colors = [
     [0.2, 0.2, 0.1, 0.4, 0.7, 0.6, 0.7, 0.9],  # green
     [0.1, 0.1, 0.1, 0.2, 0.3, 0.4, 1.0, 0.9],  # blue
 ]
-color = np.stack([np.interp(photo, shades, channel) for channel in colors])  # (3, 96, 128)
+clean = photograph(grain=0)
+color = np.stack([np.interp(clean, shades, channel) for channel in colors])  # (3, 96, 128)
 show(color.transpose(1, 2, 0), *color, titles=["color", "red", "green", "blue"])
 
 average = np.full((3, 3), 1 / 9)
