@@ -79,7 +79,8 @@ def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int 
     last_start = size + 2 * padding - kernel_size  # the last index at which the kernel still fits
     if last_start < 0:
         raise ValueError(
-            f"kernel_size must be at most {size + 2 * padding}, the padded size, got {kernel_size}"
+            f"kernel_size must be at most size + 2 * padding, "
+            f"got {kernel_size} for size {size} and padding {padding}"
         )
     return last_start // stride + 1
     # END SOLUTION
