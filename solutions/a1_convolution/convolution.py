@@ -1,18 +1,17 @@
 """Assignment 1: convolution and pooling, forward and backward, in NumPy.
 
-Conventions of the whole file
-    Images are arrays of shape (n, c, h, w): image, channel, row, column.
-    Kernels are arrays of shape (c_out, c_in, kh, kw).
-    `kernel`, `stride` and `padding` of 2-d functions are an int, or a pair (vertical, horizontal).
-    Padding p adds p zeros on each of the two sides of an axis.
-    "Convolution" slides the kernel without flipping it, as every deep-learning library does.
-    float32 in gives float32 out: the float arrays of a call have one type. Integer inputs count
-    as float64; only im2col, col2im and max pooling keep the type they get.
-    No function changes its inputs, and none remembers anything between two calls.
-    `cache` is whatever your backward pass needs from your forward pass. Tests only hand it back,
-    sometimes more than once.
-    Bad sizes raise ValueError: a kernel or a stride below 1, a padding below 0,
-    a kernel that doesn't fit into the padded input, c_in of x and w that differ.
+Conventions:
+
+- Shapes: images are (n, c, h, w): image, channel, row, column. Kernels are (c_out, c_in, kh, kw).
+- Convolution: the kernel slides over the image without being flipped, as in PyTorch.
+- Sizes: in 2-d functions, `kernel_size`, `stride` and `padding` are an int or a pair
+  (vertical, horizontal). Padding p adds p zeros on both sides of an axis.
+- Types: float32 in gives float32 out; all float arrays of a call have one dtype. Integer arrays
+  are converted to float64, except in im2col, col2im and max pooling, which keep the dtype.
+- State: no function changes its inputs or remembers anything between calls. `cache` is whatever
+  your backward pass needs from your forward pass. Tests only pass it on, sometimes twice.
+- Errors: ValueError for a kernel size or stride below 1, a padding below 0, a kernel that doesn't
+  fit into the padded input, and different c_in in x and w.
 
 NumPy only: no PyTorch, no SciPy, no np.convolve, no np.correlate.
 """
@@ -25,7 +24,7 @@ Size = int | tuple[int, int]
 
 
 def pair(size: Size) -> tuple[int, int]:
-    """Given: turn 3 into (3, 3), and leave (3, 2) as it is."""
+    """Given: turn 3 into (3, 3), and keep (3, 2)."""
     if isinstance(size, int | np.integer):
         return int(size), int(size)
     vertical, horizontal = size
@@ -33,53 +32,57 @@ def pair(size: Size) -> tuple[int, int]:
 
 
 def as_float(x: Num[Array, "..."]) -> Float[Array, "..."]:
-    """Given: float32 and float64 stay as they are, integers and booleans become float64."""
+    """Given: keep float32 and float64, convert integers and booleans to float64."""
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
 def check_channels(x: Num[Array, "n c_in h w"], w: Num[Array, "c_out c_in kh kw"]) -> None:
-    """Given: raise ValueError when images and kernels disagree about the number of channels."""
+    """Given: raise ValueError if images and kernels have different numbers of channels."""
     if x.shape[1] != w.shape[1]:
-        raise ValueError(f"x has {x.shape[1]} channels, but the kernels have {w.shape[1]}")
+        raise ValueError(f"x and w must have the same c_in, got {x.shape[1]} and {w.shape[1]}")
 
 
 def pooling_sizes(
-    x: Num[Array, "n c h w"], kernel: Size, stride: Size | None, padding: Size
+    x: Num[Array, "n c h w"], kernel_size: Size, stride: Size | None, padding: Size
 ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Given: kernel, stride, padding and output size as pairs; too much padding is a ValueError."""
-    kernel, padding = pair(kernel), pair(padding)
-    stride = kernel if stride is None else pair(stride)
-    for k, p in zip(kernel, padding, strict=True):
+    """Given: kernel size, stride, padding and output size as pairs; check the padding."""
+    kernel_size, padding = pair(kernel_size), pair(padding)
+    stride = kernel_size if stride is None else pair(stride)
+    for k, p in zip(kernel_size, padding, strict=True):
         if p > k // 2:
-            raise ValueError(f"padding {p} is more than half of the pooling kernel {k}")
+            raise ValueError(f"padding must be at most half the kernel size {k}, got {p}")
     out_h, out_w = (
-        conv_output_size(*sizes) for sizes in zip(x.shape[2:], kernel, stride, padding, strict=True)
+        conv_output_size(*sizes)
+        for sizes in zip(x.shape[2:], kernel_size, stride, padding, strict=True)
     )
-    return kernel, stride, padding, (out_h, out_w)
+    return kernel_size, stride, padding, (out_h, out_w)
 
 
 # Exercise 1.1
 
 
-def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
-    """How many places a kernel has along one axis.
+def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int = 0) -> int:
+    """The number of positions at which a kernel fits along one axis.
 
-    size, kernel, stride, padding: the lengths along that axis. With stride above 1 the kernel may
-    not reach the far edge: what is left over is ignored.
+    All arguments are lengths along that axis. With a stride above 1, the kernel may not reach the
+    far edge: the pixels left over are ignored.
 
-    Raises ValueError when size, kernel or stride is below 1, when padding is below 0, and when the
+    Raises ValueError if size, kernel_size or stride is below 1, if padding is below 0, or if the
     kernel is longer than the padded input.
     """
     # BEGIN SOLUTION
-    if size < 1 or kernel < 1 or stride < 1 or padding < 0:
+    if size < 1 or kernel_size < 1 or stride < 1 or padding < 0:
         raise ValueError(
-            f"size, kernel and stride must be at least 1 and padding at least 0, "
-            f"got size={size}, kernel={kernel}, stride={stride}, padding={padding}"
+            f"size, kernel_size and stride must be at least 1 and padding at least 0, "
+            f"got {size}, {kernel_size}, {stride} and {padding}"
         )
-    room = size + 2 * padding - kernel
-    if room < 0:
-        raise ValueError(f"a kernel of {kernel} doesn't fit into {size} with padding {padding}")
-    return room // stride + 1
+    last_start = size + 2 * padding - kernel_size  # the last index at which the kernel still fits
+    if last_start < 0:
+        raise ValueError(
+            f"kernel_size must be at most size + 2 * padding, "
+            f"got {kernel_size} for size {size} and padding {padding}"
+        )
+    return last_start // stride + 1
     # END SOLUTION
 
 
@@ -93,9 +96,9 @@ def conv2d_forward(
     stride: Size = 1,
     padding: Size = 0,
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
-    """Convolve every image with every kernel, by loops.
+    """Convolve every image with every kernel, in plain loops.
 
-    out[i, k, r, s] = b[k] + the sum over c, p, q of
+    out[i, k, r, s] = b[k] + sum over c, p, q of
         w[k, c, p, q] * padded_x[i, c, r * stride_h + p, s * stride_w + q]
 
     Returns (out, cache).
@@ -109,14 +112,14 @@ def conv2d_forward(
     out_h = conv_output_size(height, kh, sh, ph)
     out_w = conv_output_size(width, kw, sw, pw)
 
-    padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+    padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))  # (n, c_in, h + 2*ph, w + 2*pw)
     out = np.empty((n, c_out, out_h, out_w), dtype=np.result_type(x, w, b))
     for i in range(n):
         for k in range(c_out):
             for r in range(out_h):
                 for s in range(out_w):
                     top, left = r * sh, s * sw
-                    patch = padded[i, :, top : top + kh, left : left + kw]
+                    patch = padded[i, :, top : top + kh, left : left + kw]  # (c_in, kh, kw)
                     out[i, k, r, s] = np.sum(patch * w[k]) + b[k]
     return out, (x, w, b, stride, padding)
     # END SOLUTION
@@ -128,10 +131,10 @@ def conv2d_forward(
 def conv2d_backward(
     dout: Float[Array, "n c_out out_h out_w"], cache: object
 ) -> tuple[Float[Array, "n c_in h w"], Float[Array, "c_out c_in kh kw"], Float[Array, " c_out"]]:
-    """The backward pass of conv2d_forward, by loops.
+    """The backward pass of conv2d_forward, in plain loops.
 
     dout: the gradient of the loss with respect to out.
-    Returns (dx, dw, db), the gradients with respect to x, w and b, in their shapes.
+    Returns (dx, dw, db): the gradients with respect to x, w and b, with their shapes.
     """
     # BEGIN SOLUTION
     x, w, b, stride, padding = cache
@@ -141,7 +144,7 @@ def conv2d_backward(
     out_h, out_w = dout.shape[2:]
 
     padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
-    dpadded = np.zeros_like(padded)
+    dpadded = np.zeros_like(padded)  # (n, c_in, h + 2*ph, w + 2*pw)
     dw = np.zeros_like(w)
     db = np.zeros_like(b)
     for i in range(n):
@@ -150,11 +153,12 @@ def conv2d_backward(
                 for s in range(out_w):
                     rows = slice(r * sh, r * sh + kh)
                     columns = slice(s * sw, s * sw + kw)
-                    # One output value: its gradient flows to all that went into it.
-                    slope = dout[i, k, r, s]
-                    dpadded[i, :, rows, columns] += slope * w[k]
-                    dw[k] += slope * padded[i, :, rows, columns]
-                    db[k] += slope
+                    # out[i, k, r, s] = sum(patch * w[k]) + b[k]: each factor's gradient is the
+                    # other factor, times the gradient of this output value.
+                    grad = dout[i, k, r, s]
+                    dpadded[i, :, rows, columns] += grad * w[k]
+                    dw[k] += grad * padded[i, :, rows, columns]
+                    db[k] += grad
     dx = dpadded[:, :, ph : ph + height, pw : pw + width]
     return dx, dw, db
     # END SOLUTION
@@ -164,27 +168,27 @@ def conv2d_backward(
 
 
 def max_pool2d_forward(
-    x: Num[Array, "n c h w"], kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Num[Array, "n c h w"], kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Num[Array, "n c out_h out_w"], object]:
-    """The largest value in each window, for each image and channel on its own.
+    """The largest value in each window, separately for each image and channel.
 
-    stride: None means the stride equals the kernel, so that windows don't overlap.
-    padding: at most half the kernel (ValueError otherwise), so that each window holds a real pixel.
-        Padding never wins, not even against negative numbers.
+    stride: None means that the stride is kernel_size, so that windows don't overlap.
+    padding: at most half of kernel_size (ValueError otherwise), so that every window contains a
+        pixel. A padding value is never the maximum, not even among negative numbers.
     Returns (out, cache); out has the dtype of x.
     """
     # BEGIN SOLUTION
-    (kh, kw), (sh, sw), (ph, pw), (out_h, out_w) = pooling_sizes(x, kernel, stride, padding)
+    (kh, kw), (sh, sw), (ph, pw), (out_h, out_w) = pooling_sizes(x, kernel_size, stride, padding)
     n, c, _, width = x.shape
     out = np.empty((n, c, out_h, out_w), dtype=x.dtype)
-    winners = np.empty((n, c, out_h, out_w), dtype=np.intp)
+    winners = np.empty((n, c, out_h, out_w), dtype=np.intp)  # indices into the flattened image
     for r in range(out_h):
         for s in range(out_w):
-            # The part of the window that lies on the image: padding can't win if it isn't there.
+            # Clip the window to the image instead of padding it: padding can't be the maximum.
             top, left = max(r * sh - ph, 0), max(s * sw - pw, 0)
             window = x[:, :, top : r * sh - ph + kh, left : s * sw - pw + kw]
             flat = window.reshape(n, c, -1)
-            # argmax takes the first of equals, and the window is laid out row by row.
+            # argmax takes the first of equal values, and the window is flattened row by row.
             row, column = np.divmod(flat.argmax(axis=2), window.shape[3])
             winners[:, :, r, s] = (top + row) * width + left + column
             out[:, :, r, s] = flat.max(axis=2)
@@ -197,9 +201,9 @@ def max_pool2d_backward(
 ) -> Float[Array, "n c h w"]:
     """The backward pass of max_pool2d_forward: each window's gradient goes to its largest value.
 
-    On a tie within a window, the first in row-major order (top row first, then left to right)
-    gets the gradient, all of it. Where windows overlap, gradients add up.
-    Returns dx; it has the dtype of dout.
+    If several values of a window are the largest, the first in row-major order (top row first,
+    then left to right) gets the whole gradient. Where windows overlap, gradients add up.
+    Returns dx, with the dtype of dout.
     """
     # BEGIN SOLUTION
     (n, c, height, width), winners = cache
@@ -216,47 +220,45 @@ def max_pool2d_backward(
 
 
 def avg_pool2d_forward(
-    x: Num[Array, "n c h w"], kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Num[Array, "n c h w"], kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Float[Array, "n c out_h out_w"], object]:
-    """The mean of each window, for each image and channel on its own.
+    """The mean of each window, separately for each image and channel.
 
-    stride and padding as in max_pool2d_forward, but padding counts: a window that hangs over the
-    edge is still divided by kh * kw.
+    stride and padding: as in max_pool2d_forward, but the padding zeros are part of the mean. A
+        window that extends beyond the edge is still divided by kh * kw.
     Returns (out, cache).
     """
     # BEGIN SOLUTION
     x = as_float(x)
-    (kh, kw), (sh, sw), (ph, pw), (out_h, out_w) = pooling_sizes(x, kernel, stride, padding)
+    (kh, kw), (sh, sw), (ph, pw), (out_h, out_w) = pooling_sizes(x, kernel_size, stride, padding)
     padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
     out = np.empty((*x.shape[:2], out_h, out_w), dtype=x.dtype)
     for r in range(out_h):
         for s in range(out_w):
             window = padded[:, :, r * sh : r * sh + kh, s * sw : s * sw + kw]
             out[:, :, r, s] = window.mean(axis=(2, 3))
-    return out, (x.shape, kernel, stride, padding)
+    return out, (x.shape, kernel_size, stride, padding)
     # END SOLUTION
 
 
 def avg_pool2d_backward(
     dout: Float[Array, "n c out_h out_w"], cache: object
 ) -> Float[Array, "n c h w"]:
-    """The backward pass of avg_pool2d_forward: each window shares its gradient out equally.
+    """The backward pass of avg_pool2d_forward: each window splits its gradient equally.
 
-    Returns dx; it has the dtype of dout.
+    Returns dx, with the dtype of dout.
     """
     # BEGIN SOLUTION
-    (n, c, height, width), kernel, stride, padding = cache
-    kh, kw = pair(kernel)
-    sh, sw = pair(kernel if stride is None else stride)
+    (n, c, height, width), kernel_size, stride, padding = cache
+    kh, kw = pair(kernel_size)
+    sh, sw = pair(kernel_size if stride is None else stride)
     ph, pw = pair(padding)
 
-    share = dout / (kh * kw)
+    share = dout[..., None, None] / (kh * kw)  # (n, c, out_h, out_w, 1, 1)
     dpadded = np.zeros((n, c, height + 2 * ph, width + 2 * pw), dtype=dout.dtype)
     for r in range(dout.shape[2]):
         for s in range(dout.shape[3]):
-            dpadded[:, :, r * sh : r * sh + kh, s * sw : s * sw + kw] += share[
-                :, :, r, s, None, None
-            ]
+            dpadded[:, :, r * sh : r * sh + kh, s * sw : s * sw + kw] += share[:, :, r, s]
     return dpadded[:, :, ph : ph + height, pw : pw + width]
     # END SOLUTION
 
@@ -265,17 +267,17 @@ def avg_pool2d_backward(
 
 
 def im2col(
-    x: Num[Array, "n c h w"], kernel: Size, stride: Size = 1, padding: Size = 0
+    x: Num[Array, "n c h w"], kernel_size: Size, stride: Size = 1, padding: Size = 0
 ) -> Num[Array, "n c*kh*kw out_h*out_w"]:
-    """Lay out every patch that a kernel will see as a column, without a loop over pixels.
+    """Copy every patch under the kernel into a column, without a loop over pixels.
 
     cols[i, :, r * out_w + s] is the patch of image i under output pixel (r, s), flattened in the
-    order channel, row, column. A loop over the kh * kw kernel positions is fine.
+    order channel, row, column. You may loop over the kh * kw entries of the kernel.
     The dtype is that of x.
     """
     # BEGIN SOLUTION
     n, c, height, width = x.shape
-    (kh, kw), (sh, sw), (ph, pw) = pair(kernel), pair(stride), pair(padding)
+    (kh, kw), (sh, sw), (ph, pw) = pair(kernel_size), pair(stride), pair(padding)
     out_h = conv_output_size(height, kh, sh, ph)
     out_w = conv_output_size(width, kw, sw, pw)
     if ph or pw:
@@ -284,7 +286,7 @@ def im2col(
     cols = np.empty((n, c, kh, kw, out_h, out_w), dtype=x.dtype)
     for p in range(kh):
         for q in range(kw):
-            # The pixel at (p, q) of all patches at once: a strided slice of the image.
+            # Entry (p, q) of all patches at once is a strided slice of the image.
             cols[:, :, p, q] = x[:, :, p : p + sh * out_h : sh, q : q + sw * out_w : sw]
     return cols.reshape(n, c * kh * kw, out_h * out_w)
     # END SOLUTION
@@ -293,18 +295,18 @@ def im2col(
 def col2im(
     cols: Num[Array, "n c*kh*kw out_h*out_w"],
     x_shape: tuple[int, int, int, int],
-    kernel: Size,
+    kernel_size: Size,
     stride: Size = 1,
     padding: Size = 0,
 ) -> Num[Array, "n c h w"]:
     """Add every column back to the pixels it came from: the backward pass of im2col.
 
-    x_shape: the (n, c, h, w) of the image, without padding. A pixel that lies in several patches
-    gets the sum. The dtype is that of cols.
+    x_shape: the shape (n, c, h, w) of the images, without padding.
+    A pixel that lies in several patches gets the sum. The dtype is that of cols.
     """
     # BEGIN SOLUTION
     n, c, height, width = x_shape
-    (kh, kw), (sh, sw), (ph, pw) = pair(kernel), pair(stride), pair(padding)
+    (kh, kw), (sh, sw), (ph, pw) = pair(kernel_size), pair(stride), pair(padding)
     out_h = conv_output_size(height, kh, sh, ph)
     out_w = conv_output_size(width, kw, sw, pw)
 
@@ -324,10 +326,10 @@ def conv2d_forward_fast(
     stride: Size = 1,
     padding: Size = 0,
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
-    """The same as conv2d_forward, as one matrix product over im2col's columns.
+    """The same as conv2d_forward, as a matrix product with the columns of im2col.
 
-    At least 10 times faster than a Python loop that does one multiply-and-sum for each output
-    value, on one image of 1 x 81 x 91 with one kernel of 2 x 3. So is conv2d_backward_fast.
+    Must be at least 10 times as fast as a Python loop with one multiply-and-sum per output value,
+    on one image of 1 x 81 x 91 with one kernel of 2 x 3. The same holds for conv2d_backward_fast.
     """
     # BEGIN SOLUTION
     x, w, b = as_float(x), as_float(w), as_float(b)
@@ -348,7 +350,10 @@ def conv2d_forward_fast(
 def conv2d_backward_fast(
     dout: Float[Array, "n c_out out_h out_w"], cache: object
 ) -> tuple[Float[Array, "n c_in h w"], Float[Array, "c_out c_in kh kw"], Float[Array, " c_out"]]:
-    """The same as conv2d_backward, by matrix products and col2im; cache: conv2d_forward_fast's."""
+    """The same as conv2d_backward, with matrix products and col2im.
+
+    cache: that of conv2d_forward_fast.
+    """
     # BEGIN SOLUTION
     x_shape, w, b, cols, stride, padding = cache
     n, c_out = dout.shape[:2]
@@ -357,23 +362,24 @@ def conv2d_backward_fast(
     db = dflat.sum(axis=(0, 2)).astype(b.dtype, copy=False)
     dw = (dflat @ cols.transpose(0, 2, 1)).sum(axis=0).reshape(w.shape)
     dcols = w.reshape(c_out, -1).T @ dflat  # (n, c_in*kh*kw, out_h*out_w)
-    return col2im(dcols, x_shape, w.shape[2:], stride, padding), dw, db
+    dx = col2im(dcols, x_shape, w.shape[2:], stride, padding)
+    return dx, dw, db
     # END SOLUTION
 
 
 # Exercise 1.7
 
 
-def conv_parameters(c_in: int, c_out: int, kernel: Size, bias: bool = True) -> int:
-    """The number of learned numbers in a convolution layer with c_out kernels."""
+def conv_parameters(c_in: int, c_out: int, kernel_size: Size, bias: bool = True) -> int:
+    """The number of parameters of a convolution layer with c_out kernels."""
     # BEGIN SOLUTION
-    kh, kw = pair(kernel)
+    kh, kw = pair(kernel_size)
     return c_out * (c_in * kh * kw + int(bias))
     # END SOLUTION
 
 
 def linear_parameters(n_in: int, n_out: int, bias: bool = True) -> int:
-    """The number of learned numbers in a dense layer from n_in inputs to n_out outputs."""
+    """The number of parameters of a linear layer from n_in inputs to n_out outputs."""
     # BEGIN SOLUTION
     return n_out * (n_in + int(bias))
     # END SOLUTION

@@ -56,7 +56,7 @@ FOUR = (BLUE, ORANGE, GREEN, PINK)
 
 
 def digit() -> Figure:
-    """One image twice: as the strip that a dense layer gets, and as the grid that it is."""
+    """One image twice: as the strip that a linear layer gets, and as the grid."""
     rows, columns = DIGIT.shape
     figure, axes = canvas(27, 10, cell=0.3)
     ink = {"cmap": "Greys", "vmin": 0, "vmax": 9, "interpolation": "nearest"}
@@ -72,7 +72,7 @@ def digit() -> Figure:
 
 
 def slide() -> Figure:
-    """A kernel at two places of an image, and the two values that it writes."""
+    """A kernel at two positions of an image, and the two output values."""
     image = np.array(
         [[0, 0, 0, 9, 9], [0, 0, 0, 9, 9], [0, 0, 9, 9, 9], [0, 0, 9, 9, 9], [0, 9, 9, 9, 9]]
     )
@@ -84,22 +84,22 @@ def slide() -> Figure:
     number_grid(axes, image, (0.6, 1.2), shades(9 - image, FAINT, 0.45), "image, 5 x 5")
     number_grid(axes, kernel, (8.2, 2.2), title="kernel, 3 x 3")
     number_grid(axes, out, (14.2, 2.2), shades(out, SKY, 0.6), "feature map, 3 x 3")
-    for (row, column), colour in (((0, 1), BLUE), ((2, 2), ORANGE)):
-        frame(axes, (0.6 + column, 1.2 + row), 3, 3, colour, inset=0.05)
-        frame(axes, (14.2 + column, 2.2 + row), 1, 1, colour, inset=0.06)
+    for (row, column), color in (((0, 1), BLUE), ((2, 2), ORANGE)):
+        frame(axes, (0.6 + column, 1.2 + row), 3, 3, color, inset=0.05)
+        frame(axes, (14.2 + column, 2.2 + row), 1, 1, color, inset=0.06)
     words(axes, (6.9, 3.7), "*", size=16)
     words(axes, (12.7, 3.7), "=", size=16)
-    for line, (row, column), colour in ((6.9, (0, 1), BLUE), (7.8, (2, 2), ORANGE)):
+    for line, (row, column), color in ((6.9, (0, 1), BLUE), (7.8, (2, 2), ORANGE)):
         patch = image[row : row + 3, column : column + 3]
         right, left = (" + ".join(number(v) for v in patch[:, side]) for side in (2, 0))
-        axes.plot([0.6, 1.4], [line, line], color=colour, linewidth=3)
+        axes.plot([0.6, 1.4], [line, line], color=color, linewidth=3)
         text = f"at row {row}, column {column}: ({right}) - ({left}) = {out[row, column]}"
         words(axes, (1.8, line), text.replace("- (", "\N{MINUS SIGN} ("), align="left")
     return figure
 
 
 def positions() -> Figure:
-    """Where a kernel of 3 can stand along one axis, for four pairs of stride and padding."""
+    """The positions of a kernel of size 3 along one axis, for four pairs of stride and padding."""
     figure, axes = canvas(23.5, 14.2, cell=0.33)
     cases = (
         ((0.6, 1.4), 5, 1, 0),
@@ -108,7 +108,7 @@ def positions() -> Figure:
         ((12.8, 9.4), 6, 2, 0),
     )
     for (left, top), size, stride, padding in cases:
-        places = (size + 2 * padding - 3) // stride + 1
+        count = (size + 2 * padding - 3) // stride + 1
         cells = np.arange(size + 2 * padding) - padding
         real = (cells >= 0) & (cells < size)
         label = [
@@ -117,32 +117,32 @@ def positions() -> Figure:
         fills = {(0, i): tint(SKY, 0.35) for i in np.flatnonzero(real)}
         inks = {(0, i): FAINT for i in np.flatnonzero(~real)}
         formula = f"({size} + 2·{padding} \N{MINUS SIGN} 3) / {stride}"
-        heading = f"size {size}, kernel 3, stride {stride}, padding {padding}"
+        heading = f"size {size}, kernel size 3, stride {stride}, padding {padding}"
         words(axes, (left, top - 0.8), heading, align="left", bold=True)
         number_grid(axes, [label], (left, top), fills, inks=inks, size=9)
-        for place in range(places):
-            line = top + 1.45 + 0.72 * place
-            start = left + place * stride
+        for position in range(count):
+            line = top + 1.45 + 0.72 * position
+            start = left + position * stride
             axes.plot(
                 [start + 0.1, start + 2.9],
                 [line, line],
-                color=FOUR[place % 4],
+                color=FOUR[position % 4],
                 linewidth=6,
                 solid_capstyle="butt",
             )
-        left_over = size + 2 * padding - 3 - (places - 1) * stride
+        left_over = size + 2 * padding - 3 - (count - 1) * stride
         if left_over:
             corner = left + size + 2 * padding - left_over
             frame(axes, (corner, top), 1, left_over, INK, inset=0.06, width=1.4, dashed=True)
-            words(axes, (corner + left_over + 0.3, top + 0.5), "never seen", size=9, align="left")
+            words(axes, (corner + left_over + 0.3, top + 0.5), "never used", size=9, align="left")
         down = " rounded down" if left_over else ""
-        text = f"{formula}{down} + 1 = {places} places"
-        words(axes, (left, top + 1.45 + 0.72 * places + 0.35), text, align="left")
+        text = f"{formula}{down} + 1 = {count} positions"
+        words(axes, (left, top + 1.45 + 0.72 * count + 0.35), text, align="left")
     return figure
 
 
 def seen() -> Figure:
-    """How many places of a 3 x 3 kernel see each pixel, for three paddings."""
+    """How many positions of a 3 x 3 kernel contain each pixel, for three paddings."""
     figure, axes = canvas(22, 8.4)
     for left, padding in ((1.0, 0), (8.5, 1), (16.0, 2)):
         counts = np.zeros((5 + 2 * padding, 5 + 2 * padding), dtype=int)
@@ -152,14 +152,14 @@ def seen() -> Figure:
                 counts[row : row + 3, column : column + 3] += 1
         counts = counts[padding : padding + 5, padding : padding + 5]
         number_grid(axes, counts, (left, 1.4), shades(counts, SKY, 0.8), f"padding {padding}")
-        spread = "equal" if counts.min() == counts.max() else f"corner {counts[0, 0]}, centre 9"
+        spread = "equal" if counts.min() == counts.max() else f"corner {counts[0, 0]}, center 9"
         words(axes, (left + 2.5, 7.0), spread)
         words(axes, (left + 2.5, 7.8), f"output {size} x {size}", FAINT)
     return figure
 
 
 def channels() -> Figure:
-    """Three channels meet the three slices of one kernel; one sum and one bias make one value."""
+    """Three channels times the three slices of one kernel; their sum plus a bias is one output."""
     image = np.array(
         [
             [[1, 0, 2], [3, 1, 0], [0, 2, 1]],
@@ -180,19 +180,19 @@ def channels() -> Figure:
     words(axes, (8.0, 0.7), "one kernel: (3, 2, 2)")
     words(axes, (19.5, 4.5), "one map: (1, 2, 2)")
     sums = []
-    for channel, colour in enumerate((BLUE, ORANGE, GREEN)):
+    for channel, color in enumerate((BLUE, ORANGE, GREEN)):
         top = 1.5 + 4.0 * channel
-        patch = {(r, s): tint(colour, 0.35) for r in range(2) for s in range(2)}
+        patch = {(r, s): tint(color, 0.35) for r in range(2) for s in range(2)}
         number_grid(axes, image[channel], (1.0, top), patch)
-        frame(axes, (1.0, top), 2, 2, colour)
+        frame(axes, (1.0, top), 2, 2, color)
         number_grid(axes, kernel[channel], (7.0, top), patch)
-        frame(axes, (7.0, top), 2, 2, colour)
+        frame(axes, (7.0, top), 2, 2, color)
         part = int(np.sum(image[channel, :2, :2] * kernel[channel]))
         sums.append(part)
         words(axes, (5.5, top + 1), "*", size=15)
         words(axes, (10.0, top + 1), "=", size=13)
-        number_grid(axes, [[part]], (11.0, top + 0.5), {(0, 0): tint(colour, 0.35)})
-        arrow(axes, (12.2, top + 1), (13.6, 6.5), colour)
+        number_grid(axes, [[part]], (11.0, top + 0.5), {(0, 0): tint(color, 0.35)})
+        arrow(axes, (12.2, top + 1), (13.6, 6.5), color)
     line = " + ".join(number(part) for part in sums)
     words(axes, (13.9, 6.0), f"{line} + {bias}", align="left")
     words(axes, (13.9, 6.9), "bias added once", FAINT, size=9, align="left")
@@ -210,16 +210,16 @@ def pooling() -> Figure:
     dmax, dmean = np.zeros((4, 4), dtype=int), np.zeros((4, 4))
     fills, strong, small = {}, {}, {}
     for index, (r, s) in enumerate(np.ndindex(2, 2)):
-        colour = FOUR[index]
+        color = FOUR[index]
         window = x[2 * r : 2 * r + 2, 2 * s : 2 * s + 2]
         row, column = divmod(int(window.argmax()), 2)
         largest[r, s], mean[r, s] = window.max(), window.mean()
         dmax[2 * r + row, 2 * s + column] = dout[r, s]
         dmean[2 * r : 2 * r + 2, 2 * s : 2 * s + 2] = dout[r, s] / 4
-        small[r, s] = tint(colour)
+        small[r, s] = tint(color)
         for p, q in np.ndindex(2, 2):
-            fills[2 * r + p, 2 * s + q] = tint(colour)
-            strong[2 * r + p, 2 * s + q] = tint(colour, 0.55 if (p, q) == (row, column) else 0.12)
+            fills[2 * r + p, 2 * s + q] = tint(color)
+            strong[2 * r + p, 2 * s + q] = tint(color, 0.55 if (p, q) == (row, column) else 0.12)
     figure, axes = canvas(23.2, 12.9, cell=0.34)
     number_grid(axes, x, (0.6, 5.4), fills, "x")
     for top, name, out, gradient, cells in (
@@ -238,31 +238,31 @@ def pooling() -> Figure:
 
 
 def parameters() -> Figure:
-    """The learned numbers of each layer on a logarithmic scale, beside the dense first layer."""
+    """The parameters of each layer on a logarithmic scale, beside a linear first layer."""
     layers = (
-        ("dense layer in place of conv 1", 785 * 9216, ORANGE),
+        ("linear layer instead of conv 1", 785 * 9216, ORANGE),
         ("whole network", 416 + 12832 + 33482, FAINT),
-        ("dense 512 to 64 to 10", 513 * 64 + 65 * 10, BLUE),
+        ("linear 512 to 64 to 10", 513 * 64 + 65 * 10, BLUE),
         ("conv 2: 32 kernels of 16 x 5 x 5", 401 * 32, BLUE),
         ("conv 1: 16 kernels of 1 x 5 x 5", 26 * 16, BLUE),
     )
     figure, axes = chart(7.6, 2.6)
-    names, counts, colours = zip(*layers, strict=True)
-    axes.barh(names, counts, color=colours, height=0.62)
+    names, counts, colors = zip(*layers, strict=True)
+    axes.barh(names, counts, color=colors, height=0.62)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlim(100, 6e7)
     axes.minorticks_off()
-    axes.set_xlabel("learned numbers (each tick is 10 times the one before)", fontsize=9)
+    axes.set_xlabel("parameters (logarithmic scale)", fontsize=9)
     axes.xaxis.label.set(color=INK, fontfamily=FONT)
-    for place, count in enumerate(counts):
+    for row, count in enumerate(counts):
         label = f"{count:,}"
-        axes.text(count * 1.2, place, label, va="center", fontsize=9, color=INK, fontfamily=FONT)
+        axes.text(count * 1.2, row, label, va="center", fontsize=9, color=INK, fontfamily=FONT)
     return figure
 
 
 def backward() -> Figure:
-    """The worked example: each entry of dout lays its multiple of the kernel onto dx."""
+    """The worked example: each entry of dout adds its multiple of the kernel to dx."""
     dx = np.zeros((3, 3), dtype=int)
     figure, axes = canvas(24.4, 9.9, cell=0.33)
     fills = {cell: tint(FOUR[i], 0.4) for i, cell in enumerate(np.ndindex(2, 2))}
@@ -285,7 +285,7 @@ def backward() -> Figure:
     words(axes, (10.9, 5.1), "+", size=14)
     words(axes, (17.5, 5.4), "=", size=16)
     number_grid(axes, dx, (19.6, 3.9), {(1, 1): tint(SKY, 0.5)}, "dx")
-    words(axes, (21.1, 7.6), "centre: 3 + 4 + 1 + 3", size=9)
+    words(axes, (21.1, 7.6), "center: 3 + 4 + 1 + 3", size=9)
     return figure
 
 
@@ -298,17 +298,17 @@ def columns() -> Figure:
     for channel in range(2):
         top = 1.6 + 5.2 * channel
         number_grid(axes, x[channel], (1.0, top), title=f"channel {channel}")
-        for place, colour in chosen.items():
-            row, column = divmod(place, 3)
-            frame(axes, (1.0 + column, top + row), 2, 2, colour, inset=0.05 + 0.02 * place)
-    fills = {(row, place): tint(c, 0.4) for place, c in chosen.items() for row in range(8)}
+        for pixel, color in chosen.items():
+            row, column = divmod(pixel, 3)
+            frame(axes, (1.0 + column, top + row), 2, 2, color, inset=0.05 + 0.02 * pixel)
+    fills = {(row, pixel): tint(c, 0.4) for pixel, c in chosen.items() for row in range(8)}
     left, top = 10.6, 2.8
     number_grid(axes, cols, (left, top), fills)
     words(axes, (left + 3, 0.7), "cols[0]: 8 rows, 6 columns")
-    for place in range(6):
-        row, column = divmod(place, 3)
-        words(axes, (left + place + 0.5, top - 1.25), f"{row},{column}", FAINT, size=8.5)
-        words(axes, (left + place + 0.5, top - 0.5), f"{place}", INK, size=9)
+    for pixel in range(6):
+        row, column = divmod(pixel, 3)
+        words(axes, (left + pixel + 0.5, top - 1.25), f"{row},{column}", FAINT, size=8.5)
+        words(axes, (left + pixel + 0.5, top - 0.5), f"{pixel}", INK, size=9)
     words(axes, (left + 6.3, top - 1.25), "output pixel r,s", FAINT, size=8.5, align="left")
     words(axes, (left + 6.3, top - 0.5), "r · 3 + s", INK, size=9, align="left")
     for row, (channel, p, q) in enumerate(np.ndindex(2, 2, 2)):

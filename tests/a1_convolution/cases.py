@@ -1,4 +1,4 @@
-"""What the public and the hidden tests of assignment 1 share: random inputs, and comparisons."""
+"""Random inputs and comparisons for the public and hidden tests of assignment 1."""
 
 import numpy as np
 
@@ -31,23 +31,23 @@ def draw_whole(rng, shape):
 
 
 def draw_distinct(rng, shape):
-    """Numbers of both signs that all differ by at least 1/4: no window has a near tie."""
+    """Numbers of both signs that differ by at least 1/4: no window has a near tie."""
     count = int(np.prod(shape))
     return (rng.permutation(count).reshape(shape) - count // 2) / 4 + 0.125
 
 
 def in_words(sizes):
-    """Stride and padding as a failure names them."""
+    """Stride and padding, as failure messages name them."""
     return ", ".join(f"{name} {size}" for name, size in sizes.items()) or "no stride or padding"
 
 
 def draw_gradient(rng, out, dtype=None):
-    """A random gradient in the shape of out, and in its type unless another is named."""
+    """A random gradient in the shape of out, by default in its dtype."""
     return rng.normal(size=out.shape).astype(dtype or out.dtype)
 
 
 def compare_images(results, expected, what):
-    """The images that several calls gave are the expected ones."""
+    """The images returned by several calls are the expected ones."""
     for actual, wanted in zip(results, expected, strict=True):
         assert_close(actual, wanted, what=what, axes=IMAGE_AXES)
 
@@ -58,22 +58,22 @@ def compare_gradients(gradients, expected, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})", axes=GRADIENT_AXES[name])
 
 
-CALLS = 8  # timed together, so that one slow message between two processes counts little
+CALLS = 8  # timed together, so that one slow message between two processes matters little
 BAR = 10
-PARTS = 24  # of the loop, whose time grows in proportion to its rounds: one part tells its pace
+PARTS = 24  # of the loop, whose time is proportional to its rounds: one part gives its speed
 TRIES = 6
-PATIENCE = 4  # seconds for each of two passes: slow code should hear so before its time is up
+PATIENCE = 4  # seconds for each of two passes: slow code fails before the test's time limit
 
 
 def check_fast(student, oracle, rng, *, x_shape, w_shape):
-    """The fast convolution beats a loop over the output values tenfold, forward and backward.
+    """The fast convolution is ten times as fast as a loop over outputs, forward and backward.
 
     The loop does one multiplication and sum of two patches for each output value, and nothing
-    else. Each timed call gets the same input times another factor, so that an answer remembered
-    from an earlier call is wrong; convolution being linear, the right answers are known.
+    else. Each timed call gets the same input times another factor, so that a result cached from
+    an earlier call is wrong. Since convolution is linear, the right results are known.
 
-    One image, one channel and one kernel: with more of them, a loop over pixels that does all
-    images or kernels at once comes close to the bar, and its points would be a matter of luck.
+    One image, one channel and one kernel: with more of them, a loop over pixels that processes
+    all images or kernels at once comes close to the limit, and its points would depend on luck.
     """
     x, w, b = (draw_whole(rng, shape) for shape in (x_shape, w_shape, w_shape[:1]))
     out = oracle.conv2d(x, w, b)
@@ -100,10 +100,10 @@ def check_fast(student, oracle, rng, *, x_shape, w_shape):
 
 
 def timed_results(student, name, calls, loop, *, outputs):
-    """Time the calls against as many loops; what they returned, if they were fast enough.
+    """Time the calls against as many loops; return their results if they were fast enough.
 
-    loop: the whole of it, and a part.
-    outputs: how many items of a result are to be there when the clock stops.
+    loop: the whole loop, and a part of it.
+    outputs: how many items of a result must exist when the clock stops.
     """
     function = getattr(student, name)
     whole, part = loop
@@ -115,15 +115,14 @@ def timed_results(student, name, calls, loop, *, outputs):
         part=(part, PARTS),
         tries=TRIES,
         patience=PATIENCE,
-        sentence=f"{name} should be at least {BAR} times as fast as a Python loop over the "
-        "outputs.",
-        help="Loop over the kernel's positions at most, never over images or pixels.",
+        sentence=f"{name} must be at least {BAR} times as fast as a Python loop over the outputs.",
+        help="Loop over the entries of the kernel at most, never over images or pixels.",
     )
     return fetch(held)
 
 
 def multiply_and_sum(count, shape):
-    """The baseline: count times one product of two arrays and its sum, in a Python loop."""
+    """The baseline: `count` products of two arrays and their sums, in a Python loop."""
     patch, kernel = np.full(shape, 0.5), np.full(shape, 0.25)
 
     def run():

@@ -1,7 +1,7 @@
-"""What the lab of assignment 1 asks of a hand-made kernel, and which digit is the most upright.
+"""Checks of the lab of assignment 1: a hand-made kernel, and the digit with the vertical edges.
 
-A kernel meets pictures in which all rows, or all columns, are alike: then only the sums of its
-columns, or of its rows, count.
+The kernel is applied to pictures in which all rows, or all columns, are equal: then only the sums
+of its columns, or of its rows, matter.
 """
 
 import numpy as np
@@ -14,45 +14,45 @@ SMALL = 1e-6
 
 
 def check_flat(kernel, brightness):
-    """On a flat area the answer is 0."""
-    answer = brightness * kernel.sum()
+    """On a flat area the response is 0."""
+    response = brightness * kernel.sum()
     check(
-        abs(answer) < SMALL,
-        "q1_kernel doesn't answer with 0 on a flat area.",
-        f"all pixels are {brightness:g}, and the answer is {answer:g}",
+        abs(response) < SMALL,
+        "q1_kernel must respond with 0 on a flat area.",
+        f"all pixels are {brightness:g}, and the response is {response:g}",
         value=kernel,
     )
 
 
 def check_step(kernel, dark, bright):
-    """Where dark turns to bright, the answer is positive, and nowhere negative."""
+    """Where dark turns to bright, the response is positive, and nowhere negative."""
     columns = kernel.sum(axis=0)
-    answers = [
-        columns @ np.where(np.arange(3) < place, dark, bright)  # dark on the left
-        for place in (1, 2)
+    responses = [
+        columns @ np.where(np.arange(3) < column, dark, bright)  # dark on the left
+        for column in (1, 2)
     ]
     check(
-        min(answers) > -SMALL and max(answers) > SMALL,
-        "q1_kernel isn't positive where it gets brighter from left to right.",
-        f"from {dark:g} to {bright:g}, the answers are {answers[1]:g} and {answers[0]:g}",
+        min(responses) > -SMALL and max(responses) > SMALL,
+        "q1_kernel must respond positively where it gets brighter from left to right.",
+        f"from {dark:g} to {bright:g}, the responses are {responses[1]:g} and {responses[0]:g}",
         value=kernel,
     )
 
 
 def check_rows(kernel, brightness):
-    """Where rows differ and columns don't, the answer is 0."""
+    """Where rows differ and columns don't, the response is 0."""
     check(
         abs(kernel.sum(axis=1) @ brightness) < SMALL,
-        "q1_kernel doesn't answer with 0 where brightness changes from top to bottom only.",
+        "q1_kernel must respond with 0 where brightness changes only from top to bottom.",
         value=kernel,
     )
 
 
-def most_upright_digit(oracle):
-    """The one of the lab's ten digits with the largest ratio of upright to level edges."""
+def most_vertical_digit(oracle):
+    """The lab's digit with the largest ratio of vertical to horizontal edges."""
     digits = load_mnist().test_images[:10].astype(float)
-    upright, level = (
+    vertical, horizontal = (
         np.abs(oracle.conv2d(digits, kernel[None, None], np.zeros(1))).mean(axis=(1, 2, 3))
         for kernel in (DIFFERENCE, DIFFERENCE.T)
     )
-    return int(np.argmax(upright / level))
+    return int(np.argmax(vertical / horizontal))

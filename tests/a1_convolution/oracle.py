@@ -19,40 +19,40 @@ def conv2d_gradients(x, w, b, dout, stride=1, padding=0):
     return tuple(_array(gradient, dtype) for gradient in _gradients(out, inputs, dout))
 
 
-def max_pool2d(x, kernel, stride=None, padding=0):
+def max_pool2d(x, kernel_size, stride=None, padding=0):
     """The output of max pooling, in the type of x."""
-    return _array(F.max_pool2d(_tensor(x), *_window(kernel, stride, padding)), x.dtype)
+    return _array(F.max_pool2d(_tensor(x), *_window(kernel_size, stride, padding)), x.dtype)
 
 
-def max_pool2d_gradient(x, dout, kernel, stride=None, padding=0):
+def max_pool2d_gradient(x, dout, kernel_size, stride=None, padding=0):
     """dx of max pooling, in the type of dout."""
     inputs = [_tensor(x).requires_grad_()]
-    out = F.max_pool2d(inputs[0], *_window(kernel, stride, padding))
+    out = F.max_pool2d(inputs[0], *_window(kernel_size, stride, padding))
     return _array(_gradients(out, inputs, dout)[0], dout.dtype)
 
 
-def avg_pool2d(x, kernel, stride=None, padding=0):
+def avg_pool2d(x, kernel_size, stride=None, padding=0):
     """The output of average pooling, where padding counts."""
-    return _array(F.avg_pool2d(_tensor(x), *_window(kernel, stride, padding)), _float_type(x))
+    return _array(F.avg_pool2d(_tensor(x), *_window(kernel_size, stride, padding)), _float_type(x))
 
 
-def avg_pool2d_gradient(x, dout, kernel, stride=None, padding=0):
+def avg_pool2d_gradient(x, dout, kernel_size, stride=None, padding=0):
     """dx of average pooling, in the type of dout."""
     inputs = [_tensor(x).requires_grad_()]
-    out = F.avg_pool2d(inputs[0], *_window(kernel, stride, padding))
+    out = F.avg_pool2d(inputs[0], *_window(kernel_size, stride, padding))
     return _array(_gradients(out, inputs, dout)[0], dout.dtype)
 
 
-def im2col(x, kernel, stride=1, padding=0):
+def im2col(x, kernel_size, stride=1, padding=0):
     """Every patch as a column, in the type of x."""
-    kernel, stride, padding = _size(kernel), _size(stride), _size(padding)
-    return _array(F.unfold(_tensor(x), kernel, padding=padding, stride=stride), x.dtype)
+    kernel_size, stride, padding = _size(kernel_size), _size(stride), _size(padding)
+    return _array(F.unfold(_tensor(x), kernel_size, padding=padding, stride=stride), x.dtype)
 
 
-def col2im(cols, x_shape, kernel, stride=1, padding=0):
+def col2im(cols, x_shape, kernel_size, stride=1, padding=0):
     """Every column added back to its pixels, in the type of cols."""
-    kernel, stride, padding = _size(kernel), _size(stride), _size(padding)
-    x = F.fold(_tensor(cols), x_shape[2:], kernel, padding=padding, stride=stride)
+    kernel_size, stride, padding = _size(kernel_size), _size(stride), _size(padding)
+    x = F.fold(_tensor(cols), x_shape[2:], kernel_size, padding=padding, stride=stride)
     return _array(x, cols.dtype)
 
 
@@ -74,8 +74,8 @@ def _size(size):
     return (int(size),) * 2 if np.ndim(size) == 0 else tuple(int(length) for length in size)
 
 
-def _window(kernel, stride, padding):
-    return _size(kernel), _size(kernel if stride is None else stride), _size(padding)
+def _window(kernel_size, stride, padding):
+    return _size(kernel_size), _size(kernel_size if stride is None else stride), _size(padding)
 
 
 def _float_type(*arrays):

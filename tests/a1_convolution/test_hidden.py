@@ -1,4 +1,4 @@
-"""The hidden tests of assignment 1: what the public tests check, on other shapes and inputs."""
+"""The hidden tests of assignment 1: the public tests' properties, on other shapes and inputs."""
 
 import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
@@ -24,37 +24,37 @@ from tests.a1_convolution.lab_cases import (
     check_flat,
     check_rows,
     check_step,
-    most_upright_digit,
+    most_vertical_digit,
 )
 
 
 @weight(1)
 @number("1.1")
 def test_conv_output_size_is_right_for_any_sizes(student, rng):
-    """Whatever the sizes, the result is the number of places where the kernel fits."""
+    """For any sizes, the result is the number of positions at which the kernel fits."""
     for _ in range(60):
         size, stride, padding = (
             int(rng.integers(low, high)) for low, high in ((1, 40), (1, 7), (0, 5))
         )
         padded = size + 2 * padding
-        kernel = int(rng.integers(1, padded + 1))
-        # A kernel starts at every stride-th pixel from which it still fits.
-        places = len(range(0, padded - kernel + 1, stride))
-        result = student.conv_output_size(size, kernel, stride, padding)
-        assert_equal(result, places, what="the output size")
+        kernel_size = int(rng.integers(1, padded + 1))
+        # The kernel starts at every stride-th pixel from which it still fits.
+        positions = len(range(0, padded - kernel_size + 1, stride))
+        result = student.conv_output_size(size, kernel_size, stride, padding)
+        assert_equal(result, positions, what="the output size")
 
 
 @weight(1)
 @number("1.1")
 def test_conv_output_size_refuses_any_sizes_out_of_range(student, rng):
-    """Sizes, kernels and strides below 1, paddings below 0 and too long kernels: ValueError."""
+    """Sizes, kernel sizes and strides below 1, padding below 0, too long kernels: ValueError."""
     size, padding, below = (int(rng.integers(low, low + 9)) for low in (6, 1, 1))
     for situation, sizes in (
         ("a size below 1", (0, 1, 1, padding)),
-        ("a kernel below 1", (size, 0, 1, padding)),
+        ("a kernel size below 1", (size, 0, 1, padding)),
         ("a stride below 1", (size, 3, 0, padding)),
         ("a size below 1", (1 - below, 1, 1, below)),
-        ("a kernel below 1", (size, 1 - below, 1, 0)),
+        ("a kernel size below 1", (size, 1 - below, 1, 0)),
         ("a stride below 1", (size, 3, 1 - below, padding)),
         ("a padding below 0", (size + 2 * below, 2, 1, -below)),
         ("a kernel that doesn't fit", (size, size + 1, 2, 0)),
@@ -118,7 +118,7 @@ def test_conv2d_forward_is_right_for_other_types_sizes_of_one_and_views(student,
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_has_no_side_effects(student, rng, oracle):
-    """Inputs stay as they are, outputs survive further calls, and wrong channels are refused."""
+    """Inputs are unchanged, outputs survive further calls, and a wrong c_in is a ValueError."""
     first, second = (draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2))
     calls = [(*inputs, (2, 1), (0, 1)) for inputs in (first, second, first)]
     for call, result in zip(calls, call_each(student.conv2d_forward, calls), strict=True):
@@ -202,7 +202,7 @@ def test_conv2d_backward_is_right_for_other_types_sizes_of_one_and_views(student
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_has_no_side_effects(student, rng, oracle):
-    """Each backward pass belongs to the forward pass whose cache it gets; dout stays as it is."""
+    """Each backward pass uses the cache that it gets, and dout is unchanged."""
     inputs = [draw_convolution(rng, (1, 3, 4, 6), (2, 3, 2, 3)) for _ in range(2)]
     sizes = ((2, 1), (0, 1))
     douts = [draw_gradient(rng, oracle.conv2d(*arrays, *sizes)) for arrays in inputs]
@@ -223,7 +223,7 @@ def test_conv2d_backward_has_no_side_effects(student, rng, oracle):
 @number("1.4")
 def test_max_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, negative numbers and views, on other shapes."""
-    for x_shape, kernel, sizes in (
+    for x_shape, kernel_size, sizes in (
         ((3, 2, 6, 10), (3, 5), {}),
         ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
         ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
@@ -231,34 +231,34 @@ def test_max_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     ):
         images = draw_distinct(rng, x_shape)
         for x in (images, images - 1000, transposed(images)):
-            result = student.max_pool2d_forward(x, kernel, **sizes)
+            result = student.max_pool2d_forward(x, kernel_size, **sizes)
             out, _ = unpack(result, 2, "max_pool2d_forward")
-            expected = oracle.max_pool2d(x, kernel, **sizes)
+            expected = oracle.max_pool2d(x, kernel_size, **sizes)
             assert_close(out, expected, what="out (other windows)", axes=IMAGE_AXES)
-    for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
-        situation = "a padding above half the kernel"
-        check_refused(situation, student.max_pool2d_forward, images, kernel, 1, padding)
+    for kernel_size, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
+        situation = "a padding above half the kernel size"
+        check_refused(situation, student.max_pool2d_forward, images, kernel_size, 1, padding)
 
 
 @weight(2)
 @number("1.4")
 def test_max_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
     """Windows side by side, overlapping and with gaps, with and without padding."""
-    for x_shape, kernel, sizes in (
+    for x_shape, kernel_size, sizes in (
         ((3, 2, 6, 10), (3, 5), {}),
         ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
         ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
         ((2, 1, 7, 8), 3, {"stride": 2, "padding": 1}),
     ):
         images = draw_distinct(rng, x_shape) - 2000
-        images[:, :, 3, 3] += 1000  # the largest of every window that holds it
+        images[:, :, 3, 3] += 1000  # the largest of every window that contains it
         for view in (sliced, transposed):
             x = view(images)
-            dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes))
-            result = student.max_pool2d_forward(x, kernel, **sizes)
+            dout = draw_gradient(rng, oracle.max_pool2d(x, kernel_size, **sizes))
+            result = student.max_pool2d_forward(x, kernel_size, **sizes)
             _, cache = unpack(result, 2, "max_pool2d_forward")
             dx = student.max_pool2d_backward(view(dout), cache)
-            expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
+            expected = oracle.max_pool2d_gradient(x, dout, kernel_size, **sizes)
             assert_close(dx, expected, what="dx (other windows)", axes=IMAGE_AXES)
 
 
@@ -284,7 +284,7 @@ def test_max_pool2d_backward_is_right_for_other_ties(student, rng):
     dx = student.max_pool2d_backward(dout, cache)
     assert_close(dx, expected, what="dx (windows side by side)", axes=IMAGE_AXES)
 
-    # In an image of equal numbers, the first pixel of a window that is no padding wins.
+    # If all pixels are equal, the first pixel of a window that is not padding gets the gradient.
     x = np.full((2, 2, 5, 4), -0.5)
     dout = rng.normal(size=(2, 2, 6, 5))
     expected = np.zeros((2, 2, 5, 4))
@@ -334,7 +334,7 @@ def test_max_pool2d_keeps_other_types_and_has_no_side_effects(student, rng, orac
 @number("1.5")
 def test_avg_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
     """Strides, paddings, views, float32 and integers, on other shapes."""
-    for x_shape, kernel, sizes in (
+    for x_shape, kernel_size, sizes in (
         ((3, 2, 6, 10), (3, 5), {}),
         ((2, 3, 9, 8), (3, 2), {"stride": (2, 3)}),
         ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
@@ -343,21 +343,21 @@ def test_avg_pool2d_forward_is_right_for_other_windows(student, rng, oracle):
         images = rng.normal(size=x_shape)
         integers = draw_bytes(rng, x_shape, np.uint8)
         for x in (sliced(images), images.astype(np.float32), integers):
-            result = student.avg_pool2d_forward(x, kernel, **sizes)
+            result = student.avg_pool2d_forward(x, kernel_size, **sizes)
             out, _ = unpack(result, 2, "avg_pool2d_forward")
-            expected = oracle.avg_pool2d(x, kernel, **sizes)
+            expected = oracle.avg_pool2d(x, kernel_size, **sizes)
             assert_close(out, expected, what="out (other windows)", axes=IMAGE_AXES)
-        check_unchanged("avg_pool2d_forward", student.avg_pool2d_forward, images, kernel)
-    for kernel, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
-        situation = "a padding above half the kernel"
-        check_refused(situation, student.avg_pool2d_forward, images, kernel, 1, padding)
+        check_unchanged("avg_pool2d_forward", student.avg_pool2d_forward, images, kernel_size)
+    for kernel_size, padding in (((5, 3), (3, 1)), ((3, 5), (1, 3))):
+        situation = "a padding above half the kernel size"
+        check_refused(situation, student.avg_pool2d_forward, images, kernel_size, 1, padding)
 
 
 @weight(2)
 @number("1.5")
 def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
     """Overlaps, gaps, paddings and types on other shapes, and calls don't disturb each other."""
-    for x_shape, kernel, sizes in (
+    for x_shape, kernel_size, sizes in (
         ((3, 2, 6, 10), (3, 5), {}),
         ((2, 3, 9, 8), (3, 2), {"stride": (1, 3)}),
         ((1, 4, 5, 9), (4, 3), {"stride": (1, 2), "padding": (2, 1)}),
@@ -365,11 +365,11 @@ def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
     ):
         images = rng.normal(size=x_shape)
         for x, dtype in ((images, np.float64), (draw_bytes(rng, x_shape), np.float32)):
-            dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes), dtype)
-            result = student.avg_pool2d_forward(x, kernel, **sizes)
+            dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel_size, **sizes), dtype)
+            result = student.avg_pool2d_forward(x, kernel_size, **sizes)
             _, cache = unpack(result, 2, "avg_pool2d_forward")
             dx = student.avg_pool2d_backward(transposed(dout), cache)
-            expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
+            expected = oracle.avg_pool2d_gradient(x, dout, kernel_size, **sizes)
             assert_close(dx, expected, what="dx (other windows)", axes=IMAGE_AXES)
 
     xs, sizes = (images, images[:, :, ::-1], images[:1, :, 2:]), ((2, 3), 1, (1, 0))
@@ -391,28 +391,28 @@ def test_avg_pool2d_backward_is_right_for_other_windows(student, rng, oracle):
 @weight(1)
 @number("1.6")
 def test_im2col_and_col2im_are_right_for_other_shapes(student, rng, oracle):
-    """Columns and images are PyTorch's, whatever stride, padding and type, leftovers included."""
-    for dtype, x_shape, kernel, sizes in (
+    """Columns and images are PyTorch's for other strides, paddings, types and leftovers."""
+    for dtype, x_shape, kernel_size, sizes in (
         (np.float64, (3, 2, 5, 7), (2, 4), {}),
         (np.float32, (2, 3, 8, 4), (4, 3), {"stride": (2, 1), "padding": (0, 2)}),
         (np.int16, (1, 2, 7, 9), (3, 2), {"stride": (3, 4), "padding": 1}),
     ):
         images = draw_whole(rng, x_shape).astype(dtype)
-        cols = student.im2col(sliced(images), kernel, **sizes)
-        expected = oracle.im2col(images, kernel, **sizes)
+        cols = student.im2col(sliced(images), kernel_size, **sizes)
+        expected = oracle.im2col(images, kernel_size, **sizes)
         assert_close(cols, expected, what="cols", axes=COLUMN_AXES)
         columns = draw_whole(rng, expected.shape).astype(dtype)
-        x = student.col2im(transposed(columns), x_shape, kernel, **sizes)
-        expected = oracle.col2im(columns, x_shape, kernel, **sizes)
+        x = student.col2im(transposed(columns), x_shape, kernel_size, **sizes)
+        expected = oracle.col2im(columns, x_shape, kernel_size, **sizes)
         assert_close(x, expected, what="x", axes=IMAGE_AXES)
-        check_unchanged("im2col", student.im2col, images, kernel)
-        check_unchanged("col2im", student.col2im, columns, x_shape, kernel, *sizes.values())
+        check_unchanged("im2col", student.im2col, images, kernel_size)
+        check_unchanged("col2im", student.col2im, columns, x_shape, kernel_size, *sizes.values())
 
 
 @weight(2)
 @number("1.6")
 def test_conv2d_forward_fast_is_right_for_other_shapes(student, rng, oracle):
-    """Strides, paddings, float32, integers and views; inputs and earlier outputs stay."""
+    """Strides, paddings, float32, integers and views; inputs and outputs are unchanged."""
     for x_shape, w_shape, dtype, sizes in (
         ((3, 2, 7, 5), (5, 2, 2, 4), np.float64, {}),
         ((2, 3, 10, 6), (4, 3, 4, 2), np.float32, {"stride": (3, 2)}),
@@ -479,29 +479,29 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 @number("1.6")
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
-    """On another image and kernel of about that size: 10 times faster, forward and backward."""
+    """Another image and kernel of about that size: 10 times as fast, forward and backward."""
     check_fast(student, oracle, rng, x_shape=(1, 1, 71, 102), w_shape=(1, 1, 3, 2))
 
 
 @weight(1)
 @number("1.7")
 def test_parameters_are_counted_right_for_any_layer(student, rng):
-    """Weights and biases of convolutions and dense layers of any size."""
+    """Weights and biases of convolutions and linear layers of any size."""
     convolutions, layers = [], []
     for _ in range(20):
         c_in, c_out, kh, kw = (int(size) for size in rng.integers(1, 30, size=4))
         for bias in (True, False):
             flag = () if bias else (False,)
-            for kernel, area in (((kh, kw), kh * kw), (kh, kh * kh)):
+            for kernel_size, area in (((kh, kw), kh * kw), (kh, kh * kh)):
                 expected = c_in * area * c_out + bias * c_out
-                convolutions.append(((c_in, c_out, kernel, *flag), expected))
+                convolutions.append(((c_in, c_out, kernel_size, *flag), expected))
             layers.append(((c_in, c_out, *flag), c_in * c_out + bias * c_out))
     for arguments, expected in convolutions:
         count = student.conv_parameters(*arguments)
         assert_equal(count, expected, what="the number of a convolution's parameters")
     for arguments, expected in layers:
         count = student.linear_parameters(*arguments)
-        assert_equal(count, expected, what="the number of a dense layer's parameters")
+        assert_equal(count, expected, what="the number of a linear layer's parameters")
 
 
 @weight(2)
@@ -518,9 +518,9 @@ def test_q1_the_kernel_ignores_changes_from_top_to_bottom(lab, rng):
 
 @weight(1)
 @number("1.8")
-def test_q3_the_most_upright_digit_is_found(lab, oracle):
-    """Lab, question 3: the digit with the largest ratio of upright to level edges."""
-    check_number(lab, "q3_digit", most_upright_digit(oracle))
+def test_q3_the_digit_with_the_most_vertical_edges_is_found(lab, oracle):
+    """Lab, question 3: the digit with the largest ratio of vertical to horizontal edges."""
+    check_number(lab, "q3_digit", most_vertical_digit(oracle))
 
 
 @weight(1)
@@ -533,12 +533,12 @@ def test_q5_three_kernels_make_one_of_the_right_size(lab):
 @weight(1)
 @number("1.9")
 def test_q9_what_a_shift_does_with_stride_two(lab):
-    """Lab, question 9: what becomes of a map with stride 2 when the picture is shifted by one."""
+    """Lab, question 9: how a map with stride 2 changes if the picture is shifted by one pixel."""
     check_choice(lab, "q9_shift", "c", ("a", "b", "c", "d"))
 
 
 @weight(2)
 @number("1.9")
-def test_q10_the_second_map_sees_the_right_number_of_pixels(lab):
-    """Lab, question 10: the pixels that a place of the second map sees."""
+def test_q10_the_receptive_field_has_the_right_size(lab):
+    """Lab, question 10: the width of the receptive field of a pixel of the second map."""
     check_number(lab, "q10_field", 3 + 3 * (3 - 1))

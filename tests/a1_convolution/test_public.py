@@ -42,14 +42,14 @@ def test_conv_output_size_counts_the_places_of_the_kernel(student):
         ((np.int64(7), np.int64(3), np.int64(2), np.int64(1)), 4),
     ):
         assert_equal(student.conv_output_size(*sizes), expected, what=f"the size for {sizes}")
-    result = student.conv_output_size(size=10, kernel=4, padding=1)
-    assert_equal(result, 9, what="the size for stride left out")
+    result = student.conv_output_size(size=10, kernel_size=4, padding=1)
+    assert_equal(result, 9, what="the size for the default stride")
 
 
 @weight(1)
 @number("1.1")
 def test_conv_output_size_ignores_what_is_left_over_at_the_far_edge(student):
-    """With stride above 1, a kernel that would hang over the far edge has no place there."""
+    """With stride above 1, a position that extends beyond the far edge doesn't count."""
     for sizes, expected in (
         ((8, 3, 2), 3),
         ((10, 3, 4), 2),
@@ -63,11 +63,11 @@ def test_conv_output_size_ignores_what_is_left_over_at_the_far_edge(student):
 @weight(1)
 @number("1.1")
 def test_conv_output_size_refuses_sizes_that_make_no_sense(student):
-    """Sizes, kernels and strides below 1, negative padding and too long kernels: ValueError."""
+    """Sizes, kernel sizes and strides below 1, padding below 0, too long kernels: ValueError."""
     for situation, sizes in (
         ("a size of 0", (0, 1, 1, 1)),
-        ("a kernel of 0", (5, 0)),
-        ("a negative kernel", (5, -1)),
+        ("a kernel size of 0", (5, 0)),
+        ("a negative kernel size", (5, -1)),
         ("a stride of 0", (5, 2, 0)),
         ("a negative stride", (5, 2, -1)),
         ("a negative padding", (5, 2, 1, -1)),
@@ -83,12 +83,12 @@ def test_conv_output_size_refuses_sizes_that_make_no_sense(student):
 @weight(2)
 @number("1.2")
 def test_conv2d_forward_shifts_the_image_when_the_kernel_holds_a_single_one(student, rng):
-    """A kernel with one 1 at row p and column q gives the image from there on: nothing flips."""
+    """A kernel with a single 1 at row p, column q gives the image from (p, q): no flipping."""
     x, b = rng.normal(size=(2, 3, 5, 7)), np.array([0.5, -1.5, 2.0, 1.0])
     w = np.zeros((4, 3, 2, 4))
-    places = ((0, 0, 0), (1, 0, 3), (2, 1, 0), (1, 1, 2))
+    entries = ((0, 0, 0), (1, 0, 3), (2, 1, 0), (1, 1, 2))
     expected = np.zeros((2, 4, 4, 4))
-    for k, (c, p, q) in enumerate(places):
+    for k, (c, p, q) in enumerate(entries):
         w[k, c, p, q] = 1
         expected[:, k] = x[:, c, p : p + 4, q : q + 4] + b[k]
     out, _ = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
@@ -102,7 +102,7 @@ def test_conv2d_forward_sums_over_channels_and_adds_one_bias_for_each_kernel(stu
     x, w, b = draw_convolution(rng, (2, 3, 6, 7), (4, 3, 3, 2))
     out, _ = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
     expected = oracle.conv2d(x, w, b)
-    assert_close(out, expected, what="out (stride and padding left out)", axes=IMAGE_AXES)
+    assert_close(out, expected, what="out (default stride and padding)", axes=IMAGE_AXES)
 
 
 @weight(1)
@@ -132,7 +132,7 @@ def test_conv2d_forward_pads_with_zeros_on_all_four_sides(student, rng, oracle):
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_takes_whole_numbers_and_ignores_what_is_left_over(student, rng, oracle):
-    """An int, also one of NumPy's, counts for both axes; pixels out of the stride's reach don't."""
+    """An int (also NumPy's) applies to both axes; pixels beyond the last position are ignored."""
     for sizes in (
         {"stride": 2, "padding": 1},
         {"stride": np.int64(3), "padding": (np.int64(2), np.int64(0))},
@@ -146,12 +146,12 @@ def test_conv2d_forward_takes_whole_numbers_and_ignores_what_is_left_over(studen
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_is_right_for_sizes_of_one_and_for_views(student, rng, oracle):
-    """One image, one channel, one pixel, a kernel as big as the image, and views into arrays."""
+    """One image, one channel, one pixel, a kernel as large as the image, and views of arrays."""
     for situation, x_shape, w_shape, padding in (
         ("one of everything", (1, 1, 1, 1), (1, 1, 1, 1), 0),
         ("a kernel of one pixel", (2, 3, 4, 5), (2, 3, 1, 1), 0),
-        ("a kernel as big as the image", (1, 2, 4, 3), (3, 2, 4, 3), 0),
-        ("a kernel as big as the padded image", (2, 1, 1, 3), (1, 1, 3, 7), (1, 2)),
+        ("a kernel as large as the image", (1, 2, 4, 3), (3, 2, 4, 3), 0),
+        ("a kernel as large as the padded image", (2, 1, 1, 3), (1, 1, 3, 7), (1, 2)),
     ):
         x, w, b = draw_convolution(rng, x_shape, w_shape)
         out, _ = unpack(student.conv2d_forward(x, w, b, padding=padding), 2, "conv2d_forward")
@@ -167,7 +167,7 @@ def test_conv2d_forward_is_right_for_sizes_of_one_and_for_views(student, rng, or
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_keeps_float32_and_counts_integers_as_float64(student, rng, oracle):
-    """float32 in gives float32 out, and integers are neither rounded nor do they overflow."""
+    """float32 in gives float32 out; integers are neither rounded nor do they overflow."""
     floats = draw_convolution(rng, (2, 3, 5, 6), (4, 3, 3, 2), np.float32)
     _, w, b = draw_convolution(rng, (2, 2, 4, 5), (3, 2, 2, 3))
     images = draw_bytes(rng, (2, 2, 4, 5))
@@ -187,7 +187,7 @@ def test_conv2d_forward_keeps_float32_and_counts_integers_as_float64(student, rn
 def test_conv2d_forward_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
     student, rng, oracle
 ):
-    """x, w and b are as before, and an output stays right after further calls."""
+    """x, w and b are unchanged, and an output stays the same after further calls."""
     first, second = (draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2))
     calls = [(*inputs, 1, 1) for inputs in (first, second, first)]
     for call, result in zip(calls, call_each(student.conv2d_forward, calls), strict=True):
@@ -201,7 +201,7 @@ def test_conv2d_forward_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
 @weight(1)
 @number("1.2")
 def test_conv2d_forward_refuses_kernels_with_another_number_of_channels(student, rng):
-    """Images and kernels that disagree about c_in raise ValueError."""
+    """Images and kernels with different c_in raise ValueError."""
     for images, kernels in ((3, 4), (3, 2), (3, 1), (1, 3)):
         x, w, b = draw_convolution(rng, (2, images, 5, 6), (4, kernels, 3, 2))
         situation = f"c_in of {images} in x and of {kernels} in w"
@@ -236,7 +236,7 @@ def test_conv2d_backward_gives_the_gradient_of_the_kernels(student, rng, oracle)
 @weight(2)
 @number("1.3")
 def test_conv2d_backward_gives_the_gradient_of_the_images(student, rng, oracle):
-    """dx, without stride or padding, is PyTorch's: a sum over all kernels that saw the pixel."""
+    """dx, without stride or padding, is PyTorch's: a sum over kernels and output pixels."""
     x, w, b = draw_convolution(rng, (2, 3, 6, 5), (4, 3, 2, 3))
     dout = draw_gradient(rng, oracle.conv2d(x, w, b))
     _, cache = unpack(student.conv2d_forward(x, w, b), 2, "conv2d_forward")
@@ -248,7 +248,7 @@ def test_conv2d_backward_gives_the_gradient_of_the_images(student, rng, oracle):
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_follows_the_stride(student, rng, oracle):
-    """dx, dw and db with unequal strides are PyTorch's, also where pixels are jumped over."""
+    """dx, dw and db with unequal strides are PyTorch's, also where pixels are skipped."""
     for x_shape, stride in (((2, 3, 7, 5), (2, 1)), ((2, 3, 6, 10), (1, 4))):
         x, w, b = draw_convolution(rng, x_shape, (4, 3, 3, 2))
         dout = draw_gradient(rng, oracle.conv2d(x, w, b, stride=stride))
@@ -274,11 +274,11 @@ def test_conv2d_backward_cuts_the_padding_off(student, rng, oracle):
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_is_right_for_leftover_pixels_and_sizes_of_one(student, rng, oracle):
-    """Pixels beyond the stride's reach get zeros; sizes of 1 and views are nothing special."""
+    """Pixels beyond the last position get zeros; sizes of 1 and views are handled."""
     for situation, x_shape, w_shape, sizes in (
         ("leftover pixels", (2, 2, 7, 6), (3, 2, 2, 3), {"stride": (3, 2), "padding": (2, 1)}),
         ("a kernel of one pixel", (1, 2, 5, 6), (1, 2, 1, 1), {"stride": 2}),
-        ("a kernel as big as the image", (2, 1, 4, 3), (3, 1, 4, 3), {}),
+        ("a kernel as large as the image", (2, 1, 4, 3), (3, 1, 4, 3), {}),
     ):
         x, w, b = draw_convolution(rng, x_shape, w_shape)
         dout = draw_gradient(rng, oracle.conv2d(x, w, b, **sizes))
@@ -313,7 +313,7 @@ def test_conv2d_backward_keeps_float32_and_does_not_round_for_integer_inputs(stu
 @weight(1)
 @number("1.3")
 def test_conv2d_backward_uses_its_own_cache_and_leaves_dout_alone(student, rng, oracle):
-    """Each backward pass belongs to the forward pass whose cache it gets, however often it runs."""
+    """Each backward pass uses the cache that it gets, also if it gets the same one twice."""
     inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
     douts = [draw_gradient(rng, oracle.conv2d(*arrays, 1, 1)) for arrays in inputs]
     results = call_each(student.conv2d_forward, [(*arrays, 1, 1) for arrays in inputs])
@@ -332,28 +332,29 @@ def test_conv2d_backward_uses_its_own_cache_and_leaves_dout_alone(student, rng, 
 @weight(2)
 @number("1.4")
 def test_max_pool2d_forward_takes_the_largest_value_of_each_window(student, rng, oracle):
-    """Without a stride, windows lie side by side, for each image and channel on its own."""
-    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+    """Without a stride, windows lie side by side, separately for each image and channel."""
+    for x_shape, kernel_size in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
         x = draw_distinct(rng, x_shape)
-        out, _ = unpack(student.max_pool2d_forward(x, kernel), 2, "max_pool2d_forward")
-        expected = oracle.max_pool2d(x, kernel)
-        assert_close(out, expected, what=f"out (kernel {kernel})", axes=IMAGE_AXES)
+        out, _ = unpack(student.max_pool2d_forward(x, kernel_size), 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel_size)
+        assert_close(out, expected, what=f"out (kernel size {kernel_size})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_forward_follows_stride_and_padding(student, rng, oracle):
-    """Windows that overlap, that leave gaps, or that leave pixels over, give PyTorch's output."""
-    for kernel, sizes in (
+    """Windows that overlap, leave gaps or leave pixels over give PyTorch's output."""
+    for kernel_size, sizes in (
         ((3, 2), {"stride": (1, 2)}),
         (2, {"stride": np.int64(3)}),
         ((2, 3), {"stride": (2, 1), "padding": (1, 0)}),
         ((3, 4), {"stride": 2, "padding": (0, 2)}),
     ):
         x = draw_distinct(rng, (2, 3, 8, 7))
-        out, _ = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
-        expected = oracle.max_pool2d(x, kernel, **sizes)
-        what = f"out (kernel {kernel}, {in_words(sizes)})"
+        result = student.max_pool2d_forward(x, kernel_size, **sizes)
+        out, _ = unpack(result, 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel_size, **sizes)
+        what = f"out (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(out, expected, what=what, axes=IMAGE_AXES)
     x = sliced(draw_distinct(rng, (2, 3, 4, 6)))
     out, _ = unpack(student.max_pool2d_forward(x, 2), 2, "max_pool2d_forward")
@@ -363,48 +364,49 @@ def test_max_pool2d_forward_follows_stride_and_padding(student, rng, oracle):
 @weight(1)
 @number("1.4")
 def test_max_pool2d_forward_never_lets_padding_win(student, rng, oracle):
-    """Negative numbers beat the padding, which is at most half the kernel: else ValueError."""
+    """Padding loses against negative numbers; above half the kernel size it is a ValueError."""
     x = -1 - rng.uniform(size=(2, 2, 5, 6))
-    for kernel, padding in ((3, 1), ((2, 3), (1, 0))):
-        result = student.max_pool2d_forward(x, kernel, stride=1, padding=padding)
+    for kernel_size, padding in ((3, 1), ((2, 3), (1, 0))):
+        result = student.max_pool2d_forward(x, kernel_size, stride=1, padding=padding)
         out, _ = unpack(result, 2, "max_pool2d_forward")
-        expected = oracle.max_pool2d(x, kernel, stride=1, padding=padding)
-        what = f"out (kernel {kernel}, padding {padding})"
+        expected = oracle.max_pool2d(x, kernel_size, stride=1, padding=padding)
+        what = f"out (kernel size {kernel_size}, padding {padding})"
         assert_close(out, expected, what=what, axes=IMAGE_AXES)
-    for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
-        situation = f"kernel {kernel} with padding {padding}"
-        check_refused(situation, student.max_pool2d_forward, x, kernel, 1, padding)
+    for kernel_size, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
+        situation = f"kernel size {kernel_size} with padding {padding}"
+        check_refused(situation, student.max_pool2d_forward, x, kernel_size, 1, padding)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_backward_sends_the_gradient_to_the_largest_value(student, rng, oracle):
-    """With windows side by side, the largest value of each gets its gradient, the others 0."""
-    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+    """With windows side by side, each gradient goes to its window's largest value."""
+    for x_shape, kernel_size in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
         x = draw_distinct(rng, x_shape)
-        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel))
-        _, cache = unpack(student.max_pool2d_forward(x, kernel), 2, "max_pool2d_forward")
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel_size))
+        _, cache = unpack(student.max_pool2d_forward(x, kernel_size), 2, "max_pool2d_forward")
         dx = student.max_pool2d_backward(dout, cache)
-        expected = oracle.max_pool2d_gradient(x, dout, kernel)
-        assert_close(dx, expected, what=f"dx (kernel {kernel})", axes=IMAGE_AXES)
+        expected = oracle.max_pool2d_gradient(x, dout, kernel_size)
+        assert_close(dx, expected, what=f"dx (kernel size {kernel_size})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_backward_adds_up_where_windows_overlap(student, rng, oracle):
     """A pixel that is the largest of several windows gets the sum, with padding and stride too."""
-    for kernel, sizes in (
+    for kernel_size, sizes in (
         (3, {"stride": 1}),
         ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
         ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
     ):
         x = draw_distinct(rng, (2, 3, 7, 6))
-        x[:, :, 3, 2] += 1000  # the largest of every window that holds it
-        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes))
-        _, cache = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        x[:, :, 3, 2] += 1000  # the largest of every window that contains it
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel_size, **sizes))
+        result = student.max_pool2d_forward(x, kernel_size, **sizes)
+        _, cache = unpack(result, 2, "max_pool2d_forward")
         dx = student.max_pool2d_backward(transposed(dout), cache)
-        expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
-        what = f"dx (kernel {kernel}, {in_words(sizes)})"
+        expected = oracle.max_pool2d_gradient(x, dout, kernel_size, **sizes)
+        what = f"dx (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(dx, expected, what=what, axes=IMAGE_AXES)
 
 
@@ -434,30 +436,32 @@ def test_max_pool2d_backward_gives_a_tie_to_the_first_in_row_major_order(student
 @weight(1)
 @number("1.4")
 def test_max_pool2d_keeps_the_type_of_x_forward_and_of_dout_backward(student, rng, oracle):
-    """out has the dtype of x, integers too, and dx has the dtype of dout."""
+    """out has the dtype of x, also for integers, and dx has the dtype of dout."""
     sizes = {"stride": 1, "padding": 1}
     floats = draw_distinct(rng, (2, 2, 4, 5)).astype(np.float32)
     integers = rng.permutation(40).reshape(2, 2, 5, 2) - 50
-    for situation, x, kernel in (("float32", floats, (2, 3)), ("integers", integers, (3, 2))):
-        out, _ = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
-        expected = oracle.max_pool2d(x, kernel, **sizes)
+    for situation, x, kernel_size in (("float32", floats, (2, 3)), ("integers", integers, (3, 2))):
+        result = student.max_pool2d_forward(x, kernel_size, **sizes)
+        out, _ = unpack(result, 2, "max_pool2d_forward")
+        expected = oracle.max_pool2d(x, kernel_size, **sizes)
         assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
-    for situation, x, kernel, dtype in (
+    for situation, x, kernel_size, dtype in (
         ("float32", floats, (2, 3), np.float32),
         ("integer x, float64 dout", integers, (3, 2), np.float64),
         ("integer x, float32 dout", integers, (3, 2), np.float32),
     ):
-        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel, **sizes), dtype)
-        _, cache = unpack(student.max_pool2d_forward(x, kernel, **sizes), 2, "max_pool2d_forward")
+        dout = draw_gradient(rng, oracle.max_pool2d(x, kernel_size, **sizes), dtype)
+        result = student.max_pool2d_forward(x, kernel_size, **sizes)
+        _, cache = unpack(result, 2, "max_pool2d_forward")
         dx = student.max_pool2d_backward(dout, cache)
-        expected = oracle.max_pool2d_gradient(x, dout, kernel, **sizes)
+        expected = oracle.max_pool2d_gradient(x, dout, kernel_size, **sizes)
         assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.4")
 def test_max_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """x and dout are as before, and each backward pass uses the cache it is given."""
+    """x and dout are unchanged, and each backward pass uses the cache it is given."""
     xs = [draw_distinct(rng, shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
     expected = [oracle.max_pool2d(x, 3, 1, 1) for x in xs]
     douts = [draw_gradient(rng, out) for out in expected]
@@ -480,7 +484,7 @@ def test_max_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(stud
 @number("1.5")
 def test_avg_pool2d_forward_takes_the_mean_of_each_window(student, rng, oracle):
     """Windows side by side, overlapping, with gaps or leftovers, give PyTorch's output."""
-    for kernel, sizes in (
+    for kernel_size, sizes in (
         ((2, 3), {}),
         (2, {"stride": np.int64(1)}),
         ((4, 3), {"stride": (1, 2)}),
@@ -488,16 +492,17 @@ def test_avg_pool2d_forward_takes_the_mean_of_each_window(student, rng, oracle):
         ((3, 2), {"stride": (2, 3)}),
     ):
         x = transposed(rng.normal(size=(2, 3, 8, 9)))
-        out, _ = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
-        expected = oracle.avg_pool2d(x, kernel, **sizes)
-        what = f"out (kernel {kernel}, {in_words(sizes)})"
+        result = student.avg_pool2d_forward(x, kernel_size, **sizes)
+        out, _ = unpack(result, 2, "avg_pool2d_forward")
+        expected = oracle.avg_pool2d(x, kernel_size, **sizes)
+        what = f"out (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(out, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_forward_counts_padding_as_zeros(student, rng, oracle):
-    """Windows over the edge are still divided by kh * kw; padding above half is a ValueError."""
+    """Windows beyond the edge are divided by kh * kw; padding above half is a ValueError."""
     nines = np.full((2, 1, 3, 4), 9.0)
     result = student.avg_pool2d_forward(nines, 3, stride=1, padding=1)
     out, _ = unpack(result, 2, "avg_pool2d_forward")
@@ -507,68 +512,71 @@ def test_avg_pool2d_forward_counts_padding_as_zeros(student, rng, oracle):
     out, _ = unpack(student.avg_pool2d_forward(x, (4, 2), **sizes), 2, "avg_pool2d_forward")
     expected = oracle.avg_pool2d(x, (4, 2), **sizes)
     assert_close(out, expected, what="out (padding (2, 0))", axes=IMAGE_AXES)
-    for kernel, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
-        situation = f"kernel {kernel} with padding {padding}"
-        check_refused(situation, student.avg_pool2d_forward, x, kernel, 1, padding)
+    for kernel_size, padding in ((3, 2), ((3, 5), (2, 0)), ((5, 3), (0, 2))):
+        situation = f"kernel size {kernel_size} with padding {padding}"
+        check_refused(situation, student.avg_pool2d_forward, x, kernel_size, 1, padding)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_backward_shares_the_gradient_equally(student, rng, oracle):
     """With windows side by side, each pixel gets its window's gradient divided by kh * kw."""
-    for x_shape, kernel in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
+    for x_shape, kernel_size in (((2, 3, 6, 8), 2), ((2, 3, 4, 9), (2, 3)), ((1, 1, 3, 2), (3, 2))):
         x = rng.normal(size=x_shape)
-        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel))
-        _, cache = unpack(student.avg_pool2d_forward(x, kernel), 2, "avg_pool2d_forward")
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel_size))
+        _, cache = unpack(student.avg_pool2d_forward(x, kernel_size), 2, "avg_pool2d_forward")
         dx = student.avg_pool2d_backward(dout, cache)
-        expected = oracle.avg_pool2d_gradient(x, dout, kernel)
-        assert_close(dx, expected, what=f"dx (kernel {kernel})", axes=IMAGE_AXES)
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel_size)
+        assert_close(dx, expected, what=f"dx (kernel size {kernel_size})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_backward_adds_up_where_windows_overlap(student, rng, oracle):
     """Overlapping windows, padding, gaps and leftover pixels give PyTorch's gradient."""
-    for kernel, sizes in (
+    for kernel_size, sizes in (
         (3, {"stride": 1}),
         ((3, 2), {"stride": (2, 1), "padding": (1, 1)}),
         ((2, 3), {"stride": (3, 2), "padding": (0, 1)}),
     ):
         x = rng.normal(size=(2, 3, 7, 6))
-        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes))
-        _, cache = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel_size, **sizes))
+        result = student.avg_pool2d_forward(x, kernel_size, **sizes)
+        _, cache = unpack(result, 2, "avg_pool2d_forward")
         dx = student.avg_pool2d_backward(sliced(dout), cache)
-        expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
-        what = f"dx (kernel {kernel}, {in_words(sizes)})"
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel_size, **sizes)
+        what = f"dx (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(dx, expected, what=what, axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_keeps_float32_and_counts_integers_as_float64(student, rng, oracle):
-    """float32 in gives float32 out, means of integers are not rounded, dx has dout's dtype."""
+    """float32 in gives float32 out, means of integers aren't rounded, dx has dout's dtype."""
     floats = rng.normal(size=(2, 2, 4, 6)).astype(np.float32), (2, 3), {"stride": 1}
     integers = draw_bytes(rng, (2, 2, 5, 4)), (3, 2), {"stride": 1, "padding": 1}
-    for situation, (x, kernel, sizes) in (("float32", floats), ("integers", integers)):
-        out, _ = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
-        expected = oracle.avg_pool2d(x, kernel, **sizes)
+    for situation, (x, kernel_size, sizes) in (("float32", floats), ("integers", integers)):
+        result = student.avg_pool2d_forward(x, kernel_size, **sizes)
+        out, _ = unpack(result, 2, "avg_pool2d_forward")
+        expected = oracle.avg_pool2d(x, kernel_size, **sizes)
         assert_close(out, expected, what=f"out ({situation})", axes=IMAGE_AXES)
-    for situation, (x, kernel, sizes), dtype in (
+    for situation, (x, kernel_size, sizes), dtype in (
         ("float32", floats, np.float32),
         ("integer x, float64 dout", integers, np.float64),
         ("integer x, float32 dout", integers, np.float32),
     ):
-        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel, **sizes), dtype)
-        _, cache = unpack(student.avg_pool2d_forward(x, kernel, **sizes), 2, "avg_pool2d_forward")
+        dout = draw_gradient(rng, oracle.avg_pool2d(x, kernel_size, **sizes), dtype)
+        result = student.avg_pool2d_forward(x, kernel_size, **sizes)
+        _, cache = unpack(result, 2, "avg_pool2d_forward")
         dx = student.avg_pool2d_backward(dout, cache)
-        expected = oracle.avg_pool2d_gradient(x, dout, kernel, **sizes)
+        expected = oracle.avg_pool2d_gradient(x, dout, kernel_size, **sizes)
         assert_close(dx, expected, what=f"dx ({situation})", axes=IMAGE_AXES)
 
 
 @weight(1)
 @number("1.5")
 def test_avg_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """x and dout are as before, and each backward pass uses the cache it is given."""
+    """x and dout are unchanged, and each backward pass uses the cache it is given."""
     xs = [rng.normal(size=shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
     expected = [oracle.avg_pool2d(x, 3, 1, 1) for x in xs]
     douts = [draw_gradient(rng, out) for out in expected]
@@ -590,11 +598,11 @@ def test_avg_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(stud
 @weight(2)
 @number("1.6")
 def test_im2col_lays_every_patch_out_as_a_column(student, rng, oracle):
-    """Entries in the order channel, row, column; patches row by row; the dtype stays."""
+    """Entries in the order channel, row, column; patches row by row; the dtype is kept."""
     cols = student.im2col(np.arange(12).reshape(1, 2, 2, 3), 2)
     expected = np.array([[[0, 1], [1, 2], [3, 4], [4, 5], [6, 7], [7, 8], [9, 10], [10, 11]]])
     assert_close(cols, expected, what="cols (an image of 0 to 11)", axes=COLUMN_AXES)
-    for dtype, kernel, sizes in (
+    for dtype, kernel_size, sizes in (
         (np.float64, (3, 2), {}),
         (np.float32, (2, 3), {"stride": (2, 1), "padding": (1, 2)}),
         (np.int64, (1, 4), {"stride": np.int64(1), "padding": 1}),
@@ -602,28 +610,28 @@ def test_im2col_lays_every_patch_out_as_a_column(student, rng, oracle):
         (np.float64, (3, 1), {"padding": (0, 1)}),
     ):
         x = draw_whole(rng, (2, 3, 4, 5)).astype(dtype)
-        cols = student.im2col(transposed(x), kernel, **sizes)
-        expected = oracle.im2col(x, kernel, **sizes)
-        what = f"cols (kernel {kernel}, {in_words(sizes)})"
+        cols = student.im2col(transposed(x), kernel_size, **sizes)
+        expected = oracle.im2col(x, kernel_size, **sizes)
+        what = f"cols (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(cols, expected, what=what, axes=COLUMN_AXES)
 
 
 @weight(2)
 @number("1.6")
 def test_col2im_adds_every_column_back_to_its_pixels(student, rng, oracle):
-    """Pixels in several patches get the sum, the padding is cut off, and the dtype stays."""
+    """Pixels in several patches get the sum, the padding is cropped, the dtype is kept."""
     x = student.col2im(np.ones((2, 12, 6)), (2, 3, 3, 4), 2)
     expected = np.tile(np.outer([1.0, 2, 1], [1, 2, 2, 1]), (2, 3, 1, 1))
     assert_close(x, expected, what="the image of columns of ones", axes=IMAGE_AXES)
-    for dtype, kernel, count, sizes in (
+    for dtype, kernel_size, count, sizes in (
         (np.float64, (3, 2), 8, {}),
         (np.float32, (2, 3), 21, {"stride": (2, 1), "padding": (1, 2)}),
         (np.int64, (1, 4), 24, {"stride": np.int64(1), "padding": 1}),
     ):
-        cols = draw_whole(rng, (2, 3 * kernel[0] * kernel[1], count)).astype(dtype)
-        x = student.col2im(sliced(cols), (2, 3, 4, 5), kernel, **sizes)
-        expected = oracle.col2im(cols, (2, 3, 4, 5), kernel, **sizes)
-        what = f"x (kernel {kernel}, {in_words(sizes)})"
+        cols = draw_whole(rng, (2, 3 * kernel_size[0] * kernel_size[1], count)).astype(dtype)
+        x = student.col2im(sliced(cols), (2, 3, 4, 5), kernel_size, **sizes)
+        expected = oracle.col2im(cols, (2, 3, 4, 5), kernel_size, **sizes)
+        what = f"x (kernel size {kernel_size}, {in_words(sizes)})"
         assert_close(x, expected, what=what, axes=IMAGE_AXES)
 
 
@@ -631,13 +639,13 @@ def test_col2im_adds_every_column_back_to_its_pixels(student, rng, oracle):
 @number("1.6")
 def test_col2im_is_the_backward_pass_of_im2col(student, rng):
     """The sum of im2col(x) * y equals the sum of x * col2im(y), for any x and y."""
-    # Whole numbers: both sums are exact, in whatever order they are taken.
+    # Whole numbers: both sums are exact, in any order.
     x, y = draw_whole(rng, (2, 3, 5, 6)), draw_whole(rng, (2, 18, 12))
-    sizes = {"kernel": (3, 2), "stride": (2, 2), "padding": (1, 1)}
+    sizes = {"kernel_size": (3, 2), "stride": (2, 2), "padding": (1, 1)}
     cols, image = student.im2col(x, **sizes), student.col2im(y, x.shape, **sizes)
     for name, result, like in (("im2col", cols, y), ("col2im", image, x)):
         right = isinstance(result, np.ndarray) and result.shape == like.shape
-        check(right, f"{name} returns no array of the right shape.", f"expected {like.shape}")
+        check(right, f"{name} must return an array of the right shape.", f"expected {like.shape}")
     sums = np.stack([(cols * y).sum(axis=(1, 2)), (x * image).sum(axis=(1, 2, 3))])
     check(
         np.array_equal(*sums),
@@ -690,7 +698,7 @@ def test_conv2d_backward_fast_gives_the_gradients_of_a_convolution(student, rng,
 @weight(1)
 @number("1.6")
 def test_fast_convolution_is_right_for_leftover_pixels_float32_and_integers(student, rng, oracle):
-    """Pixels beyond the stride's reach get zeros; float32 stays; integers count as float64."""
+    """Leftover pixels get zeros; float32 is kept; integers are converted to float64."""
     for dtype, sizes in (
         (np.float64, {"stride": (3, 2), "padding": (2, 1)}),
         (np.float32, {"padding": 1}),
@@ -714,7 +722,7 @@ def test_fast_convolution_is_right_for_leftover_pixels_float32_and_integers(stud
 def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
     student, rng, oracle
 ):
-    """im2col, col2im and both passes change no input, and each pass uses its own cache."""
+    """im2col, col2im and both passes change no input; each pass uses the cache it is given."""
     inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
     outs = [oracle.conv2d(*arrays, 1, 1) for arrays in inputs]
     order = (0, 1, 0)
@@ -746,7 +754,7 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
 @number("1.6")
 @tags("timing")
 def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
-    """One image of 1 x 81 x 91 and one kernel of 2 x 3: 10 times faster, forward and backward."""
+    """One image of 1 x 81 x 91, one kernel of 2 x 3: 10 times as fast, forward and backward."""
     check_fast(student, oracle, rng, x_shape=(1, 1, 81, 91), w_shape=(1, 1, 2, 3))
 
 
@@ -764,8 +772,8 @@ def test_conv_parameters_counts_weights_and_biases(student):
     ):
         count = student.conv_parameters(*arguments)
         assert_equal(count, expected, what=f"conv_parameters{arguments}")
-    count = student.conv_parameters(c_in=4, c_out=6, kernel=3, bias=False)
-    assert_equal(count, 216, what="conv_parameters(c_in=4, c_out=6, kernel=3, bias=False)")
+    count = student.conv_parameters(c_in=4, c_out=6, kernel_size=3, bias=False)
+    assert_equal(count, 216, what="conv_parameters(c_in=4, c_out=6, kernel_size=3, bias=False)")
 
 
 @weight(1)
@@ -787,7 +795,7 @@ def test_linear_parameters_counts_weights_and_biases(student):
 
 @weight(2)
 @number("1.8")
-def test_q1_the_kernel_answers_to_upright_edges_and_not_to_flat_areas(lab):
+def test_q1_the_kernel_responds_to_vertical_edges_and_not_to_flat_areas(lab):
     """Lab, question 1: 0 on flat areas, positive where it gets brighter from left to right."""
     kernel = array_answer(lab, "q1_kernel", (3, 3))
     for brightness in (0.25, 1.0):
@@ -798,14 +806,14 @@ def test_q1_the_kernel_answers_to_upright_edges_and_not_to_flat_areas(lab):
 @weight(1)
 @number("1.8")
 def test_q2_the_weights_of_a_kernel_that_ignores_brightness_add_up_to_the_right_number(lab):
-    """Lab, question 2: the answers to a brighter picture change by the sum of the weights."""
+    """Lab, question 2: the sum of the weights that makes a kernel ignore brightness."""
     check_number(lab, "q2_sum", 0)
 
 
 @weight(1)
 @number("1.8")
-def test_q4_a_mean_takes_grain_away(lab):
-    """Lab, question 4: the grain after a mean over 5 x 5 pixels, divided by that before it."""
+def test_q4_a_mean_reduces_noise(lab):
+    """Lab, question 4: the noise after a mean over 5 x 5 pixels, divided by that before it."""
     check_number(lab, "q4_factor", 1 / math.sqrt(5 * 5), tolerance=0.02)
 
 
@@ -813,11 +821,11 @@ def test_q4_a_mean_takes_grain_away(lab):
 @number("1.9")
 def test_q7_the_map_of_the_photograph_has_the_right_size(lab):
     """Lab, question 7: rows and columns of a map with stride (2, 3) and padding (2, 0)."""
-    places = [
-        len(range(0, size + 2 * padding - kernel + 1, stride))
-        for size, kernel, stride, padding in ((96, 5, 2, 2), (128, 3, 3, 0))
+    expected = [
+        len(range(0, size + 2 * padding - kernel_size + 1, stride))
+        for size, kernel_size, stride, padding in ((96, 5, 2, 2), (128, 3, 3, 0))
     ]
-    check_sizes(lab, "q7_shape", places)
+    check_sizes(lab, "q7_shape", expected)
 
 
 @weight(2)

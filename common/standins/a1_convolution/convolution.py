@@ -10,14 +10,14 @@ Size = int | tuple[int, int]
 ATEN = torch.ops.aten
 
 
-def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
-    """How many places a kernel has along one axis."""
-    if size < 1 or kernel < 1 or stride < 1 or padding < 0 or kernel > size + 2 * padding:
+def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int = 0) -> int:
+    """The number of positions at which a kernel fits along one axis."""
+    if size < 1 or kernel_size < 1 or stride < 1 or padding < 0 or kernel_size > size + 2 * padding:
         raise ValueError(
-            f"a kernel of {kernel} with stride {stride} and padding {padding} "
-            f"has no place along an axis of {size}"
+            f"kernel_size {kernel_size}, stride {stride} and padding {padding} "
+            f"don't fit a size of {size}"
         )
-    return (size + 2 * padding - kernel) // stride + 1
+    return (size + 2 * padding - kernel_size) // stride + 1
 
 
 def conv2d_forward(
@@ -25,7 +25,7 @@ def conv2d_forward(
 ) -> tuple[np.ndarray, Any]:
     """The convolution of images (n, c_in, h, w) with kernels (c_out, c_in, kh, kw)."""
     if x.shape[1] != w.shape[1]:
-        raise ValueError(f"x has {x.shape[1]} channels, but the kernels have {w.shape[1]}")
+        raise ValueError(f"x and w must have the same c_in, got {x.shape[1]} and {w.shape[1]}")
     sizes = window_sizes(x.shape, w.shape[2:], stride, padding)[1:]
     dtype = float_type(x, w, b)
     inputs = [tensor(array, dtype) for array in (x, w, b)]
@@ -56,10 +56,10 @@ conv2d_forward_fast, conv2d_backward_fast = conv2d_forward, conv2d_backward
 
 
 def max_pool2d_forward(
-    x: np.ndarray, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: np.ndarray, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[np.ndarray, Any]:
     """The largest value in each window."""
-    sizes = pooling_sizes(x.shape, kernel, stride, padding)
+    sizes = pooling_sizes(x.shape, kernel_size, stride, padding)
     given = tensor(x, float_type(x))
     out, winners = ATEN.max_pool2d_with_indices(given, *sizes)
     return out.numpy().astype(x.dtype), (given, sizes, winners)
@@ -76,50 +76,50 @@ def max_pool2d_backward(dout: np.ndarray, cache: Any) -> np.ndarray:
 
 
 def avg_pool2d_forward(
-    x: np.ndarray, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: np.ndarray, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[np.ndarray, Any]:
     """The mean of each window, padding included."""
-    sizes = pooling_sizes(x.shape, kernel, stride, padding)
+    sizes = pooling_sizes(x.shape, kernel_size, stride, padding)
     return ATEN.avg_pool2d(tensor(x, float_type(x)), *sizes).numpy(), (x.shape, sizes)
 
 
 def avg_pool2d_backward(dout: np.ndarray, cache: Any) -> np.ndarray:
-    """The gradient of x: each pixel gets its share of each window's gradient."""
+    """The gradient of x: each window splits its gradient equally."""
     shape, sizes = cache
     given = tensor(dout, float_type(dout))
     x = torch.zeros(shape, dtype=given.dtype)
     return ATEN.avg_pool2d_backward(given, x, *sizes, False, True, None).numpy()
 
 
-def im2col(x: np.ndarray, kernel: Size, stride: Size = 1, padding: Size = 0) -> np.ndarray:
+def im2col(x: np.ndarray, kernel_size: Size, stride: Size = 1, padding: Size = 0) -> np.ndarray:
     """Every patch as a column: (n, c*kh*kw, out_h*out_w)."""
-    kernel, stride, padding = window_sizes(x.shape, kernel, stride, padding)
-    columns = F.unfold(tensor(x, torch.float64), kernel, padding=padding, stride=stride)
+    kernel_size, stride, padding = window_sizes(x.shape, kernel_size, stride, padding)
+    columns = F.unfold(tensor(x, torch.float64), kernel_size, padding=padding, stride=stride)
     return columns.numpy().astype(x.dtype)
 
 
 def col2im(
     cols: np.ndarray,
     x_shape: tuple[int, int, int, int],
-    kernel: Size,
+    kernel_size: Size,
     stride: Size = 1,
     padding: Size = 0,
 ) -> np.ndarray:
     """Every column added back to its pixels."""
-    kernel, stride, padding = window_sizes(x_shape, kernel, stride, padding)
+    kernel_size, stride, padding = window_sizes(x_shape, kernel_size, stride, padding)
     size = [int(length) for length in x_shape[2:]]
-    x = F.fold(tensor(cols, torch.float64), size, kernel, padding=padding, stride=stride)
+    x = F.fold(tensor(cols, torch.float64), size, kernel_size, padding=padding, stride=stride)
     return x.numpy().astype(cols.dtype)
 
 
-def conv_parameters(c_in: int, c_out: int, kernel: Size, bias: bool = True) -> int:
-    """How many numbers a convolution learns."""
-    kh, kw = pair(kernel)
+def conv_parameters(c_in: int, c_out: int, kernel_size: Size, bias: bool = True) -> int:
+    """The number of parameters of a convolution."""
+    kh, kw = pair(kernel_size)
     return c_out * (c_in * kh * kw + bool(bias))
 
 
 def linear_parameters(n_in: int, n_out: int, bias: bool = True) -> int:
-    """How many numbers a dense layer learns."""
+    """The number of parameters of a linear layer."""
     return n_out * (n_in + bool(bias))
 
 
@@ -132,23 +132,23 @@ def pair(size: Size) -> tuple[int, int]:
 
 
 def window_sizes(
-    shape: tuple[int, ...], kernel: Size, stride: Size, padding: Size
+    shape: tuple[int, ...], kernel_size: Size, stride: Size, padding: Size
 ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Kernel, stride and padding as pairs; a ValueError where they don't fit the images."""
-    sizes = pair(kernel), pair(stride), pair(padding)
+    """Kernel size, stride and padding as pairs; ValueError if they don't fit the images."""
+    sizes = pair(kernel_size), pair(stride), pair(padding)
     for axis in (0, 1):
         conv_output_size(shape[2 + axis], *(size[axis] for size in sizes))
     return sizes
 
 
 def pooling_sizes(
-    shape: tuple[int, ...], kernel: Size, stride: Size | None, padding: Size
+    shape: tuple[int, ...], kernel_size: Size, stride: Size | None, padding: Size
 ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """The same for pooling, whose padding is at most half the kernel."""
-    sizes = window_sizes(shape, kernel, kernel if stride is None else stride, padding)
+    """The same for pooling, where padding is at most half the kernel size."""
+    sizes = window_sizes(shape, kernel_size, kernel_size if stride is None else stride, padding)
     for size, margin in zip(sizes[0], sizes[2], strict=True):
         if margin > size // 2:
-            raise ValueError(f"padding {margin} is more than half of the pooling kernel {size}")
+            raise ValueError(f"padding must be at most half the kernel size {size}, got {margin}")
     return sizes
 
 
@@ -158,5 +158,5 @@ def float_type(*arrays: np.ndarray) -> torch.dtype:
 
 
 def tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-    """An array as a tensor of its own: nothing that is done to one shows in the other."""
+    """An array as a tensor that doesn't share its memory."""
     return torch.from_numpy(np.array(array, order="C")).to(dtype)

@@ -1,4 +1,4 @@
-"""Tests of what is graded against: assignment 1's oracle beside loops and finite differences."""
+"""Tests assignment 1's oracle against plain loops and finite differences."""
 
 import numpy as np
 import pytest
@@ -29,8 +29,9 @@ def rng():
 
 
 def by_case(cases):
+    kernel = "w_shape" if cases is CONVOLUTIONS else "kernel_size"
     return pytest.mark.parametrize(
-        ("x_shape", "kernel", "stride", "padding"), cases.values(), ids=cases
+        ("x_shape", kernel, "stride", "padding"), cases.values(), ids=cases
     )
 
 
@@ -38,9 +39,9 @@ def pair(size):
     return (size, size) if isinstance(size, int) else size
 
 
-def patches(x, kernel, stride, padding, fill=0.0):
-    """Each place of a window, and what lies under it, straight from the definition."""
-    (kh, kw), (sh, sw), (ph, pw) = pair(kernel), pair(stride or kernel), pair(padding)
+def patches(x, kernel_size, stride, padding, fill=0.0):
+    """Each position (r, s) of a window and the patch under it, straight from the definition."""
+    (kh, kw), (sh, sw), (ph, pw) = pair(kernel_size), pair(stride or kernel_size), pair(padding)
     padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=fill)
     rows = range(0, padded.shape[2] - kh + 1, sh)
     columns = range(0, padded.shape[3] - kw + 1, sw)
@@ -49,17 +50,17 @@ def patches(x, kernel, stride, padding, fill=0.0):
             yield (r, s), padded[:, :, top : top + kh, left : left + kw]
 
 
-def pooled(x, kernel, stride, padding, fill, reduce):
+def pooled(x, kernel_size, stride, padding, fill, reduce):
     found = {
-        place: reduce(patch, axis=(2, 3))
-        for place, patch in patches(x, kernel, stride, padding, fill)
+        position: reduce(patch, axis=(2, 3))
+        for position, patch in patches(x, kernel_size, stride, padding, fill)
     }
-    height, width = (1 + max(place[axis] for place in found) for axis in (0, 1))
+    height, width = (1 + max(position[axis] for position in found) for axis in (0, 1))
     return np.stack([np.stack([found[r, s] for s in range(width)], -1) for r in range(height)], -2)
 
 
 def distinct(rng, shape):
-    """Values far enough apart that a finite step never changes which is largest."""
+    """Values far enough apart that a finite step never changes which one is the largest."""
     return rng.permutation(int(np.prod(shape))).reshape(shape) / 8 - 3.0
 
 
@@ -69,51 +70,55 @@ def close(actual, expected, bar=1e-8):
 
 
 @by_case(CONVOLUTIONS)
-def test_convolution_is_the_sum_of_its_definition(rng, x_shape, kernel, stride, padding):
-    x, w, b = rng.normal(size=x_shape), rng.normal(size=kernel), rng.normal(size=kernel[0])
+def test_convolution_is_the_sum_of_its_definition(rng, x_shape, w_shape, stride, padding):
+    x, w, b = rng.normal(size=x_shape), rng.normal(size=w_shape), rng.normal(size=w_shape[0])
     out = oracle.conv2d(x, w, b, stride, padding)
     count = 0
-    for (r, s), patch in patches(x, kernel[2:], stride, padding):
+    for (r, s), patch in patches(x, w_shape[2:], stride, padding):
         close(out[:, :, r, s], np.einsum("ncpq,kcpq->nk", patch, w) + b)
         count += 1
     assert out.shape[2] * out.shape[3] == count
 
 
 @by_case(CONVOLUTIONS)
-def test_gradients_of_convolution_are_finite_differences(rng, x_shape, kernel, stride, padding):
-    inputs = [rng.normal(size=shape) for shape in (x_shape, kernel, kernel[:1])]
+def test_gradients_of_convolution_are_finite_differences(rng, x_shape, w_shape, stride, padding):
+    inputs = [rng.normal(size=shape) for shape in (x_shape, w_shape, w_shape[:1])]
     dout = rng.normal(size=oracle.conv2d(*inputs, stride, padding).shape)
     gradients = oracle.conv2d_gradients(*inputs, dout, stride, padding)
     assert len(gradients) == 3
-    for place, gradient in enumerate(gradients):
+    for index, gradient in enumerate(gradients):
 
-        def moved(value, place=place):
-            changed = [*inputs[:place], value, *inputs[place + 1 :]]
+        def moved(value, index=index):
+            changed = [*inputs[:index], value, *inputs[index + 1 :]]
             return oracle.conv2d(*changed, stride, padding)
 
-        close(gradient, numeric_gradient(moved, inputs[place], dout))
+        close(gradient, numeric_gradient(moved, inputs[index], dout))
 
 
 @by_case(WINDOWS)
-def test_pooling_is_the_largest_or_the_mean_of_each_window(rng, x_shape, kernel, stride, padding):
+def test_pooling_is_the_largest_or_the_mean_of_each_window(
+    rng, x_shape, kernel_size, stride, padding
+):
     x = distinct(rng, x_shape)
-    largest = pooled(x, kernel, stride, padding, -np.inf, np.max)
-    close(oracle.max_pool2d(x, kernel, stride, padding), largest)
+    largest = pooled(x, kernel_size, stride, padding, -np.inf, np.max)
+    close(oracle.max_pool2d(x, kernel_size, stride, padding), largest)
     close(
-        oracle.avg_pool2d(x, kernel, stride, padding),
-        pooled(x, kernel, stride, padding, 0, np.mean),
+        oracle.avg_pool2d(x, kernel_size, stride, padding),
+        pooled(x, kernel_size, stride, padding, 0, np.mean),
     )
 
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @by_case(WINDOWS)
-def test_gradients_of_pooling_are_finite_differences(rng, kind, x_shape, kernel, stride, padding):
+def test_gradients_of_pooling_are_finite_differences(
+    rng, kind, x_shape, kernel_size, stride, padding
+):
     forward = getattr(oracle, f"{kind}_pool2d")
     gradient = getattr(oracle, f"{kind}_pool2d_gradient")
     x = distinct(rng, x_shape)
-    dout = rng.normal(size=forward(x, kernel, stride, padding).shape)
-    expected = numeric_gradient(lambda moved: forward(moved, kernel, stride, padding), x, dout)
-    close(gradient(x, dout, kernel, stride, padding), expected)
+    dout = rng.normal(size=forward(x, kernel_size, stride, padding).shape)
+    expected = numeric_gradient(lambda moved: forward(moved, kernel_size, stride, padding), x, dout)
+    close(gradient(x, dout, kernel_size, stride, padding), expected)
 
 
 def test_the_first_in_row_major_order_gets_the_gradient_of_a_tie():
@@ -123,16 +128,18 @@ def test_the_first_in_row_major_order_gets_the_gradient_of_a_tie():
 
 
 @by_case(PATCHES)
-def test_im2col_lays_out_patches_and_col2im_is_its_gradient(rng, x_shape, kernel, stride, padding):
+def test_im2col_lays_out_patches_and_col2im_is_its_gradient(
+    rng, x_shape, kernel_size, stride, padding
+):
     x = rng.normal(size=x_shape)
-    cols = oracle.im2col(x, kernel, stride, padding)
-    expected = [patch.reshape(len(x), -1) for _, patch in patches(x, kernel, stride, padding)]
+    cols = oracle.im2col(x, kernel_size, stride, padding)
+    expected = [patch.reshape(len(x), -1) for _, patch in patches(x, kernel_size, stride, padding)]
     close(cols, np.stack(expected, -1))
     dcols = rng.normal(size=cols.shape)
     by_differences = numeric_gradient(
-        lambda moved: oracle.im2col(moved, kernel, stride, padding), x, dcols
+        lambda moved: oracle.im2col(moved, kernel_size, stride, padding), x, dcols
     )
-    close(oracle.col2im(dcols, x_shape, kernel, stride, padding), by_differences)
+    close(oracle.col2im(dcols, x_shape, kernel_size, stride, padding), by_differences)
 
 
 def test_answers_have_the_types_that_the_handout_promises(rng):

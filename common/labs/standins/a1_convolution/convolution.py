@@ -1,6 +1,6 @@
 """Stand-in for the lab of assignment 1: conv2d_forward on np.correlate.
 
-It is written on np.correlate, which the exercises don't allow.
+It uses np.correlate, which the exercises forbid.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ Size = int | tuple[int, int]
 def conv2d_forward(
     x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: Size = 1, padding: Size = 0
 ) -> tuple[np.ndarray, None]:
-    """Every image with every kernel: all rows of pixels in one line, with each row of weights."""
+    """All rows of pixels in one line, correlated with each row of each kernel."""
     (down, across), (above, beside) = (
         (size, size) if isinstance(size, int) else size for size in (stride, padding)
     )
@@ -21,6 +21,6 @@ def conv2d_forward(
     for channel, kernel, p in np.ndindex(x.shape[1], len(w), w.shape[2]):
         rows, weights = x[:, channel, p : p + tall], w[kernel, channel, p]
         line = np.correlate(rows.ravel(), weights, "full")[len(weights) - 1 :]
-        # Where weights lie on the end of one row and the beginning of the next, it means nothing.
+        # Drop the entries where the weights straddle the end of one row and the start of the next.
         out[:, kernel] += line.reshape(rows.shape)[..., :wide]
     return out[:, :, ::down, ::across], None

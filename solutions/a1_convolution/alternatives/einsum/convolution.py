@@ -18,9 +18,9 @@ def crop(padded: Array, padding: Size) -> Array:
     return padded[:, :, ph : padded.shape[2] - ph, pw : padded.shape[3] - pw]
 
 
-def windows(padded: Array, kernel: Size, stride: Size) -> Array:
+def windows(padded: Array, kernel_size: Size, stride: Size) -> Array:
     """A view of every window: (n, c, out_h, out_w, kh, kw)."""
-    (kh, kw), (sh, sw) = pair(kernel), pair(stride)
+    (kh, kw), (sh, sw) = pair(kernel_size), pair(stride)
     conv_output_size(padded.shape[2], kh, sh)
     conv_output_size(padded.shape[3], kw, sw)
     return sliding_window_view(padded, (kh, kw), axis=(2, 3))[:, :, ::sh, ::sw]
@@ -29,29 +29,29 @@ def windows(padded: Array, kernel: Size, stride: Size) -> Array:
 def scatter(patches: Array, height: int, width: int, stride: Size) -> Array:
     """Add windows (n, c, out_h, out_w, kh, kw) up into images (n, c, height, width).
 
-    An image row y is row p of window r when y = r * stride + p, and likewise for columns: two
-    tables of zeros and ones, and einsum does the rest.
+    Image row y is row p of window r if y = r * stride + p, and likewise for columns: two tables of
+    zeros and ones, and einsum does the rest.
     """
     out_h, out_w, kh, kw = patches.shape[2:]
     sh, sw = pair(stride)
     rows = meeting(height, out_h, kh, sh).astype(patches.dtype)
     columns = meeting(width, out_w, kw, sw).astype(patches.dtype)
-    # A matrix product for each axis; all in one go would multiply every pixel by every window.
+    # A matrix product for each axis; a single product would multiply every pixel by every window.
     tall = np.einsum("ncrspq,yrp->ncysq", patches, rows, optimize=True)
     return np.einsum("ncysq,xsq->ncyx", tall, columns, optimize=True)
 
 
-def meeting(size: int, places: int, kernel: int, stride: int) -> Array:
-    """meeting[y, r, p] is 1 where pixel y is entry p of the window at place r, and 0 elsewhere."""
-    starts = stride * np.arange(places)[:, None] + np.arange(kernel)
+def meeting(size: int, positions: int, kernel_size: int, stride: int) -> Array:
+    """meeting[y, r, p] is 1 where pixel y is entry p of window r, and 0 elsewhere."""
+    starts = stride * np.arange(positions)[:, None] + np.arange(kernel_size)
     return np.arange(size)[:, None, None] == starts
 
 
-def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0) -> int:
-    """How many places a kernel has along one axis."""
-    if min(size, kernel, stride) < 1 or padding < 0:
-        raise ValueError("size, kernel and stride must be positive, and padding not negative")
-    starts = range(0, size + 2 * padding - kernel + 1, stride)
+def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int = 0) -> int:
+    """The number of positions at which a kernel fits along one axis."""
+    if min(size, kernel_size, stride) < 1 or padding < 0:
+        raise ValueError("size, kernel_size and stride must be at least 1, and padding at least 0")
+    starts = range(0, size + 2 * padding - kernel_size + 1, stride)
     if not starts:
         raise ValueError("the kernel doesn't fit into the padded input")
     return len(starts)
@@ -87,21 +87,21 @@ def conv2d_backward(dout: Array, cache: object) -> tuple[Array, Array, Array]:
 
 
 def max_pool2d_forward(
-    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Array, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Array, object]:
     """The largest value in each window."""
-    kernel, stride, padding, _ = pooling_sizes(x, kernel, stride, padding)
+    kernel_size, stride, padding, _ = pooling_sizes(x, kernel_size, stride, padding)
     lowest = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
     padded = pad(x, padding, lowest)
-    seen = windows(padded, kernel, stride)
-    real = windows(pad(np.ones_like(x, dtype=bool), padding, False), kernel, stride)
+    seen = windows(padded, kernel_size, stride)
+    real = windows(pad(np.ones_like(x, dtype=bool), padding, False), kernel_size, stride)
     out = seen.max(axis=(4, 5))
     # The first real pixel that is as large as the largest, row by row.
     hits = (seen == out[..., None, None]) & real
     first = hits.reshape(*out.shape, -1).argmax(axis=-1)
     return out, {
         "first": first,
-        "kernel": kernel,
+        "kernel_size": kernel_size,
         "stride": stride,
         "padding": padding,
         "size": padded.shape[2:],
@@ -110,35 +110,41 @@ def max_pool2d_forward(
 
 def max_pool2d_backward(dout: Array, cache: object) -> Array:
     """The backward pass of max_pool2d_forward."""
-    kh, kw = pair(cache["kernel"])
-    places = np.arange(kh * kw).reshape(kh, kw)
-    won = (cache["first"][..., None, None] == places).astype(dout.dtype)
+    kh, kw = pair(cache["kernel_size"])
+    entries = np.arange(kh * kw).reshape(kh, kw)
+    won = (cache["first"][..., None, None] == entries).astype(dout.dtype)
     dpatches = np.einsum("ncrs,ncrspq->ncrspq", dout, won)
     return crop(scatter(dpatches, *cache["size"], cache["stride"]), cache["padding"])
 
 
 def avg_pool2d_forward(
-    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Array, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Array, object]:
     """The mean of each window; padding counts."""
     x = as_float(x)
-    kernel, stride, padding, _ = pooling_sizes(x, kernel, stride, padding)
+    kernel_size, stride, padding, _ = pooling_sizes(x, kernel_size, stride, padding)
+    kh, kw = kernel_size
     padded = pad(x, padding)
-    out = np.einsum("ncrspq->ncrs", windows(padded, kernel, stride)) / (kernel[0] * kernel[1])
-    return out, {"kernel": kernel, "stride": stride, "padding": padding, "size": padded.shape[2:]}
+    out = np.einsum("ncrspq->ncrs", windows(padded, kernel_size, stride)) / (kh * kw)
+    return out, {
+        "kernel_size": kernel_size,
+        "stride": stride,
+        "padding": padding,
+        "size": padded.shape[2:],
+    }
 
 
 def avg_pool2d_backward(dout: Array, cache: object) -> Array:
     """The backward pass of avg_pool2d_forward."""
-    kh, kw = pair(cache["kernel"])
+    kh, kw = pair(cache["kernel_size"])
     weights = np.full((kh, kw), 1 / (kh * kw), dtype=dout.dtype)
     dpatches = np.einsum("ncrs,pq->ncrspq", dout, weights)
     return crop(scatter(dpatches, *cache["size"], cache["stride"]), cache["padding"])
 
 
-def im2col(x: Array, kernel: Size, stride: Size = 1, padding: Size = 0) -> Array:
+def im2col(x: Array, kernel_size: Size, stride: Size = 1, padding: Size = 0) -> Array:
     """Every patch as a column."""
-    seen = windows(pad(x, padding), kernel, stride)
+    seen = windows(pad(x, padding), kernel_size, stride)
     n, c, out_h, out_w, kh, kw = seen.shape
     return np.einsum("ncrspq->ncpqrs", seen).reshape(n, c * kh * kw, out_h * out_w)
 
@@ -146,13 +152,13 @@ def im2col(x: Array, kernel: Size, stride: Size = 1, padding: Size = 0) -> Array
 def col2im(
     cols: Array,
     x_shape: tuple[int, int, int, int],
-    kernel: Size,
+    kernel_size: Size,
     stride: Size = 1,
     padding: Size = 0,
 ) -> Array:
     """Add every column back to the pixels it came from."""
     n, c, height, width = x_shape
-    (kh, kw), (ph, pw) = pair(kernel), pair(padding)
+    (kh, kw), (ph, pw) = pair(kernel_size), pair(padding)
     out_h, out_w = (
         conv_output_size(*sizes)
         for sizes in zip((height, width), (kh, kw), pair(stride), (ph, pw), strict=True)

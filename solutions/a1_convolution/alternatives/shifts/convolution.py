@@ -12,17 +12,17 @@ class Grid:
     """Where a kernel's windows lie on images of one shape."""
 
     shape: tuple[int, int, int, int]
-    kernel: Size
+    kernel_size: Size
     stride: Size
     padding: Size
 
     @property
-    def places(self) -> tuple[int, int]:
+    def out_size(self) -> tuple[int, int]:
         """Height and width of the output."""
-        axes = zip(
-            self.shape[2:], pair(self.kernel), pair(self.stride), pair(self.padding), strict=True
+        sizes = pair(self.kernel_size), pair(self.stride), pair(self.padding)
+        out_h, out_w = (
+            conv_output_size(*axis) for axis in zip(self.shape[2:], *sizes, strict=True)
         )
-        out_h, out_w = (conv_output_size(*sizes) for sizes in axes)
         return out_h, out_w
 
     def canvas(self, dtype: np.dtype) -> Array:
@@ -43,8 +43,9 @@ class Grid:
         return canvas
 
     def shifts(self, padded: Array) -> Iterator[tuple[int, int, Array]]:
-        """For each kernel position, row by row: p, q and a view of the pixels that it meets."""
-        (kh, kw), (sh, sw), (out_h, out_w) = pair(self.kernel), pair(self.stride), self.places
+        """For each kernel position, row by row: p, q and a view of the pixels under it."""
+        (kh, kw), (sh, sw) = pair(self.kernel_size), pair(self.stride)
+        out_h, out_w = self.out_size
         for p in range(kh):
             for q in range(kw):
                 rows = slice(p, p + sh * (out_h - 1) + 1, sh)
@@ -62,10 +63,10 @@ class Convolved:
     b: Array
 
 
-def pooling_grid(x: Array, kernel: Size, stride: Size | None, padding: Size) -> Grid:
+def pooling_grid(x: Array, kernel_size: Size, stride: Size | None, padding: Size) -> Grid:
     """The windows of a pooling."""
-    kernel, stride, padding, _ = pooling_sizes(x, kernel, stride, padding)
-    return Grid(x.shape, kernel, stride, padding)
+    kernel_size, stride, padding, _ = pooling_sizes(x, kernel_size, stride, padding)
+    return Grid(x.shape, kernel_size, stride, padding)
 
 
 def conv2d_forward(
@@ -75,7 +76,7 @@ def conv2d_forward(
     x, w, b = as_float(x), as_float(w), as_float(b)
     check_channels(x, w)
     grid = Grid(x.shape, w.shape[2:], stride, padding)
-    out = np.zeros((len(w), len(x), *grid.places), dtype=np.result_type(x, w, b))
+    out = np.zeros((len(w), len(x), *grid.out_size), dtype=np.result_type(x, w, b))
     padded = grid.padded(x)
     for p, q, image in grid.shifts(padded):
         out += np.tensordot(w[:, :, p, q], image, axes=(1, 1))  # (c_out, n, out_h, out_w)
@@ -96,13 +97,13 @@ def conv2d_backward(dout: Array, cache: object) -> tuple[Array, Array, Array]:
 
 
 def max_pool2d_forward(
-    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Array, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Array, object]:
-    """A running maximum over the kernel's positions; the first to reach it is remembered."""
-    grid = pooling_grid(x, kernel, stride, padding)
+    """A running maximum over the kernel's positions; the first entry to reach it is stored."""
+    grid = pooling_grid(x, kernel_size, stride, padding)
     images, masks = grid.padded(x), grid.padded(np.ones(x.shape, dtype=bool))
-    out = np.zeros((*x.shape[:2], *grid.places), dtype=x.dtype)
-    winner = np.full((*out.shape, 2), -1)  # -1: no real pixel met yet
+    out = np.zeros((*x.shape[:2], *grid.out_size), dtype=x.dtype)
+    winner = np.full((*out.shape, 2), -1)  # -1: no pixel seen yet
     for (p, q, image), (_, _, real) in zip(grid.shifts(images), grid.shifts(masks), strict=True):
         better = real & ((winner[..., 0] < 0) | (image > out))
         out[better] = image[better]
@@ -111,7 +112,7 @@ def max_pool2d_forward(
 
 
 def max_pool2d_backward(dout: Array, cache: object) -> Array:
-    """Each kernel position takes the gradients of the windows that it won."""
+    """Each kernel position gets the gradients of the windows in which it has the largest value."""
     grid, winner = cache
     dpadded = grid.canvas(dout.dtype)
     for p, q, target in grid.shifts(dpadded):
@@ -120,10 +121,10 @@ def max_pool2d_backward(dout: Array, cache: object) -> Array:
 
 
 def avg_pool2d_forward(
-    x: Array, kernel: Size, stride: Size | None = None, padding: Size = 0
+    x: Array, kernel_size: Size, stride: Size | None = None, padding: Size = 0
 ) -> tuple[Array, object]:
     """The sum of the shifted images, divided by how many there are."""
-    grid = pooling_grid(x, kernel, stride, padding)
+    grid = pooling_grid(x, kernel_size, stride, padding)
     images = [image for _, _, image in grid.shifts(grid.padded(as_float(x)))]
     return sum(images) / len(images), grid
 
@@ -131,15 +132,15 @@ def avg_pool2d_forward(
 def avg_pool2d_backward(dout: Array, cache: object) -> Array:
     """Each kernel position gets the same share."""
     dpadded = cache.canvas(dout.dtype)
-    kh, kw = cache.kernel
+    kh, kw = cache.kernel_size
     for _, _, target in cache.shifts(dpadded):
         target += dout
     return cache.inside(dpadded) / (kh * kw)
 
 
-def im2col(x: Array, kernel: Size, stride: Size = 1, padding: Size = 0) -> Array:
+def im2col(x: Array, kernel_size: Size, stride: Size = 1, padding: Size = 0) -> Array:
     """The shifted images, stacked: each is one row of the columns of its channel."""
-    grid = Grid(x.shape, kernel, stride, padding)
+    grid = Grid(x.shape, kernel_size, stride, padding)
     images = [image for _, _, image in grid.shifts(grid.padded(x))]
     return np.stack(images, axis=2).reshape(len(x), -1, images[0][0, 0].size)
 
