@@ -1,4 +1,4 @@
-"""Stand-in for the lab of assignment 5, on PyTorch's own attention.
+"""Stand-in for the lab of assignment 5: attention on PyTorch's own.
 
 The exercises forbid what it calls.
 """
