@@ -1,6 +1,6 @@
 """Stand-in for assignment 5 when later ones are graded, on PyTorch's attention.
 
-PyTorch's composite kernel gives the weights too, and zeros for a query that may look at nothing.
+PyTorch's composite kernel gives the weights too, and zeros for a fully masked query.
 It is called by its internal name: its public function, F.scaled_dot_product_attention, is forbidden
 while a later assignment is graded.
 """
