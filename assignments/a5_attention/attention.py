@@ -1,24 +1,24 @@
-"""Assignment 5, second part: masks, multi-head attention and its properties, in PyTorch.
+"""Assignment 5, part 2: masks, multi-head attention and its properties, in PyTorch.
 
-Conventions of this file
-    Sequences are tensors of shape (n, t, d): sequence, time, feature.
-    mask is a tensor of bool, or None: True means "this query may look at this key", everywhere.
-    (PyTorch's nn.MultiheadAttention has it the other way round: True means "may not".)
-    A query that may look at nothing has weights of zero and gets zeros from attention, never NaN;
-    its gradient is zero too, never NaN.
-    What keys and values hold where no query may look (finite numbers) makes no difference.
-    Outputs have the dtype of the inputs, float32 or float64; the float tensors of a call have one
-    type.
-    No function changes its inputs, and none remembers anything between two calls.
-    Nothing is random here but the first weights of MultiHeadAttention, which nn.Linear draws, and
-    score_variance, which draws from the generator handed in.
-    Bad input raises ValueError: shapes that don't fit together, an axis of length 0, a mask that
-    is no tensor of bool or doesn't fit. The given checks see to that; where a function has more to
-    refuse, its docstring says so.
-
-torch.softmax is allowed: you have written your own. What a row with nothing to look at makes of it
-is yours to see to. Not allowed: F.scaled_dot_product_attention, nn.MultiheadAttention,
-F.multi_head_attention_forward, flex_attention, torch.onnx.ops.attention.
+Conventions of this file:
+    - Shapes: sequences are tensors of shape (n, t, d): sequence, time, feature.
+    - Masks: a boolean tensor or None. True means "this query may attend to this key", everywhere.
+      (In PyTorch's nn.MultiheadAttention True means "may not".)
+    - Fully masked queries: a query that may attend to no key gets weights of zero and an output of
+      zeros from attention, never NaN; its gradient is zero too, never NaN.
+    - Hidden keys: a key that no query may attend to changes nothing, whatever finite numbers its
+      key and value hold.
+    - Dtypes: outputs have the dtype of the inputs, float32 or float64. The float tensors of a call
+      have one dtype.
+    - No side effects: no function changes its inputs or keeps state between calls.
+    - Randomness: only the initial weights of MultiHeadAttention, which nn.Linear draws, and
+      score_variance, which draws from the generator that is passed to it.
+    - Errors: bad input raises ValueError: shapes that don't fit, an axis of length 0, a mask that
+      is not a boolean tensor or doesn't broadcast. The given checks raise it; docstrings name what
+      else a function refuses.
+    - Allowed: torch.softmax, since you have written your own; handle fully masked rows yourself.
+      Not allowed: F.scaled_dot_product_attention, nn.MultiheadAttention,
+      F.multi_head_attention_forward, flex_attention, torch.onnx.ops.attention.
 """
 
 import math
@@ -29,55 +29,56 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-# attention(query, key, value, mask) gives (out, weights): a function, or a MultiHeadAttention.
+# attention(query, key, value, mask) returns (out, weights): a function or a module.
 Attention = Callable[..., tuple[Tensor, Tensor]]
 
 
 class FixedDropout:
-    """Given: a dropout that isn't random. It keeps what `keep` says, and scales as dropout does."""
+    """Given: dropout with a fixed pattern instead of a random one, scaled as nn.Dropout scales."""
 
     def __init__(self, keep: Bool[Tensor, "..."], p: float) -> None:
-        self.keep = keep  # True where a number survives
-        self.p = p  # the rate, below 1: survivors are divided by 1 - p
+        self.keep = keep  # True where an entry is kept
+        self.p = p  # the dropout rate, below 1: what is kept is divided by 1 - p
 
     def __call__(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         return x * self.keep / (1 - self.p)
 
 
 def check_bool(mask: Tensor) -> None:
-    """Given: raise ValueError unless a mask is a tensor of bool."""
+    """Given: raise ValueError unless a mask is a boolean tensor."""
     if not isinstance(mask, Tensor):
-        raise ValueError(f"a mask is a tensor of bool, not a {type(mask).__name__}")
+        raise ValueError(f"mask must be a boolean tensor, got {type(mask).__name__}")
     if mask.dtype != torch.bool:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+        raise ValueError(f"mask must be boolean, got {mask.dtype}")
 
 
 def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
-    """Given: raise ValueError unless the mask is None, or of bool and broadcasts to the shape."""
+    """Given: raise ValueError unless the mask is None, or boolean and broadcasts to the shape."""
     if mask is None:
         return
     check_bool(mask)
     pairs = zip(mask.shape[::-1], shape[::-1], strict=False)
     if mask.ndim > len(shape) or any(a not in (1, b) for a, b in pairs):
-        raise ValueError(f"a mask of {tuple(mask.shape)} doesn't fit weights of {tuple(shape)}")
+        got = tuple(mask.shape)
+        raise ValueError(f"mask must broadcast to the weights {tuple(shape)}, got {got}")
 
 
 def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     """Given: raise ValueError unless q, k and v fit together, and the mask to (..., t_q, t_k)."""
-    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}"
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if min(q.ndim, k.ndim, v.ndim) < 2 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise ValueError(f"{shapes} need two axes or more, and the same ones in front of those")
+        raise ValueError(f"q, k and v must have two axes or more and equal leading axes: {shapes}")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{shapes} don't fit together")
+        raise ValueError(f"q and k must have the same d_k, k and v the same t_k: {shapes}")
     if q.numel() == 0 or k.numel() == 0 or v.numel() == 0:
-        raise ValueError(f"{shapes} have an axis of length 0")
+        raise ValueError(f"no axis may have length 0: {shapes}")
     check_mask(mask, (*q.shape[:-1], k.shape[-2]))
 
 
 def check_heads(d_model: int, num_heads: int) -> None:
-    """Given: raise ValueError unless d_model features can be shared out among the heads."""
+    """Given: raise ValueError unless num_heads is at least 1 and divides d_model."""
     if num_heads < 1 or d_model < 1 or d_model % num_heads:
-        raise ValueError(f"{d_model} features can't be shared out among {num_heads} heads")
+        raise ValueError(f"num_heads must divide d_model, got {num_heads} and {d_model}")
 
 
 def check_sequences(
@@ -86,15 +87,17 @@ def check_sequences(
     """Given: raise ValueError unless the inputs of a MultiHeadAttention are tensors that fit."""
     for name, x in (("query", query), ("key", key), ("value", value)):
         if not isinstance(x, Tensor):
-            raise ValueError(f"{name} must be a tensor, not a {type(x).__name__}")
+            raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
         if x.ndim != 3 or x.shape[2] != d_model or x.numel() == 0:
             raise ValueError(f"{name} must be (n, t, {d_model}), got {tuple(x.shape)}")
     if key.shape != value.shape or len(query) != len(key):
         shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
-        raise ValueError(f"query, key and value don't fit together: {shapes}")
+        raise ValueError(
+            f"query, key and value must have the same n, key and value the same t: {shapes}"
+        )
     check_mask(mask, (len(query), query.shape[1], key.shape[1]))
     if mask is not None and mask.ndim not in (2, 3):
-        raise ValueError(f"a mask is (t_q, t_k) or (n, t_q, t_k), not {tuple(mask.shape)}")
+        raise ValueError(f"mask must be (t_q, t_k) or (n, t_q, t_k), got {tuple(mask.shape)}")
 
 
 # Exercise 5.3
@@ -107,16 +110,16 @@ def scaled_dot_product_attention(
     mask: Bool[Tensor, "..."] | None = None,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Float[Tensor, "... t_q d_v"], Float[Tensor, "... t_q t_k"]]:
-    """softmax(q k^T / sqrt(d_k)) v, for any number of axes in front.
+    """softmax(q k^T / sqrt(d_k)) v, for any number of leading axes.
 
-    q, k, v: the axes in front are the same in all three; none is fine.
+    q, k, v: the leading axes are the same in all three; none is fine.
     mask: broadcasts to (..., t_q, t_k) by the usual rules, so (t_q, t_k) holds for all sequences.
         Where it is False, the weight is exactly 0; the others still sum to 1 over the keys. A query
         whose row is all False gets weights and an output of zeros, and a gradient of zeros.
-    dropout: a function, such as an nn.Dropout, that is applied to the weights before they meet the
-        values. None means no dropout.
-    Returns (out, weights); the weights are those before dropout, so that they still sum to 1.
-    Gradients flow through both.
+    dropout: a function, such as an nn.Dropout, that is applied to the weights before they are
+        multiplied by v. None means no dropout.
+    Returns (out, weights), with the weights from before dropout, which still sum to 1. Gradients
+    flow through both.
     """
     check_attention(q, k, v, mask)
     raise NotImplementedError("scaled_dot_product_attention: exercise 5.3 is yours to write")
@@ -126,41 +129,40 @@ def scaled_dot_product_attention(
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Position i may look at itself and at what came before: mask[i, j] is True where j <= i.
+    """Position i may attend to itself and to earlier positions: mask[i, j] is True where j <= i.
 
     Raises ValueError if n is below 1.
     """
     if n < 1:
-        raise ValueError(f"a sequence has at least 1 position, got {n}")
+        raise ValueError(f"n must be at least 1, got {n}")
     raise NotImplementedError("causal_mask: exercise 5.4 is yours to write")
 
 
 def padding_mask(lengths: Int[Tensor, " batch"], n: int) -> Bool[Tensor, "batch 1 n"]:
-    """Nobody may look at padding: mask[b, 0, j] is True where j < lengths[b].
+    """No query may attend to padding: mask[b, 0, j] is True where j < lengths[b].
 
-    n is at least 1; lengths are int32 or int64.
-    lengths: how many of the n positions of each sequence are real; they come first. A length of 0
-        gives a row that is all False.
-    The axis of length 1 stands for the queries: they all may look at the same keys.
-    Raises ValueError if n is below 1, and unless lengths are a tensor of such integers on one axis,
-    at least one of them, from 0 to n.
+    lengths: how many of the n positions of each sequence are real; these come first. int32 or
+        int64, from 0 to n. A length of 0 gives a row that is all False.
+    The axis of length 1 is that of the queries: all of them may attend to the same keys.
+    Raises ValueError if n is below 1, and unless lengths is a tensor of such integers with one
+    axis, not empty.
     """
     if not isinstance(lengths, Tensor):
-        raise ValueError(f"lengths must be a tensor, not a {type(lengths).__name__}")
+        raise ValueError(f"lengths must be a tensor, got {type(lengths).__name__}")
     if lengths.ndim != 1 or len(lengths) == 0 or lengths.dtype not in (torch.int32, torch.int64):
         shape = tuple(lengths.shape)
-        raise ValueError(f"lengths must be (batch,) integers, got {shape} of {lengths.dtype}")
+        raise ValueError(f"lengths must be (batch,) integers, got {shape}, {lengths.dtype}")
     if n < 1 or lengths.min() < 0 or lengths.max() > n:
-        raise ValueError(f"lengths must lie from 0 to {n}, and {n} be at least 1")
+        raise ValueError(f"n must be at least 1 and lengths from 0 to n, got n {n} and {lengths}")
     raise NotImplementedError("padding_mask: exercise 5.4 is yours to write")
 
 
 def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | None:
-    """What all masks allow: True where each is True, with the usual broadcasting.
+    """The logical and of all masks: True where each is True, with the usual broadcasting.
 
     So a causal (n, n) and a padding (batch, 1, n) make (batch, n, n). None allows everything and
-    is skipped; if there is nothing but None, or no mask at all, the result is None.
-    Raises ValueError for masks that are no tensors of bool, or don't broadcast together.
+    is skipped; with nothing but None, or without any mask, the result is None.
+    Raises ValueError for masks that are not boolean tensors, or don't broadcast together.
     """
     for mask in masks:
         if mask is not None:
@@ -168,7 +170,7 @@ def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | N
     try:
         torch.broadcast_shapes(*(mask.shape for mask in masks if mask is not None))
     except RuntimeError as error:
-        raise ValueError("the masks don't broadcast together") from error
+        raise ValueError(f"the masks must broadcast together: {error}") from error
     raise NotImplementedError("combine_masks: exercise 5.4 is yours to write")
 
 
@@ -178,42 +180,43 @@ def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | N
 def split_heads(
     x: Float[Tensor, "n t d_model"], num_heads: int
 ) -> Float[Tensor, "n num_heads t d_head"]:
-    """Share the features out among the heads, d_head = d_model / num_heads to each.
+    """Split the features into heads of d_head = d_model / num_heads features each.
 
-    Head h gets the features from h * d_head to (h + 1) * d_head - 1, of every position.
+    Head h gets features h * d_head to (h + 1) * d_head - 1 of every position.
     Raises ValueError unless x has three axes, none of length 0, and num_heads divides d_model.
     """
     if x.ndim != 3 or x.numel() == 0:
-        raise ValueError(f"x must be (n, t, d_model), none of them 0, got {tuple(x.shape)}")
+        raise ValueError(f"x must be (n, t, d_model) and not empty, got {tuple(x.shape)}")
     check_heads(x.shape[2], num_heads)
     raise NotImplementedError("split_heads: exercise 5.5 is yours to write")
 
 
 def merge_heads(x: Float[Tensor, "n num_heads t d_head"]) -> Float[Tensor, "n t d_model"]:
-    """Lay the heads' features side by side again: merge_heads(split_heads(x, h)) is x.
+    """Concatenate the features of the heads: merge_heads(split_heads(x, h)) is x.
 
     Raises ValueError unless x has four axes, none of length 0.
     """
     if x.ndim != 4 or x.numel() == 0:
         shape = tuple(x.shape)
-        raise ValueError(f"x must be (n, num_heads, t, d_head), none of them 0, got {shape}")
+        raise ValueError(f"x must be (n, num_heads, t, d_head) and not empty, got {shape}")
     raise NotImplementedError("merge_heads: exercise 5.5 is yours to write")
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each on its own projection of the inputs.
+    """num_heads attentions in parallel, each on its own projections of the inputs.
 
     Four nn.Linear(d_model, d_model, bias=bias) layers, called query, key, value and out. The first
-    three make queries, keys and values; these are split into heads (split_heads), each head
-    attends on its own with scale 1 / sqrt(d_head), the heads are merged, and out comes last.
+    three project the inputs to queries, keys and values; these are split into heads (split_heads),
+    each head attends on its own with scale 1 / sqrt(d_head), the heads are merged (merge_heads),
+    and out projects the result.
 
-    Parameters, by their names in the state_dict (without the biases if bias is False):
+    Parameters, as the state_dict names them (without the biases if bias is False):
         query.weight, key.weight, value.weight, out.weight: (d_model, d_model)
         query.bias, key.bias, value.bias, out.bias: (d_model,)
-    There are no others, and no buffers. First values are those that nn.Linear draws.
+    There are no others, and no buffers. The initialization is that of nn.Linear.
     With the same weights it equals nn.MultiheadAttention(d_model, num_heads, bias=bias,
-    batch_first=True), but for queries that may look at nothing (it gives NaN there). Its
-    in_proj_weight holds query.weight, key.weight and value.weight, one below the other
+    batch_first=True), except for fully masked queries, where PyTorch's gives NaN. PyTorch's
+    in_proj_weight is query.weight, key.weight and value.weight, stacked in this order
     (in_proj_bias likewise), and its out_proj is out.
 
     Raises ValueError unless num_heads is at least 1 and divides d_model.
@@ -235,13 +238,13 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "n t_q d_model"], Float[Tensor, "n num_heads t_q t_k"]]:
         """Self-attention if all three are one sequence; cross-attention if query is another.
 
-        mask: (t_q, t_k) for all sequences, or (n, t_q, t_k); an axis of length 1 is repeated, as
+        mask: (t_q, t_k) for all sequences, or (n, t_q, t_k); an axis of length 1 is broadcast, as
             in padding_mask. It holds for every head.
-        A query that may look at nothing gets zeros from every head, so its out is out.bias.
+        A fully masked query gets zeros from every head, so its out is out.bias.
         Forward and backward together take at most 1.5 times as long as nn.MultiheadAttention
         (need_weights=True) on one thread, at d_model = 128, 4 heads, n = 64, t = 24 in float32.
-        Returns (out, weights), the weights for each head on its own. Gradients flow through both.
-        Raises ValueError also for a query, key or value that is no tensor.
+        Returns (out, weights), with the weights of each head. Gradients flow through both.
+        Raises ValueError also for a query, key or value that is not a tensor.
         """
         check_sequences(query, key, value, mask, self.d_model)
         raise NotImplementedError("MultiHeadAttention.forward: exercise 5.5 is yours to write")
@@ -257,12 +260,12 @@ def score_variance(
 
     Draws `samples` independent pairs, a new query and a new key for each, of d_k independent
     standard normal numbers. A score is q . k, divided by sqrt(d_k) if scaled.
-    Returns the variance of the scores as a Python float. Take their mean to be 0, as it is in the
-    long run, or subtract the measured one: both are fine. Work in float64.
+    Returns the variance of the scores as a Python float. Take their mean as 0, its expected value,
+    or subtract the sample mean: both are fine. Work in float64.
 
-    The scores have the fourth moment 3 * (1 + 2 / d_k) times their variance squared, so what is
-    returned is off by a factor of 1 +- sqrt((2 + 6 / d_k) / samples), one standard error: below
-    3 percent with 10,000 samples.
+    The fourth moment of the scores is 3 * (1 + 2 / d_k) times their variance squared, so the
+    relative standard error of the result is sqrt((2 + 6 / d_k) / samples): below 3 percent with
+    10,000 samples.
     Raises ValueError if d_k is below 1 or samples below 2.
     """
     if d_k < 1 or samples < 2:
@@ -273,22 +276,22 @@ def score_variance(
 def saturation(
     scores: Float[Tensor, "... t"],
 ) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-    """How one-sided a softmax is, and how much gradient it lets through.
+    """How peaked a softmax is, and how much gradient it passes.
 
     For each row of scores, with weights = softmax(row):
-        peak = the largest weight
-        slope = the Frobenius norm of the (t, t) Jacobian of the weights with respect to the row:
-            the square root of the sum of the squares of all its entries
+        largest = the largest weight
+        norm = the Frobenius norm of the (t, t) Jacobian of the weights with respect to the row: the
+            square root of the sum of the squares of all its entries
 
-    Equal scores give peak 1 / t and slope sqrt(t - 1) / t. As one score runs away from the others,
-    peak goes to 1 and slope to 0: nothing is learned there any more.
-    slope must not become NaN on the way. A formula that subtracts nearly equal numbers can come out
-    slightly below 0 there, and has no square root; a sum of squares can't.
-    Returns (peak, slope), in the shape of scores without its last axis. Raises ValueError if scores
-    have no axis or are empty.
+    Equal scores give largest 1 / t and norm sqrt(t - 1) / t. As one score grows beyond the others,
+    largest goes to 1 and norm to 0: the softmax is saturated and passes no gradient.
+    norm must never be NaN. A formula that subtracts nearly equal numbers can come out slightly
+    below 0 there, and its square root is NaN; a sum of squares can't.
+    Returns (largest, norm), with the shape of scores without its last axis. Raises ValueError if
+    scores have no axis or are empty.
     """
     if scores.ndim < 1 or scores.numel() == 0:
-        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
+        raise ValueError(f"scores must have an axis and not be empty, got {tuple(scores.shape)}")
     raise NotImplementedError("saturation: exercise 5.6 is yours to write")
 
 
@@ -301,15 +304,15 @@ def permutation_gap(
     order: Int[Tensor, " t"],
     mask: Bool[Tensor, "..."] | None = None,
 ) -> float:
-    """How much self-attention cares about the order of a sequence: without a mask, not at all.
+    """How far self-attention is from permutation-equivariant: not at all without a mask.
 
-    attention: scaled_dot_product_attention, a MultiHeadAttention, or whatever else can be called
-        like them: attention(x, x, x, mask) gives (out, weights).
-    order: the numbers from 0 to t - 1 in any order. x[:, order] is the reordered sequence.
-    mask: used as it is, both times. It is not reordered.
+    attention: scaled_dot_product_attention, a MultiHeadAttention, or anything else that is called
+        like them: attention(x, x, x, mask) returns (out, weights).
+    order: a permutation of 0 .. t - 1. x[:, order] is the reordered sequence.
+    mask: used unchanged both times. It is not reordered.
 
-    Returns the largest absolute difference between the out of the reordered sequence and the
-    reordered out of the sequence, as a Python float. Without a mask it is 0 but for rounding.
+    Returns the largest absolute difference between the output for the reordered sequence and the
+    reordered output for x, as a Python float. Without a mask it is 0 up to rounding.
     Raises ValueError unless x has three axes and order holds each of 0 .. t - 1 once, as int64.
     """
     if x.ndim != 3:
@@ -329,9 +332,9 @@ def influence(
     x: one sequence, used as query, key and value.
 
     Returns a tensor with [i, j] = the Frobenius norm of the (d, d) Jacobian of out[i] with respect
-    to x[j]: the square root of the sum of the squares of all its entries. It has no graph, and
-    nothing is left in the .grad of x or of a parameter. With a causal mask, what lies above the
-    diagonal is exactly 0.
+    to x[j]: the square root of the sum of the squares of all its entries. The result has no graph,
+    and the .grad of x and of all parameters stays as it was. With a causal mask, the entries above
+    the diagonal are exactly 0.
     Raises ValueError unless x has two axes.
     """
     if x.ndim != 2:
@@ -345,20 +348,21 @@ def soft_lookup(
     values: Float[Tensor, "t d_v"],
     temperature: float,
 ) -> tuple[Float[Tensor, " d_v"], Float[Tensor, " t"]]:
-    """A look-up in a table of keys and values that finds a bit of everything.
+    """A differentiable lookup in a table of keys and values.
 
     weights = softmax((keys . query) / temperature); there is no other scale.
     value = the sum over j of weights[j] * values[j]
 
-    Temperature sqrt(d) is the attention of 5.3. Temperature 0 is the hard look-up, which the soft
-    one goes to as the temperature goes to 0: all weight on the key with the largest keys . query;
-    if several share that largest one exactly, the weight is shared out equally among them.
+    Temperature sqrt(d) is the attention of 5.3. Temperature 0 is the hard lookup, the limit of the
+    soft one: all weight is on the key with the largest score keys . query; keys that tie exactly
+    for the largest score split the weight equally.
     Any temperature above 0 works, 1e-6 too.
     Returns (value, weights). Raises ValueError for shapes that don't fit together, and if
     temperature is below 0 or not finite.
     """
     if query.ndim != 1 or keys.ndim != 2:
-        raise ValueError(f"query {tuple(query.shape)} and keys {tuple(keys.shape)} make no table")
+        shapes = f"{tuple(query.shape)} and {tuple(keys.shape)}"
+        raise ValueError(f"query must be (d,) and keys (t, d), got {shapes}")
     check_attention(query[None], keys, values, None)
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")

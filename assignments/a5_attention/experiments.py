@@ -1,4 +1,4 @@
-"""The experiments of assignment 5: what your attention does, as plots and numbers.
+"""The experiments of assignment 5: what your attention does, in plots and numbers.
 
     python -m assignments.a5_attention.experiments                    # all five
     python -m assignments.a5_attention.experiments scale --quick      # one, in a short version
@@ -53,7 +53,7 @@ from common.training.plots import (
 )
 from common.training.training_progress import TrainingDisplay
 
-COLOURS = (SKY, BLUE, PINK, GREEN, ORANGE, RED)
+COLORS = (SKY, BLUE, PINK, GREEN, ORANGE, RED)
 
 
 # The worked examples of the handout
@@ -63,7 +63,7 @@ CAT_EATS_FISH = {
     "k": np.array([[0.9, 0.1], [0.4, 0.3], [0.5, 0.5]]),
     "v": np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
 }
-# Is it an animal, an action, an object? How definite is it?
+# The features: animal, action, object, definiteness.
 SIX_WORDS = {
     "q": np.array([[0.9, 0.1, 0.2, 0.3]]),
     "k": np.array(
@@ -88,72 +88,75 @@ SIX_WORDS = {
     ),
 }
 WORDS = ("the", "cat", "sat", "on", "the", "mat")
+ACTION = np.array([[0.1, 0.9, 0.1, 0.1]])  # another query for the six words: what happens?
 
 
 def examples(out: Path, quick: bool, seed: int) -> None:
-    """Work out the handout's examples, step by step. Nothing is drawn, and nothing is random."""
-    print("examples: the numbers of the handout, by your attention_numpy.py")
-    shares = softmax(np.log([1.0, 2.0, 3.0]))
-    tell("softmax of ln 1, ln 2, ln 3", shares)
-    tell("  dx for dout = 1, 0, 2", softmax_backward(np.array([1.0, 0.0, 2.0]), shares))
-    tell("softmax of 2.1, 0.3, -0.5, 1.8", softmax(np.array([2.1, 0.3, -0.5, 1.8])))
+    """Compute the handout's examples step by step. No plots, and nothing is random."""
+    print("examples: the numbers of the handout, from your attention_numpy.py")
+    weights = softmax(np.log([1.0, 2.0, 3.0]))
+    show("softmax of ln 1, ln 2, ln 3", weights)
+    show("  dx for dout = 1, 0, 2", softmax_backward(np.array([1.0, 0.0, 2.0]), weights))
+    show("softmax of 2.1, 0.3, -0.5, 1.8", softmax(np.array([2.1, 0.3, -0.5, 1.8])))
     q, k, v = CAT_EATS_FISH.values()
     scores = q @ k.T
-    tell("cat eats fish: scores", scores)
-    tell("  scaled", scores / math.sqrt(2))
+    show("cat eats fish: scores", scores)
+    show("  scaled", scores / math.sqrt(2))
     found, weights = attention_loops(q, k, v)
-    tell("  weights", weights)
-    tell("  out", found)
-    late = weights[0, 0] + weights[0, 2]
+    show("  weights", weights)
+    show("  out", found)
+    unmasked = weights[0, 0] + weights[0, 2]
     example_backward(q, k, v)
     found, weights, _ = attention_forward(q, k, v, np.array([[True, False, True]]))
-    tell("cat eats fish, eats masked: weights", weights)
-    tell("  out", found)
-    tell("  the other two weights before, together", late)
+    show("cat eats fish, eats masked: weights", weights)
+    show("  out", found)
+    show("  the sum of these two weights without a mask", unmasked)
     q, k, v = SIX_WORDS.values()
     found, weights, _ = attention_forward(q, k, v)
-    tell("the six words: scores", q @ k.T)
-    tell("  scaled", q @ k.T / 2)
-    tell("  exp of these", np.exp(q @ k.T / 2))
-    tell("  their sum", np.exp(q @ k.T / 2).sum())
-    tell("  weights", weights)
-    tell("  out", found)
+    show("the six words: scores", q @ k.T)
+    show("  scaled", q @ k.T / 2)
+    show("  exp of these", np.exp(q @ k.T / 2))
+    show("  their sum", np.exp(q @ k.T / 2).sum())
+    show("  weights", weights)
+    show("  out", found)
+    _, weights, _ = attention_forward(ACTION, k, v)
+    show("the six words, query 0.1, 0.9, 0.1, 0.1: weights", weights)
 
 
 def example_backward(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
-    """The way back through cat eats fish, and a check of one gradient."""
+    """The backward pass of cat eats fish, and a check of one gradient."""
     dout = np.array([[1.0, -1.0]])
     found, weights, cache = attention_forward(q, k, v)
     dweights = dout @ v.T
     dscaled = softmax_backward(dweights, weights)
     dq, dk, dv = attention_backward(dout, cache)
-    tell("  for dout = 1, -1: dweights", dweights)
-    tell("  back through the softmax", dscaled)
-    tell("  back through the scale", dscaled / math.sqrt(2))
-    tell("  dq", dq)
+    show("  for dout = 1, -1: dweights", dweights)
+    show("  back through the softmax", dscaled)
+    show("  back through the scale", dscaled / math.sqrt(2))
+    show("  dq", dq)
     for name, dkey, dvalue in zip(("cat", "eats", "fish"), dk, dv, strict=True):
-        tell(f"  {name}: dk and dv", [*dkey, *dvalue])
+        show(f"  {name}: dk and dv", [*dkey, *dvalue])
     moved, _, _ = attention_forward(q + np.array([[0.01, 0.0]]), k, v)
     losses = [float((array * dout).sum()) for array in (found, moved)]
     print(f"  the loss is {losses[0]:.5f}, and {losses[1]:.5f} with q = 0.81, 0.2")
 
 
-def tell(what: str, numbers: object) -> None:
-    """A line of numbers with four decimals."""
+def show(what: str, numbers: object) -> None:
+    """Print a line of numbers with four decimals."""
     listed = ", ".join(f"{number:.4f}" for number in np.ravel(numbers))
     print(f"  {what}: {listed}")
 
 
-# Why scores are divided by the root of d_k
+# Why scores are divided by the square root of d_k
 
 SIZES = (1, 4, 16, 64, 256, 1024)
 KEYS = 32
-QUERIES = 25  # that share their keys
-FLAT = 0.01  # a query whose slope is below this learns next to nothing about its weights
+QUERIES = 25  # per set of keys
+SATURATED = 0.01  # a query with a Jacobian norm below this learns next to nothing
 
 
 def scale(out: Path, quick: bool, seed: int) -> None:
-    """Variance of scores, and what a softmax makes of them, against d_k: with and without root."""
+    """Variance of scores, and their softmax, against d_k: scaled and not scaled."""
     blocks, samples = (4, 2_000) if quick else (40, 10_000)
     print(f"scale: random queries and keys; softmax over {KEYS} keys, {QUERIES * blocks:,} queries")
     found: dict[str, list[tuple[float, ...]]] = {"not scaled": [], "scaled": []}
@@ -163,50 +166,53 @@ def scale(out: Path, quick: bool, seed: int) -> None:
                 variance = score_variance(
                     d_k, name == "scaled", np.random.default_rng(seed), samples
                 )
-                rng = np.random.default_rng(seed + 1)  # its own: solutions draw differently above
-                peak, slope = saturate(rng, d_k, name == "scaled", blocks, display)
-                flat = (slope < FLAT).double().mean()
-                measured.append((variance, peak.mean().item(), slope.median().item(), flat.item()))
+                rng = np.random.default_rng(seed + 1)  # score_variance may draw in any order
+                largest, norm = saturate(rng, d_k, name == "scaled", blocks, display)
+                saturated = (norm < SATURATED).double().mean()
+                measured.append((variance, largest.mean().item(), norm.median().item()))
                 print(
-                    f"  {name}, d_k {d_k}: variance {variance:,.2f}, mean peak {peak.mean():.2f}, "
-                    f"median slope {slope.median():.2g}, below {FLAT:g} in {flat:.0%}"
+                    f"  {name}, d_k {d_k}: variance {variance:,.2f}, "
+                    f"mean largest weight {largest.mean():.2f}, "
+                    f"median Jacobian norm {norm.median():.2g}, "
+                    f"below {SATURATED:g} in {saturated:.0%}"
                 )
     report(save(scale_chart(found), out / "scale.png"))
-    tell_gap("by hand", math.log(3))
-    tell_gap("scaled, any d_k", math.sqrt(2))
+    show_gap("by hand", math.log(3))
+    show_gap("scaled, any d_k", math.sqrt(2))
     for d_k in (4, 64, 1024):
-        tell_gap(f"not scaled, d_k {d_k}", math.sqrt(2 * d_k))
+        show_gap(f"not scaled, d_k {d_k}", math.sqrt(2 * d_k))
 
 
-def tell_gap(what: str, gap: float) -> None:
-    """What a softmax makes of two scores with this gap."""
-    peak, slope = saturation(torch.tensor([0.0, gap], dtype=torch.float64))
-    print(f"  two scores, {what}: gap {gap:.2f}, peak {peak:.4f}, slope {slope:.3g}")
+def show_gap(what: str, gap: float) -> None:
+    """Print largest weight and Jacobian norm for two scores with this gap."""
+    largest, norm = saturation(torch.tensor([0.0, gap], dtype=torch.float64))
+    measured = f"largest weight {largest:.4f}, Jacobian norm {norm:.3g}"
+    print(f"  two scores, {what}: gap {gap:.2f}, {measured}")
 
 
 def saturate(
     rng: np.random.Generator, d_k: int, scaled: bool, blocks: int, display: TrainingDisplay
 ) -> tuple[Tensor, Tensor]:
-    """Peak and slope for blocks of random queries, each block with its own random keys."""
-    peaks, slopes = [], []
+    """Largest weight and Jacobian norm for blocks of random queries, each with its own keys."""
+    weights, norms = [], []
     for _ in range(blocks):
         queries, keys = rng.standard_normal((QUERIES, d_k)), rng.standard_normal((KEYS, d_k))
         scores = queries @ keys.T / (math.sqrt(d_k) if scaled else 1)
-        peak, slope = saturation(torch.from_numpy(scores))
-        peaks.append(peak)
-        slopes.append(slope)
+        largest, norm = saturation(torch.from_numpy(scores))
+        weights.append(largest)
+        norms.append(norm)
         display.step()
-    return torch.cat(peaks), torch.cat(slopes)
+    return torch.cat(weights), torch.cat(norms)
 
 
 def scale_chart(found: dict[str, list[tuple[float, ...]]]) -> Figure:
-    """Variance, peak and slope against d_k, side by side."""
+    """Variance, largest weight and Jacobian norm against d_k."""
     figure, panels = panels_of(1, 3, 9.6, 3.2)
-    labels = ("variance of the scores", "mean peak", "median slope")
-    for place, (axes, label) in enumerate(zip(panels.flat, labels, strict=True)):
-        for (name, measured), colour in zip(found.items(), (ORANGE, BLUE), strict=True):
-            values = [numbers[place] for numbers in measured]
-            axes.plot(SIZES, values, "o-", color=colour, markersize=4, label=name)
+    labels = ("variance of the scores", "mean largest weight", "median Jacobian norm")
+    for column, (axes, label) in enumerate(zip(panels.flat, labels, strict=True)):
+        for (name, measured), color in zip(found.items(), (ORANGE, BLUE), strict=True):
+            values = [numbers[column] for numbers in measured]
+            axes.plot(SIZES, values, "o-", color=color, markersize=4, label=name)
         axes.set(xscale="log", xticks=SIZES, xticklabels=SIZES, xlabel="d_k", ylabel=label)
         axes.minorticks_off()
     panels.flat[0].set(yscale="log")
@@ -216,67 +222,69 @@ def scale_chart(found: dict[str, list[tuple[float, ...]]]) -> Figure:
     return figure
 
 
-# Attention as a look-up in a table
+# Attention as a lookup in a table
 
 TEMPERATURES = (0.0, 0.02, 0.1, 0.5, 2.0, 10.0)
-TABLE = (3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0)  # the values; their keys stand in a circle
+TABLE = (3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0)  # the values; their keys lie on a circle
 SHOWN = 100  # the angle, in degrees, of the query that is printed
 
 
 def lookup(out: Path, quick: bool, seed: int) -> None:
-    """Turn a query in a circle of keys, and look the six words up, at several temperatures."""
-    print(f"lookup: {len(TABLE)} keys in a circle with the values {TABLE}")
+    """Rotate a query in a circle of keys, and look up the six words, at several temperatures."""
+    print(f"lookup: {len(TABLE)} keys on a circle with the values {TABLE}")
     angles = np.arange(0, 361, 5 if quick else 1)
-    heats = np.geomspace(0.01, 100, 21 if quick else 201)
+    temperatures = np.geomspace(0.01, 100, 21 if quick else 201)
     figure, panels = panels_of(1, 2, 9.6, 3.8)
     left, right = panels.flat
-    with TrainingDisplay(len(TEMPERATURES) * len(angles) + len(heats), title="lookup") as display:
-        for temperature, colour in zip(TEMPERATURES, COLOURS, strict=True):
-            curve = [look_around(angle, temperature, display)[0] for angle in angles]
-            left.plot(angles, curve, color=colour, label=f"{temperature:g}")
-            value, weights = look_around(SHOWN, temperature)
+    with TrainingDisplay(
+        len(TEMPERATURES) * len(angles) + len(temperatures), title="lookup"
+    ) as display:
+        for temperature, color in zip(TEMPERATURES, COLORS, strict=True):
+            curve = [lookup_angle(angle, temperature, display)[0] for angle in angles]
+            left.plot(angles, curve, color=color, label=f"{temperature:g}")
+            value, weights = lookup_angle(SHOWN, temperature)
             print(
                 f"  a query at {SHOWN} degrees, temperature {temperature:g}: value {value:.3f}, "
                 f"weights from {min(weights):.3f} to {max(weights):.3f}"
             )
-        shares = np.array([six_words(heat, display)[1] for heat in heats])  # (heats, 6)
+        weights_at = np.array([six_words(each, display)[1] for each in temperatures])  # (..., 6)
     for temperature in (10, 2, 1, 0.5, 0.2, 0.1, 0.05, 0):
         value, weights = six_words(temperature)
-        tell(f"the six words, temperature {temperature:g}: weights", weights)
-        tell("  value", value)
-    look_by_hand()
+        show(f"the six words, temperature {temperature:g}: weights", weights)
+        show("  value", value)
+    lookup_by_hand()
     left.plot(45 * np.arange(len(TABLE)), TABLE, "o", color=INK, markersize=4)
     left.set(
-        xlabel="where the query points, in degrees", ylabel="value found", xticks=range(0, 361, 90)
+        xlabel="angle of the query, in degrees", ylabel="value found", xticks=range(0, 361, 90)
     )
     left.legend(frameon=False, fontsize=8.5, title="temperature", ncols=2, loc="upper left")
-    for place in (1, 0, 5, 2, 3):  # from the best key down; both "the" have the same
-        label = "the, each" if place == 0 else WORDS[place]
-        right.plot(heats, shares[:, place], color=COLOURS[place], label=label)
+    for word in (1, 0, 5, 2, 3):  # from the best key down; both "the" have the same
+        label = "the, each" if word == 0 else WORDS[word]
+        right.plot(temperatures, weights_at[:, word], color=COLORS[word], label=label)
     right.axvline(2, color=FAINT, linewidth=0.8, linestyle=":")
-    right.text(2.15, 0.93, "root of d_k", color=INK, fontsize=8.5)
+    right.text(2.15, 0.93, "square root of d_k", color=INK, fontsize=8.5)
     right.set(xscale="log", ylim=(0, 1), xlabel="temperature", ylabel="weight")
     right.legend(frameon=False, fontsize=8.5)
     report(save(figure, out / "lookup.png"))
 
 
-def look_by_hand() -> None:
-    """A query that two keys fit equally well."""
+def lookup_by_hand() -> None:
+    """A query for which two keys tie."""
     query = torch.tensor([1.0, 0.0], dtype=torch.float64)
     keys = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 5.0]], dtype=torch.float64)
     values = torch.tensor([[10.0], [20.0], [60.0]], dtype=torch.float64)
     for temperature in (0.0, 1.0):
         value, weights = soft_lookup(query, keys, values, temperature)
-        tell(f"by hand, temperature {temperature:g}: weights", weights)
-        tell("  value", value)
+        show(f"by hand, temperature {temperature:g}: weights", weights)
+        show("  value", value)
 
 
-def look_around(
+def lookup_angle(
     degrees: float, temperature: float, display: TrainingDisplay | None = None
 ) -> tuple[float, list[float]]:
-    """What a query of length 1 in this direction finds, and its weights."""
-    turns = torch.arange(len(TABLE), dtype=torch.float64) * 2 * math.pi / len(TABLE)
-    keys = torch.stack([turns.cos(), turns.sin()], dim=1)  # (8, 2)
+    """The value that a unit query in this direction finds, and its weights."""
+    around = torch.arange(len(TABLE), dtype=torch.float64) * 2 * math.pi / len(TABLE)
+    keys = torch.stack([around.cos(), around.sin()], dim=1)  # (8, 2)
     angle = math.radians(degrees)
     query = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
     values = torch.tensor(TABLE, dtype=torch.float64)[:, None]
@@ -289,7 +297,7 @@ def look_around(
 def six_words(
     temperature: float, display: TrainingDisplay | None = None
 ) -> tuple[list[float], list[float]]:
-    """What the query of the handout finds among the six words."""
+    """The value that the handout's query finds among the six words, and its weights."""
     q, k, v = (torch.from_numpy(array) for array in SIX_WORDS.values())
     value, weights = soft_lookup(q[0], k, v, float(temperature))
     if display is not None:
@@ -297,7 +305,7 @@ def six_words(
     return value.tolist(), weights.tolist()
 
 
-# What the heads of a random MultiHeadAttention look at
+# What the heads of a random MultiHeadAttention attend to
 
 D_MODEL, HEADS = 16, 4
 PADDED = (*WORDS, "pad", "pad")
@@ -323,7 +331,7 @@ def heads(out: Path, quick: bool, seed: int) -> None:
         with torch.no_grad():
             _, weights = attention(x, x, x, mask)
         allowed = torch.ones(t, t, dtype=torch.bool) if mask is None else mask.expand(1, t, t)[0]
-        tell_weights(name, weights, allowed)
+        show_weights(name, weights, allowed)
         for head, axes in enumerate(row):
             grid(axes, weights[0, head], allowed, PADDED, 1.0)
             axes.set_title(f"{name}, head {head}", fontsize=9, fontfamily=FONT)
@@ -338,35 +346,35 @@ def heads(out: Path, quick: bool, seed: int) -> None:
     print(f"  parameters: {count:,}, with 1 head {parameters_of_one_head():,}")
 
 
-def tell_weights(name: str, weights: Tensor, allowed: Tensor) -> None:
-    """What must hold for weights (1, heads, t, t), and how far each head spreads them."""
+def show_weights(name: str, weights: Tensor, allowed: Tensor) -> None:
+    """Print what must hold for weights (1, heads, t, t), and how far each head spreads them."""
     sums = (weights.sum(dim=-1) - 1).abs().max()
     hidden = weights[0][:, ~allowed]
     apart = (weights[..., 0, :] - weights[..., 4, :]).abs().max()
-    spread = ", ".join(f"{number_of_keys(head):.1f}" for head in weights[0])
+    numbers = ", ".join(f"{number_of_keys(head):.1f}" for head in weights[0])
     print(
         f"  {name}: rows sum to 1 within {sums:.0e}, largest weight on a hidden key "
         f"{hidden.max() if hidden.numel() else 0:g}, both 'the' differ by {apart:.2g}"
     )
-    print(f"    keys looked at, by head: {spread}")
+    print(f"    effective number of keys, by head: {numbers}")
 
 
 def parameters_of_one_head() -> int:
-    """How many numbers a MultiHeadAttention of the same size with a single head learns."""
+    """The number of parameters of a MultiHeadAttention of the same size with a single head."""
     return sum(parameter.numel() for parameter in MultiHeadAttention(D_MODEL, 1).parameters())
 
 
 def number_of_keys(weights: Tensor) -> float:
-    """How many keys a head looks at: 1 if all weight is on one, t if it is shared out equally.
+    """The effective number of keys: 1 if all weight is on one key, t if it is uniform.
 
-    It is exp of the entropy of a row, averaged over the rows.
+    It is the perplexity of a row, exp of its entropy, averaged over the rows.
     """
     logs = weights.clamp_min(1e-300).log()
     return (-(weights * logs).sum(dim=-1)).exp().mean().item()
 
 
 def random_heads(seed: int) -> MultiHeadAttention:
-    """A MultiHeadAttention with weights as nn.Linear draws them, the same for every solution."""
+    """A MultiHeadAttention with random weights, the same for every solution."""
     attention = MultiHeadAttention(D_MODEL, HEADS).double()
     rng = np.random.default_rng(seed)
     limit = 1 / math.sqrt(D_MODEL)
@@ -378,9 +386,10 @@ def random_heads(seed: int) -> MultiHeadAttention:
 
 
 def random_words(sentence: Iterable[str], seed: int) -> Tensor:
-    """A random vector for each word, the same one wherever the word stands: (t, d_model).
+    """A random vector for each word, the same at each of its positions: (t, d_model).
 
-    Vectors of standard deviation 3: fresh weights make small scores, and heads that hardly differ.
+    The standard deviation is 3: smaller vectors give small scores at initialization, and heads that
+    hardly differ.
     """
     rng = np.random.default_rng(seed + 1)
     vectors: dict[str, np.ndarray] = {}
@@ -396,7 +405,7 @@ REORDERED = (0, 4, 2, 3, 1)  # the cat chased the dog
 
 
 def order(out: Path, quick: bool, seed: int) -> None:
-    """Reorder a sentence with and without masks and positions; and who depends on whom."""
+    """Reorder a sentence with and without masks and positions; plot the influence of each word."""
     print(f"order: '{' '.join(SENTENCE)}', reordered")
     t = len(SENTENCE)
     attention = random_heads(seed)
@@ -404,35 +413,37 @@ def order(out: Path, quick: bool, seed: int) -> None:
     swap = torch.tensor(REORDERED)
     causal = causal_mask(t)
     rng = np.random.default_rng(seed)
-    places = torch.from_numpy(rng.normal(scale=3, size=(t, D_MODEL)))
-    with_places = placed(attention, places)
+    positions = torch.from_numpy(rng.normal(scale=3, size=(t, D_MODEL)))
+    with_positions = add_positions(attention, positions)
     tries = [torch.from_numpy(rng.permutation(t)) for _ in range(20 if quick else 200)]
     for name, function, mask in (
         ("no mask", attention, None),
         ("causal mask", attention, causal),
-        ("no mask, positions added", with_places, None),
+        ("no mask, positions added", with_positions, None),
     ):
         with torch.no_grad():
             gap = permutation_gap(function, x[None], swap, mask)
-            most = max(permutation_gap(function, x[None], other, mask) for other in tries)
-        print(f"  {name}: gap {gap:.2g}, at most {most:.2g} in {len(tries)} random orders")
+            largest = max(permutation_gap(function, x[None], other, mask) for other in tries)
+        print(f"  {name}: gap {gap:.2g}, at most {largest:.2g} in {len(tries)} random orders")
     with torch.no_grad():
         before, after = (attention(s, s, s)[0][0] for s in (x[None], x[None, swap]))
     print(
-        f"  without a mask, 'dog' moves by {(before[1] - after[4]).abs().max():.2g}, "
-        f"the second position by {(before[1] - after[1]).abs().max():.2g}, "
-        f"the mean of all by {(before.mean(0) - after.mean(0)).abs().max():.2g}"
+        f"  without a mask, 'dog' changes by {(before[1] - after[4]).abs().max():.2g}, "
+        f"that at index 1 by {(before[1] - after[1]).abs().max():.2g}, "
+        f"the mean by {(before.mean(0) - after.mean(0)).abs().max():.2g}"
     )
     padding = padding_mask(torch.tensor([t - 1]), t)[0]  # (1, t): the last word counts as padding
     cases = {"no mask": None, "causal": causal, "last word hidden": padding.expand(t, t)}
     report(save(influence_chart(attention, x, cases), out / "order.png"))
 
 
-def placed(attention: MultiHeadAttention, places: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The same attention, with a vector for each position added to what it gets."""
+def add_positions(
+    attention: MultiHeadAttention, positions: Tensor
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The same attention, with a vector for each position added to its inputs."""
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None):
-        return attention(query + places, key + places, value + places, mask)
+        return attention(query + positions, key + positions, value + positions, mask)
 
     return attend
 
@@ -451,10 +462,10 @@ def influence_chart(
         above = table.triu(1).max()
         with torch.no_grad():
             weights = attention(x[None], x[None], x[None], mask)[1][0].mean(dim=0)
-        likeness = np.corrcoef(table.flatten(), weights.flatten())[0, 1]
+        match = np.corrcoef(table.flatten(), weights.flatten())[0, 1]
         print(
             f"  influence, {name}: largest above the diagonal {above:.2g}, exact zeros "
-            f"{int((table == 0).sum())} of {table.numel()}, correlation with weights {likeness:.2f}"
+            f"{int((table == 0).sum())} of {table.numel()}, correlation with weights {match:.2f}"
         )
         grid(axes, table, table != 0, SENTENCE, top)
         axes.set_title(f"influence, {name}", fontsize=9, fontfamily=FONT)
@@ -476,7 +487,7 @@ def panels_of(rows: int, columns: int, width: float, height: float) -> tuple[Fig
 
 
 def grid(axes: Axes, table: Tensor, allowed: Tensor, names: tuple[str, ...], top: float) -> None:
-    """A table of queries x keys in shades of blue; what is not allowed is grey."""
+    """A table of queries x keys in shades of blue; masked cells are gray."""
     shown = np.ma.masked_array(table.numpy(), mask=~allowed.numpy())
     axes.set_facecolor(tint(FAINT, 0.25))
     axes.imshow(shown, cmap="Blues", vmin=0, vmax=top)
@@ -494,7 +505,7 @@ EXPERIMENTS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run the experiments that are asked for; 2 if something is missing."""
+    """Run the chosen experiments; returns 2 if something is missing."""
     parser = new_parser("a5_attention", __doc__.splitlines()[0], "a short version")
     return run_each(EXPERIMENTS, parser, arguments)
 

@@ -14,7 +14,7 @@ D_MODEL, HEADS, BATCH, LENGTH = 128, 4, 64, 24
 def rows() -> Iterator[Row]:
     """64 sequences of 24 positions, 128 features and 4 heads, in float32, forward and backward.
 
-    Twice, since PyTorch has a shorter way where query, key and value are one tensor.
+    Twice, since PyTorch has a faster path if query, key and value are one tensor.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -26,7 +26,7 @@ def rows() -> Iterator[Row]:
             f"a5: MultiHeadAttention, {kind}-attention",
             passes(ours, inputs),
             passes(theirs, inputs, need_weights=True, average_attn_weights=False),
-            "nn.MultiheadAttention, both ways",
+            "nn.MultiheadAttention, forward and backward",
             bar=1.5,
             repeats=40,
         )

@@ -8,7 +8,7 @@ from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each, warnings_of
 
 WORKED = 1e-6  # the tolerance of worked examples, which are given to eight digits
-UNSEEN = 1e12  # what keys and values hold where no query may look
+HIDDEN = 1e12  # what a key and value hold that no query may attend to
 
 # The handout's examples: q, k and v; and the out and weights that they give.
 EXAMPLES = {
@@ -57,7 +57,7 @@ EXAMPLES = {
 
 
 def draw_attention(rng, front, sizes, mask_shape=None, *, dtype="float64"):
-    """Random q, k and v with these axes in front, and a mask if its shape is given."""
+    """Random q, k and v with these leading axes, and a mask if its shape is given."""
     mask = [] if mask_shape is None else [draw_mask(rng, mask_shape)]
     t_q, t_k, d_k, d_v = sizes
     shapes = ((*front, t_q, d_k), (*front, t_k, d_k), (*front, t_k, d_v))
@@ -71,13 +71,13 @@ def as_tensors(arrays):
 
 
 def draw_mask(rng, shape):
-    """In every row at least two are True, so that weights move, and one of three or more is not."""
-    places = rng.uniform(size=shape).argsort(axis=-1)
-    return (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
+    """Every row has at least two True, so that weights can change; of three or more, one False."""
+    ranks = rng.uniform(size=shape).argsort(axis=-1)
+    return (rng.uniform(size=shape) < 0.5) & (ranks > 0) | (ranks > shape[-1] - 3)
 
 
 def draw_like(rng, example):
-    """A random array or tensor of the shape, kind and type of the example."""
+    """A random array or tensor with the shape, type and dtype of the example."""
     array = rng.normal(size=example.shape)
     if isinstance(example, np.ndarray):
         return array.astype(example.dtype)
@@ -100,21 +100,21 @@ def draw_dout(rng, oracle, inputs):
     return dout, oracle.attention_gradients(q, k, v, dout, mask=mask)
 
 
-def with_unseen_key(q, k, v, mask):
-    """The same inputs with a last key and value, both huge, that no query may look at."""
+def with_hidden_key(q, k, v, mask):
+    """The same inputs with a huge last key and value that no query may attend to."""
     k, v = k.copy(), v.copy()
     mask = np.broadcast_to(mask, (*q.shape[:-1], k.shape[-2])).copy()
-    k[..., -1, :], v[..., -1, :], mask[..., -1] = UNSEEN, -UNSEEN, False
+    k[..., -1, :], v[..., -1, :], mask[..., -1] = HIDDEN, -HIDDEN, False
     return q, k, v, mask
 
 
 def as_view(view, tensor):
-    """The same numbers in a tensor that is a view: of the kind of sliced, or of transposed."""
+    """The same numbers in a tensor that is a view, made by sliced or transposed."""
     return torch.from_numpy(view(tensor.numpy()))
 
 
 def axes_of(name, dimensions):
-    """What a failure calls the axes of an array."""
+    """The names of an array's axes in failures."""
     last = {
         "weights": ("query", "key"),
         "k": ("key", "feature"),
@@ -125,14 +125,14 @@ def axes_of(name, dimensions):
 
 
 def compare_outputs(outputs, expected, situation, mask=None, *, tolerance=None):
-    """out and weights are right, and no weight is where the mask is False, not even a tiny one."""
+    """out and weights are right; where the mask is False, weights are exactly 0."""
     for name, actual, wanted in zip(("out", "weights"), outputs, expected, strict=True):
         axes = axes_of(name, wanted.ndim)
         assert_close(actual, wanted, f"{name} ({situation})", axes, tolerance)
     if mask is not None:
         weights = np.asarray(outputs[1])
         hidden = ~np.broadcast_to(np.asarray(mask), weights.shape)
-        check(not weights[hidden].any(), "Where the mask is False, the weight must be exactly 0.")
+        check(not weights[hidden].any(), "Where the mask is False, weights must be exactly 0.")
 
 
 def compare_gradients(gradients, expected, situation):
@@ -159,26 +159,26 @@ def compare_attention(result, oracle, inputs, situation):
 
 
 def compare_passes(found, expected, situation):
-    """Outputs and gradients are right. found: what vjp gave; expected: from draw_upstream."""
+    """Outputs and gradients are right. found: from vjp; expected: from draw_upstream."""
     outputs = unpack(found[0], 2, "scaled_dot_product_attention")
     compare_outputs(outputs, expected[0], situation)
     compare_gradients(found[1][:3], expected[1], situation)
 
 
 def check_quiet(softmax, *arguments):
-    """softmax gives no warning."""
-    heard = warnings_of(softmax, *arguments)
-    check(not heard, "softmax gives a warning.", "; ".join(heard))
+    """softmax raises no warning."""
+    warnings = warnings_of(softmax, *arguments)
+    check(not warnings, "softmax causes a warning.", "; ".join(warnings))
 
 
 def softmax_or_zeros(oracle, x, axis):
     """PyTorch's softmax; zeros where all entries along the axis are -inf."""
-    dead = np.isneginf(x).all(axis=axis, keepdims=True)
-    return np.where(dead, 0, oracle.softmax(np.where(dead, 0, x), axis))
+    empty = np.isneginf(x).all(axis=axis, keepdims=True)
+    return np.where(empty, 0, oracle.softmax(np.where(empty, 0, x), axis))
 
 
 def check_softmax_stays_apart(code, oracle, rng, xs):
-    """Results survive further calls, and inputs stay as they are. xs: the first comes twice."""
+    """Results survive further calls, and inputs don't change. xs: the first comes twice."""
     outs, douts = [oracle.softmax(x, 1) for x in xs], [draw_like(rng, x) for x in xs]
     for out, expected in zip(call_each(code.softmax, [(x, 1) for x in xs]), outs, strict=True):
         assert_close(out, expected, what="out (several calls in a row)")
@@ -192,7 +192,7 @@ def check_softmax_stays_apart(code, oracle, rng, xs):
 
 
 def check_passes_stay_apart(code, oracle, rng, cases):
-    """All forward calls, then all backward calls; the first case once more at the end of each."""
+    """All forward calls, then all backward calls; the first case again at the end of each."""
     first, situation = cases[0], "several calls in a row"
     passes = [draw_dout(rng, oracle, case) for case in cases]
     results = call_each(code.attention_forward, [*cases, first])
@@ -201,7 +201,7 @@ def check_passes_stay_apart(code, oracle, rng, cases):
         compare_outputs(result[:2], oracle.attention(*case), situation)
     passes.append(passes[0])
     calls = [(dout, cache) for (dout, _), (*_, cache) in zip(passes, results, strict=True)]
-    # The first cache once more, after all others: it must have stayed as it was.
+    # The first cache again, after all others: it must not have changed.
     backward = call_each(code.attention_backward, [*calls, calls[0]])
     for (_, expected), result in zip([*passes, passes[0]], backward, strict=True):
         compare_backward(result, expected, situation)
@@ -211,7 +211,7 @@ def check_passes_stay_apart(code, oracle, rng, cases):
 
 
 def check_calls_stay_apart(name, attend, expected_of, calls):
-    """Results survive further calls, and inputs stay as they are. expected_of: the oracle's."""
+    """Results survive further calls, and inputs don't change. expected_of: the oracle's."""
     calls = [*calls, calls[0]]
     for call, result in zip(calls, call_each(attend, calls), strict=True):
         compare_outputs(unpack(result, 2, name), expected_of(*call), "several calls in a row")
@@ -219,15 +219,15 @@ def check_calls_stay_apart(name, attend, expected_of, calls):
 
 
 def check_attention_refuses(function, q, k, v):
-    """What doesn't fit raises ValueError; q, k and v, with sizes that all differ, don't."""
+    """Bad inputs raise ValueError; q, k and v, whose sizes all differ, don't."""
     (n, t_q, _), t_k = q.shape, k.shape[1]
     ones = np.ones if isinstance(q, np.ndarray) else torch.ones
     true = np.bool_ if isinstance(q, np.ndarray) else torch.bool
     check(function(q, k, v, ones((t_q, t_k), dtype=true)) is not None, "Nothing was returned.")
     for situation, args in (
-        ("queries and keys with other numbers of features", (q[..., :-1], k, v)),
-        ("another number of values than keys", (q, k, v[:, :-1])),
-        ("another number of sequences in q than in k", (q[:-1], k, v)),
+        ("queries and keys with different numbers of features", (q[..., :-1], k, v)),
+        ("a different number of values than keys", (q, k, v[:, :-1])),
+        ("a different number of sequences in q than in k", (q[:-1], k, v)),
         ("a q of one axis", (q[0, 0], k, v)),
         ("no keys", (q, k[:, :0], v[:, :0])),
         ("a mask of integers", (q, k, v, ones((t_q, t_k), dtype=true) * 1)),
@@ -239,10 +239,10 @@ def check_attention_refuses(function, q, k, v):
 
 
 def check_backward_refuses(backward, dout, cache):
-    """A dout of another shape than out raises ValueError, also one that would broadcast."""
+    """A dout whose shape isn't that of out raises ValueError, even if it would broadcast."""
     for situation, wrong in (
-        ("a dout of one sequence where there are more", dout[:1]),
-        ("a dout of one query where there are more", dout[:, :1]),
-        ("a dout with an axis too many", dout[None]),
+        ("a dout of one sequence instead of several", dout[:1]),
+        ("a dout of one query instead of several", dout[:, :1]),
+        ("a dout with one axis too many", dout[None]),
     ):
         check_refused(situation, backward, wrong, cache)

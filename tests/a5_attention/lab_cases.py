@@ -1,4 +1,4 @@
-"""What the lab of assignment 5 asks of a head's scores, and of lists of numbers."""
+"""Checks of answers in the lab of assignment 5: a head's scores, and lists of numbers."""
 
 import numpy as np
 
@@ -6,22 +6,22 @@ from common.labs.answer_checks import is_whole, unwrapped
 from common.student_code.values import is_tensor
 from common.testing.compare import check, kind_of
 
-FACTOR = 30 / np.sqrt(12)  # what the lab's layer makes of a position score of 1
+FACTOR = 30 / np.sqrt(12)  # what the lab's layer turns a position score of 1 into
 
 
 def head_weights(scores):
-    """The weights that the lab's head makes of its position scores."""
+    """The weights that the lab's head computes from its position scores."""
     exponents = FACTOR * (scores - scores.max(axis=1, keepdims=True))
     return np.exp(exponents) / np.exp(exponents).sum(axis=1, keepdims=True)
 
 
-def check_two_further(scores, positions):
-    """Each of the positions gives nearly all its weight to the one two further."""
+def check_two_ahead(scores, positions):
+    """Each of the positions gives nearly all its weight to the position two ahead."""
     weights = head_weights(scores)
     for position in positions:
         check(
             weights[position, position + 2] > 0.9,
-            f"Position {position} doesn't look at position {position + 2}.",
+            f"Position {position} doesn't attend to position {position + 2}.",
             f"its weight there is {weights[position, position + 2]:.2f}",
             value=scores,
         )

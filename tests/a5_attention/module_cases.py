@@ -1,4 +1,4 @@
-"""How the tests of exercise 5.5 draw, compare and time a multi-head attention."""
+"""How the tests of exercise 5.5 draw, compare and time multi-head attention."""
 
 import math
 
@@ -14,10 +14,10 @@ from tests.a5_attention.cases import compare_outputs, draw_like
 TIME_AXES = ("sequence", "time", "feature")
 HEAD_AXES = ("sequence", "head", "time", "feature")
 LAYERS = ("query", "key", "value", "out")
-BAR = 2  # of PyTorch's time; the docstring states 1.5, and a busy machine gets the rest
-TRIES = 30  # one that is good is enough; on a busy machine it may take a while to come
-PATIENCE = 7  # seconds: slow code should hear so before a test's time is up
-CALLS = 2  # timed together, so that one slow message between two processes counts little
+BAR = 2  # times PyTorch's time; the docstring says 1.5, the rest is for a busy machine
+TRIES = 30  # one good try is enough; on a busy machine it may take a while
+PATIENCE = 7  # seconds: slow code should fail before the time limit of a test
+CALLS = 2  # timed together, so that a slow message between processes counts less
 
 
 def draw_heads(rng, d_model, num_heads, bias=True, *, dtype=torch.float64):
@@ -33,7 +33,7 @@ def draw_heads(rng, d_model, num_heads, bias=True, *, dtype=torch.float64):
 
 
 def one_plain_head(d_model):
-    """One head whose layers are unit matrices, without biases: parameters and number of heads."""
+    """One head whose layers are identity matrices, without biases: parameters, number of heads."""
     eye = torch.eye(d_model, dtype=torch.float64)
     return {f"{name}.weight": eye for name in LAYERS}, 1
 
@@ -50,7 +50,7 @@ def new_heads(code, parameters, num_heads):
 
 
 def named(bias):
-    """What failures call the module."""
+    """The name of the module in failures."""
     return "MultiHeadAttention" if bias else "MultiHeadAttention (bias=False)"
 
 
@@ -61,17 +61,17 @@ def draw_inputs(rng, sizes, d_model, dtype=torch.float64):
 
 
 def cut(merged, num_heads):
-    """The features of each head, (n, num_heads, t, d_head), cut out one by one."""
+    """The features of each head, (n, num_heads, t, d_head), sliced one by one."""
     return torch.stack(merged.chunk(num_heads, dim=-1), dim=1)
 
 
 def paste(split):
-    """The same features side by side, (n, t, d_model)."""
+    """The same features concatenated, (n, t, d_model)."""
     return torch.cat(split.unbind(dim=1), dim=-1)
 
 
 def compare_heads(result, oracle, heads, inputs, *, situation):
-    """Out and the weights of every head are PyTorch's, and no weight is where a mask is False."""
+    """out and the weights of every head are PyTorch's; where a mask is False, weights are 0."""
     outputs = unpack(result, 2, "MultiHeadAttention")
     mask = inputs[3] if len(inputs) == 4 else torch.tensor(True)
     mask = mask[:, None] if mask.ndim == 3 else mask  # the same for every head
@@ -87,53 +87,53 @@ def draw_heads_upstream(rng, oracle, heads, inputs):
 
 
 def compare_heads_passes(found, expected, situation):
-    """Outputs and gradients are right. found: what vjp gave; expected: from draw_heads_upstream."""
+    """Outputs and gradients are right. found: from vjp; expected: from draw_heads_upstream."""
     compare_outputs(unpack(found[0], 2, "MultiHeadAttention"), expected[0], situation)
     for name, actual, right in zip(LAYERS[:3], found[1][:3], expected[1], strict=True):
         assert_close(actual, right, what=f"the gradient of {name} ({situation})", axes=TIME_AXES)
     for name, right in expected[2].items():
-        # The keys' bias moves all scores of a query alike: its gradient is nothing but rounding.
+        # The keys' bias shifts all scores of a query equally: its gradient is only rounding.
         right = torch.zeros_like(right) if name == "key.bias" else right
         assert_close(found[2][name], right, what=f"the gradient of {name} ({situation})")
 
 
-def check_first_parameters(module, d_model, bias):
-    """Names and shapes are the docstring's, first values nn.Linear's, and there is nothing else."""
-    first = parameters_of(module)
+def check_initial_parameters(module, d_model, bias):
+    """Names and shapes are the docstring's, initial values nn.Linear's; there are no others."""
+    initial = parameters_of(module)
     shapes = {"weight": (d_model, d_model)} | ({"bias": (d_model,)} if bias else {})
     zeros = {f"{name}.{kind}": torch.zeros(shapes[kind]) for name in LAYERS for kind in shapes}
     load_parameters(module, zeros, what=named(bias))
     try:
         module.load_state_dict(zeros)
     except RuntimeError as error:
-        names = "The state_dict of MultiHeadAttention has other names than the docstring gives."
+        names = "The names in the state_dict of MultiHeadAttention aren't those of the docstring."
         check(False, names, str(error))
-    bound = 1 / math.sqrt(d_model)  # nn.Linear draws evenly between -bound and bound
-    for name, values in first.items():
+    bound = 1 / math.sqrt(d_model)  # nn.Linear draws uniformly from -bound to bound
+    for name, values in initial.items():
         check(
             bool((values.abs() <= bound * (1 + 1e-6)).all()) and bool((values != 0).any()),
-            f"The first values of {name} are not those that nn.Linear draws.",
+            f"The initial values of {name} are not those of nn.Linear.",
         )
         if name.endswith("weight"):
             ratio = float(values.std()) / (bound / math.sqrt(3))
             # 15 percent are 10 standard errors or more, for a d_model of 32 or more.
             check(
                 abs(ratio - 1) < 0.15,
-                f"The first values of {name} are not spread as those that nn.Linear draws.",
+                f"The initial values of {name} have a different spread than those of nn.Linear.",
                 f"Their standard deviation is {ratio:.2f} times as large.",
             )
 
 
 def check_heads_refuse(module, query, key, value):
-    """Inputs and masks that don't fit raise ValueError; these inputs don't. Their sizes differ."""
+    """Bad inputs and masks raise ValueError; the given inputs, whose sizes differ, don't."""
     inputs = query, key, value
     n, t_q, t_k = len(query), query.shape[1], key.shape[1]
     fitting = torch.ones(t_q, t_k, dtype=torch.bool)
     unpack(module(*inputs, fitting), 2, "MultiHeadAttention")
     for situation, args in (
-        ("a query with another number of features", (query[..., :-1], key, value)),
-        ("another number of values than keys", (query, key, value[:, :-1])),
-        ("another number of sequences in query than in key", (query[:-1], key, value)),
+        ("a query with the wrong number of features", (query[..., :-1], key, value)),
+        ("a different number of values than keys", (query, key, value[:, :-1])),
+        ("a different number of sequences in query than in key", (query[:-1], key, value)),
         ("a query of two axes", (query[0], key, value)),
         ("no keys", (query, key[:, :0], value[:, :0])),
         ("a query that is a list", (query.tolist(), key, value)),
@@ -147,10 +147,10 @@ def check_heads_refuse(module, query, key, value):
 
 
 def check_heads_speed(student, oracle, rng):
-    """Forward and backward together are fast enough, and what was timed was really computed.
+    """Forward and backward together are fast enough, and the timed results are right.
 
-    Each timed pass gets other inputs, so that an answer remembered from an earlier one is wrong.
-    They run beside the student's code, since sending tensors takes as long as computing with them.
+    Each timed pass gets new inputs, so that a remembered answer is wrong. They run in the process
+    of the student's code, since sending tensors takes as long as computing with them.
     """
     heads = draw_heads(rng, 128, 4, dtype=torch.float32)
     module = new_heads(student.attention, *heads)
@@ -169,8 +169,8 @@ def check_heads_speed(student, oracle, rng):
         bar=BAR,
         tries=TRIES,
         patience=PATIENCE,
-        sentence=f"MultiHeadAttention takes more than {BAR} times as long as PyTorch's own.",
-        help="Do all sequences and heads in one matrix product, without a loop.",
+        sentence=f"MultiHeadAttention takes more than {BAR} times as long as PyTorch's.",
+        help="Compute all sequences and heads in one matrix product, without a loop.",
     )
     upstream = [x[:2] for x in upstream]  # two sequences of each pass are enough to compare
     for given, (outputs, gradients, _) in zip(inputs, fetch(results), strict=True):

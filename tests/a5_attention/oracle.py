@@ -1,6 +1,6 @@
 """PyTorch's answers in float64: what the tests of assignment 5 compare with.
 
-Answers come as NumPy arrays or as tensors, and in the type, that the first input has.
+Answers are NumPy arrays or tensors, with the dtype of the first input.
 """
 
 import numpy as np
@@ -24,16 +24,16 @@ def softmax_gradient(x, dout, axis=-1):
 
 
 def attention(q, k, v, mask=None, scale=None, dropout=None):
-    """Out and weights. PyTorch gives zeros where a row of the mask is all False, too.
+    """Out and weights. PyTorch, too, gives zeros where a row of the mask is all False.
 
-    dropout: which weights to keep, and the rate.
+    dropout: which weights to keep, and the dropout rate.
     """
     found = _attend(*map(_tensor, (q, k, v)), mask, scale, dropout)
     return tuple(_like(tensor, q) for tensor in found)
 
 
 def attention_gradients(q, k, v, dout, dweights=None, mask=None, dropout=None):
-    """dq, dk and dv for the gradients of out and, where there is one, of the weights."""
+    """dq, dk and dv for the gradients of out and, if given, of the weights."""
     leaves = [_leaf(x) for x in (q, k, v)]
     out, weights = _attend(*leaves, mask, None, dropout)
     upstream = torch.zeros_like(weights) if dweights is None else _tensor(dweights)
@@ -65,7 +65,7 @@ def multi_head_attention_gradients(parameters, num_heads, inputs, cotangents, ma
 
 
 def multi_head_attention_passes(parameters, num_heads, inputs, cotangents):
-    """A function that runs nn.MultiheadAttention forward and backward, in the inputs' own type.
+    """A function that runs nn.MultiheadAttention forward and backward, in the inputs' dtype.
 
     inputs: query, key and value for each pass.
     """
@@ -86,12 +86,12 @@ def saturation(scores):
     rows = _tensor(scores).reshape(-1, scores.shape[-1])
     weights = torch.softmax(rows, -1)
     norms = [_differences(lambda x: torch.softmax(x, -1), row).square().sum() for row in rows]
-    peaks, slopes = weights.amax(-1), torch.stack(norms).sqrt()
-    return tuple(_like(x.reshape(scores.shape[:-1]), scores) for x in (peaks, slopes))
+    results = weights.amax(-1), torch.stack(norms).sqrt()
+    return tuple(_like(x.reshape(scores.shape[:-1]), scores) for x in results)
 
 
 def influence(x, mask=None):
-    """The norms of the Jacobians of self-attention by finite differences, for every two times."""
+    """The norms of the Jacobians of self-attention, for each output and input."""
     return _influence(lambda s: _attend(s, s, s, mask)[0], x)
 
 
@@ -102,17 +102,17 @@ def influence_of_heads(parameters, num_heads, x, mask=None):
 
 
 def causal_mask(n):
-    """What PyTorch's own causal mask leaves at 0 may be looked at."""
+    """PyTorch's causal mask is 0 where a query may attend, and -inf elsewhere."""
     return nn.Transformer.generate_square_subsequent_mask(n) == 0
 
 
 def _attend(q, k, v, mask=None, scale=None, dropout=None):
-    """Out and weights. The weights are what comes out for values that are unit vectors."""
+    """Out and weights. With an identity matrix as values, the output is the weights."""
     mask = None if mask is None else torch.asarray(mask, copy=True)
-    units = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], -1)
+    identity = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], -1)
     found = [
         F.scaled_dot_product_attention(q, k, values, attn_mask=mask, scale=scale)
-        for values in (v, units)
+        for values in (v, identity)
     ]
     if dropout is not None:
         keep, p = dropout
@@ -121,9 +121,9 @@ def _attend(q, k, v, mask=None, scale=None, dropout=None):
 
 
 def _heads(parameters, num_heads, query, key, value, mask=None):
-    """Out and weights, one sequence at a time, without the queries that may look at nothing.
+    """Out and weights, one sequence at a time, without fully masked queries.
 
-    nn.MultiheadAttention gives NaN for those. A mask of PyTorch's is True where one may not look.
+    nn.MultiheadAttention gives NaN for those. Its mask is True where a query may not attend.
     """
     n, t_q, d_model = query.shape
     t_k, bias = key.shape[1], "out.bias" in parameters
@@ -132,22 +132,22 @@ def _heads(parameters, num_heads, query, key, value, mask=None):
     mask = torch.ones(t_q, t_k, dtype=torch.bool) if mask is None else mask
     outs, weights = [], []
     for i, allowed in enumerate(mask.expand(n, t_q, t_k)):
-        seeing = allowed.any(dim=1).nonzero()[:, 0]
+        rows = allowed.any(dim=1).nonzero()[:, 0]  # the queries that are not fully masked
         out = query.new_zeros(t_q, d_model) + (parameters["out.bias"] if bias else 0)
         weight = query.new_zeros(num_heads, t_q, t_k)
-        if len(seeing):
-            inputs = (query[i, seeing][None], key[i][None], value[i][None])
-            options = {"attn_mask": ~allowed[seeing], "average_attn_weights": False}
+        if len(rows):
+            inputs = (query[i, rows][None], key[i][None], value[i][None])
+            options = {"attn_mask": ~allowed[rows], "average_attn_weights": False}
             found = torch.func.functional_call(module, named, inputs, options)
-            out = out.index_copy(0, seeing, found[0][0])
-            weight = weight.index_copy(1, seeing, found[1][0])
+            out = out.index_copy(0, rows, found[0][0])
+            weight = weight.index_copy(1, rows, found[1][0])
         outs.append(out)
         weights.append(weight)
     return torch.stack(outs), torch.stack(weights)
 
 
 def _pytorchs_names(parameters):
-    """The parameters under the names that nn.MultiheadAttention has for them."""
+    """The parameters under their names in nn.MultiheadAttention."""
     named = {}
     for kind in ("weight", "bias"):
         if f"out.{kind}" in parameters:
@@ -173,7 +173,7 @@ def _differences(function, x):
 
 
 def _without_noise(gradient):
-    """Zeros where there is nothing but rounding: a query that sees one key moves no weight."""
+    """Zeros instead of rounding errors: with a single key, the weights are constant."""
     return gradient if gradient.abs().max() > 1e-12 else torch.zeros_like(gradient)
 
 
@@ -186,7 +186,7 @@ def _leaf(value):
 
 
 def _like(tensor, example):
-    """The answer as an array or a tensor, in the type that the example has."""
+    """The answer as an array or a tensor, with the dtype of the example."""
     if isinstance(example, np.ndarray):
         return tensor.detach().numpy().astype(example.dtype)
     return tensor.detach().to(example.dtype)

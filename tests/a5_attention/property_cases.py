@@ -1,4 +1,4 @@
-"""How the tests of exercises 5.6 and 5.7 check what attention is like."""
+"""How the tests of exercises 5.6 and 5.7 check the properties of attention."""
 
 import math
 
@@ -8,16 +8,17 @@ import torch
 from common.testing.checks import check_float
 from common.testing.compare import assert_close, check, unpack
 
-# Finite differences are right to about 1e-10 of the largest entry.
+# Finite differences have an error of about 1e-10 of the largest entry.
 DIFFERENCES = 1e-7
-# Gaps between two scores at which the squares in a slope nearly cancel out.
-RUN_AWAY = [18.8 + step / 100 for step in range(31)]
-STANDARD_ERRORS = 7  # a right estimate is further off with a chance below 1e-8
+# Gaps between two scores at which the squares in a Jacobian norm nearly cancel.
+LARGE_GAPS = [18.8 + step / 100 for step in range(31)]
+STANDARD_ERRORS = 7  # right code is further off with a probability below 1e-8
 GENERATORS = 60
+NAMES = ("the largest weight", "the Jacobian norm")  # what saturation returns
 
 
 def doubles(numbers):
-    """A tensor of these numbers in float64, to the last digit."""
+    """A float64 tensor of these numbers."""
     return torch.tensor(numbers, dtype=torch.float64)
 
 
@@ -25,49 +26,49 @@ def doubles(numbers):
 
 
 def new_generator(rng):
-    """A generator of its own: what the student's code draws mustn't move the test's."""
+    """A separate generator: what the student's code draws must not affect the test's."""
     return np.random.default_rng(int(rng.integers(2**31)))
 
 
 def check_variance(result, d_k, scaled, samples=10_000):
-    """The variance is 1 if scaled and d_k if not, but for the error that the docstring gives."""
+    """The variance is 1 if scaled and d_k if not, within the error that the docstring gives."""
     check_float(result, "the variance")
     expected = 1 if scaled else d_k
     allowed = STANDARD_ERRORS * math.sqrt((2 + 6 / d_k) / samples)
     check(
         abs(result / expected - 1) <= allowed,
-        f"The variance of scores that are {'' if scaled else 'not '}scaled is wrong.",
-        f"got {result:.4g} for d_k {d_k}; {expected} is right, and chance explains {allowed:.0%}",
+        f"The variance of {'scaled' if scaled else 'unscaled'} scores is wrong.",
+        f"got {result:.4g} for d_k {d_k}, expected {expected} within {allowed:.0%}",
     )
 
 
 def draw_generators(rng):
-    """Generators that all differ, and then the first once more."""
+    """Generators that all differ, and then the first again."""
     seeds = rng.choice(2**31, size=GENERATORS, replace=False)
     return [np.random.default_rng(int(seed)) for seed in (*seeds, seeds[0])]
 
 
 def check_variances_are_drawn(results, samples):
-    """Equal generators give equal results, others others; few samples give a rough estimate.
+    """Equal generators give equal results, different ones different results, few samples rough.
 
-    With at most 8 samples the estimates differ from each other by half of the variance or more,
-    with many by a few percent. Right code has a spread below a fifth with a chance below 1e-9.
+    With at most 8 samples the estimates have a standard deviation of half the variance or more,
+    with many samples of a few percent. Right code is below a fifth with a probability below 1e-9.
     """
     for result in results:
         check_float(result, "the variance")
     *results, again = results
     check(results[0] == again, "Equal generators must give equal variances.")
-    check(len(set(results)) == GENERATORS, "Other generators must give other variances.")
+    check(len(set(results)) == GENERATORS, "Different generators must give different variances.")
     spread = float(np.std(results))
     check(
         spread > 0.2,
         "The number of samples makes no difference.",
-        f"With {samples} samples, estimates spread by {spread:.3f} around 1.",
+        f"With {samples} samples, the estimates have a standard deviation of only {spread:.3f}.",
     )
 
 
 def two_scores(gaps):
-    """Pairs of scores with these gaps; their peak s = sigmoid(gap) and slope 2 s (1 - s)."""
+    """Pairs of scores with these gaps; s = sigmoid(gap) and the Jacobian norm 2 s (1 - s)."""
     gaps = doubles(gaps)
     scores = torch.stack([torch.full_like(gaps, 0.7), gaps + 0.7], dim=-1)
     s, rest = torch.sigmoid(gaps), torch.sigmoid(-gaps)
@@ -75,9 +76,9 @@ def two_scores(gaps):
 
 
 def compare_saturation(result, expected, situation, tolerance=None):
-    """peak and slope are right."""
+    """The largest weight and the Jacobian norm are right."""
     results = unpack(result, 2, "saturation")
-    for name, actual, wanted in zip(("peak", "slope"), results, expected, strict=True):
+    for name, actual, wanted in zip(NAMES, results, expected, strict=True):
         assert_close(actual, wanted, what=f"{name} ({situation})", tolerance=tolerance)
 
 
@@ -101,7 +102,7 @@ def right_gap(attend, x, order, mask=None):
 
 
 def compare_gap(gap, expected, situation, dtype=torch.float64):
-    """The gap is right, or 0 but for rounding in this type."""
+    """The gap is right, or 0 up to rounding in this dtype."""
     check_float(gap, "the gap")
     rounding, tolerance = (1e-12, None) if dtype == torch.float64 else (1e-5, 1e-4)
     if expected > 1e-9:
@@ -109,29 +110,29 @@ def compare_gap(gap, expected, situation, dtype=torch.float64):
     else:
         check(
             0 <= gap < rounding,
-            f"The gap ({situation}) must be 0 but for rounding.",
+            f"The gap ({situation}) must be 0 up to rounding.",
             f"got {gap:.3g}",
         )
 
 
 def compare_influence(result, expected, situation):
-    """The influence is that in PyTorch's attention."""
+    """The influence is that of PyTorch's attention."""
     tolerance = DIFFERENCES if expected.dtype == torch.float64 else None
     assert_close(result, expected, f"the influence ({situation})", ("output", "input"), tolerance)
 
 
 def check_nothing_above_the_diagonal(influence):
-    """With a causal mask, no output depends on a later input, not even a little."""
+    """With a causal mask, no output depends on a later input."""
     above = np.triu(influence.numpy(), 1)
-    check(not above.any(), "With a causal mask, what lies above the diagonal must be exactly 0.")
+    check(not above.any(), "With a causal mask, entries above the diagonal must be exactly 0.")
 
 
 def check_no_graph(gradient):
-    """No gradient of x comes out of vjp."""
+    """vjp finds no gradient for x."""
     check(
         not gradient.any(),
         "The influence must have no graph, but a gradient flows back to x.",
-        help=".detach() gives a tensor without its graph.",
+        help=".detach() returns a tensor without its graph.",
     )
 
 
@@ -139,8 +140,8 @@ def check_nothing_left(gradients, where):
     """influence adds nothing to any .grad."""
     check(
         not any(gradient.any() for gradient in gradients if gradient is not None),
-        f"influence leaves something in the .grad of {where}.",
-        help="torch.autograd.grad gives gradients without adding them to anything.",
+        f"influence changes the .grad of {where}.",
+        help="torch.autograd.grad returns gradients without adding them to any .grad.",
     )
 
 
@@ -152,7 +153,7 @@ def compare_lookup(result, expected, situation, tolerance=None):
 
 
 def compare_hard_lookup(result, values, winners, temperature):
-    """All weight is on the winners, in equal parts."""
+    """All weight is on the winners, split equally."""
     weights = torch.zeros(1, len(values), dtype=values.dtype)
     weights[:, winners] = 1 / len(winners)
     value = values[winners].mean(dim=0, keepdim=True)

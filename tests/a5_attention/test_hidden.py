@@ -33,19 +33,19 @@ from tests.a5_attention.cases import (
     draw_mask,
     draw_upstream,
     softmax_or_zeros,
-    with_unseen_key,
+    with_hidden_key,
 )
 from tests.a5_attention.lab_cases import (
     check_same_numbers,
-    check_two_further,
+    check_two_ahead,
     head_weights,
 )
 from tests.a5_attention.module_cases import (
     HEAD_AXES,
     TIME_AXES,
-    check_first_parameters,
     check_heads_refuse,
     check_heads_speed,
+    check_initial_parameters,
     compare_heads,
     compare_heads_passes,
     cut,
@@ -57,7 +57,7 @@ from tests.a5_attention.module_cases import (
     paste,
 )
 from tests.a5_attention.property_cases import (
-    RUN_AWAY,
+    LARGE_GAPS,
     check_no_graph,
     check_nothing_above_the_diagonal,
     check_nothing_left,
@@ -77,14 +77,14 @@ from tests.a5_attention.property_cases import (
 )
 
 SMALL = 1e-6
-# Axes in front, and t_q, t_k, d_k and d_v.
+# Leading axes, and t_q, t_k, d_k and d_v.
 SIZES = (
     ((), (2, 6, 3, 4)),
     ((3,), (5, 2, 4, 1)),
     ((2, 4), (3, 5, 6, 2)),
     ((1, 3, 2), (4, 3, 2, 5)),
 )
-# Axes in front, and the shape of a mask for two queries and four keys.
+# Leading axes, and the shape of a mask for two queries and four keys.
 MASKS = (
     ((3,), (2, 4)),
     ((3,), (3, 1, 4)),
@@ -94,20 +94,20 @@ MASKS = (
 )
 
 
-def draw_blind(rng):
-    """q, k, v and a mask under which some queries may look at nothing."""
+def draw_fully_masked(rng):
+    """q, k, v and a mask that masks some queries fully."""
     q, k, v, mask = draw_attention(rng, (3,), (4, 6, 2, 3), (3, 4, 6))
     mask[1, 3] = mask[2] = False
     return q, k, v, mask
 
 
 def draw_masked(rng, masks):
-    """Situations and inputs, each drawn when it is asked for. masks: axes in front, and a shape."""
+    """Situations and inputs, drawn one at a time. masks: leading axes, and a shape."""
     for front, shape in masks:
         inputs = draw_attention(rng, front, (2, 4, 3, 5), shape)
         yield "another mask", inputs
-        yield "huge numbers at a key nobody sees", with_unseen_key(*inputs)
-    yield "queries that may look at nothing", draw_blind(rng)
+        yield "huge numbers at a hidden key", with_hidden_key(*inputs)
+    yield "fully masked queries", draw_fully_masked(rng)
 
 
 # Exercise 5.1
@@ -138,7 +138,7 @@ def test_softmax_is_right_for_other_axes_and_large_numbers(student, rng, oracle)
 @weight(1)
 @number("5.1")
 def test_softmax_is_right_for_other_entries_of_minus_infinity(student, rng, oracle):
-    """-inf gets exactly 0, also where nothing else is along the axis, and without warnings."""
+    """-inf gets exactly 0, also where all entries along the axis are -inf, without warnings."""
     x = rng.normal(scale=2, size=(4, 3, 5))
     x[rng.uniform(size=x.shape) < 0.3] = -np.inf
     x[:, 1] = 0.5  # so that no row is empty but this one
@@ -147,7 +147,7 @@ def test_softmax_is_right_for_other_entries_of_minus_infinity(student, rng, orac
         out = student.attention_numpy.softmax(entries, axis)
         expected = softmax_or_zeros(oracle, entries, axis)
         assert_close(out, expected, what="out (with entries of -inf)")
-        check(not out[np.isneginf(entries)].any(), "An entry of -inf must get exactly 0.")
+        check(not out[np.isneginf(entries)].any(), "Entries of -inf must get exactly 0.")
         check_quiet(student.attention_numpy.softmax, entries, axis)
 
 
@@ -170,7 +170,7 @@ def test_softmax_backward_is_right_for_other_axes(student, rng, oracle):
 @weight(1)
 @number("5.1")
 def test_softmax_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
-    """float32 and views on other shapes; inputs stay, and calls don't disturb each other."""
+    """float32 and views on other shapes; inputs don't change, and calls are independent."""
     code, x = student.attention_numpy, rng.normal(size=(3, 5, 2)).astype(np.float32)
     out = code.softmax(sliced(x), 0)
     assert_close(out, oracle.softmax(x, 0), what="out (float32, a view)")
@@ -181,7 +181,7 @@ def test_softmax_keeps_other_types_and_has_no_side_effects(student, rng, oracle)
     first, second = rng.normal(size=(2, 2, 5, 3))
     check_softmax_stays_apart(code, oracle, rng, (first, second, first))
     check_refused("an axis that x doesn't have", code.softmax, x, -4)
-    check_refused("a dout of another shape", code.softmax_backward, x[:, :1], x, 1)
+    check_refused("a dout of the wrong shape", code.softmax_backward, x[:, :1], x, 1)
 
 
 # Exercise 5.2
@@ -207,7 +207,7 @@ def test_attention_loops_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("5.2")
 def test_attention_forward_is_right_for_other_sizes(student, rng, oracle):
-    """out and weights without a mask, with up to three axes in front, also for large scores."""
+    """out and weights without a mask, with up to three leading axes, also for large scores."""
     forward = student.attention_numpy.attention_forward
     for front, sizes in SIZES:
         inputs = draw_attention(rng, front, sizes)
@@ -219,7 +219,7 @@ def test_attention_forward_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("5.2")
 def test_attention_forward_is_right_for_other_masks(student, rng, oracle):
-    """Masks that broadcast, queries that may look at nothing, and keys that nobody sees."""
+    """Masks that broadcast, fully masked queries and hidden keys."""
     for situation, inputs in draw_masked(rng, MASKS):
         result = student.attention_numpy.attention_forward(*inputs)
         compare_forward(result, oracle, inputs, situation)
@@ -228,7 +228,7 @@ def test_attention_forward_is_right_for_other_masks(student, rng, oracle):
 @weight(1)
 @number("5.2")
 def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
-    """dq, dk and dv without a mask, with up to three axes in front."""
+    """dq, dk and dv without a mask, with up to three leading axes."""
     code = student.attention_numpy
     for front, sizes in (*SIZES[:3], ((1, 3, 2), (1, 3, 2, 5))):
         q, k, v = draw_attention(rng, front, sizes)
@@ -240,7 +240,7 @@ def test_attention_backward_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("5.2")
 def test_attention_backward_is_right_for_other_masks(student, rng, oracle):
-    """dq, dk and dv with masks that broadcast, blind queries, and keys that nobody sees."""
+    """dq, dk and dv with masks that broadcast, fully masked queries and hidden keys."""
     code = student.attention_numpy
     masks = (((3,), (2, 4)), ((3,), (3, 1, 4)), ((2, 3), (3, 2, 4)))
     for situation, inputs in draw_masked(rng, masks):
@@ -279,7 +279,7 @@ def test_attention_keeps_other_types_and_has_no_side_effects(student, rng, oracl
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_is_right_for_other_sizes(student, rng, oracle):
-    """out and weights without a mask, with up to three axes in front, also for large scores."""
+    """out and weights without a mask, with up to three leading axes, also for large scores."""
     attend = student.attention.scaled_dot_product_attention
     for front, sizes in SIZES:
         inputs = as_tensors(draw_attention(rng, front, sizes))
@@ -291,7 +291,7 @@ def test_scaled_dot_product_attention_is_right_for_other_sizes(student, rng, ora
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_is_right_for_other_masks(student, rng, oracle):
-    """Masks that broadcast, queries that may look at nothing, and keys that nobody sees."""
+    """Masks that broadcast, fully masked queries and hidden keys."""
     for situation, arrays in draw_masked(rng, MASKS):
         inputs = as_tensors(arrays)
         result = student.attention.scaled_dot_product_attention(*inputs)
@@ -301,22 +301,22 @@ def test_scaled_dot_product_attention_is_right_for_other_masks(student, rng, ora
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_has_other_gradients_right(student, rng, oracle):
-    """Through out and weights, with and without masks, and where nothing is seen."""
+    """Through out and weights, with and without masks, and for fully masked queries."""
     attend = student.attention.scaled_dot_product_attention
     inputs = as_tensors(draw_attention(rng, (2, 3), (4, 5, 2, 6)))
     upstream, expected = draw_upstream(rng, oracle, inputs)
     compare_passes(vjp(attend, inputs, upstream), expected, "no mask")
-    blind = draw_blind(rng)
-    for inputs in (as_tensors(blind), as_tensors(with_unseen_key(*blind))):
+    masked = draw_fully_masked(rng)
+    for inputs in (as_tensors(masked), as_tensors(with_hidden_key(*masked))):
         upstream, expected = draw_upstream(rng, oracle, inputs)
         found = vjp(attend, inputs, upstream)
-        compare_passes(found, expected, "queries that may look at nothing")
+        compare_passes(found, expected, "fully masked queries")
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_is_right_with_other_dropouts(student, rng, oracle):
-    """Dropped weights meet the values, whole ones are returned, and gradients are right."""
+    """Dropout acts on the weights before the values, not on those returned; right gradients."""
     attend = student.attention.scaled_dot_product_attention
     for front, sizes, shape, p in (
         ((2, 3), (4, 5, 2, 6), (2, 1, 1, 5), 0.4),
@@ -357,17 +357,17 @@ def test_scaled_dot_product_attention_keeps_other_types_and_inputs(student, rng,
 @weight(1)
 @number("5.4")
 def test_causal_mask_is_right_for_other_lengths(student, rng, oracle):
-    """A tensor of bool, True on the diagonal and below it."""
+    """A boolean tensor, True on the diagonal and below it."""
     for n in (1, 4, int(rng.integers(5, 20))):
         result = student.attention.causal_mask(n)
         assert_close(result, oracle.causal_mask(n), what="the causal mask")
-    check_refused("a sequence of no positions", student.attention.causal_mask, 0)
+    check_refused("an empty sequence", student.attention.causal_mask, 0)
 
 
 @weight(1)
 @number("5.4")
 def test_padding_mask_is_right_for_other_lengths(student, rng):
-    """(batch, 1, n) of bool, True below each length, from 0 to n."""
+    """(batch, 1, n), boolean, True below each length, from 0 to n."""
     for batch, n in ((1, 6), (4, 1), (5, 3), (3, 5)):
         few = [0, n, *(int(length) for length in rng.integers(0, n + 1, size=batch))][-batch:]
         more = torch.tensor([n, *few, 0], dtype=torch.int32)
@@ -398,7 +398,7 @@ def test_combine_masks_is_right_for_other_masks(student, rng):
         expected = reduce(torch.logical_and, (mask for mask in masks if mask is not None))
         assert_close(combine(*masks), expected, what="the combined mask")
         check_unchanged("combine_masks", combine, *masks)
-    check(combine(None, None, None) is None, "Where no mask is given, the result must be None.")
+    check(combine(None, None, None) is None, "Without any mask, the result must be None.")
     check_refused("a mask of floats", combine, keys.float(), square)
     check_refused("masks that don't broadcast together", combine, keys, square[:, :2])
 
@@ -409,7 +409,7 @@ def test_combine_masks_is_right_for_other_masks(student, rng):
 @weight(1)
 @number("5.5")
 def test_heads_are_split_and_merged_right_for_other_sizes(student, rng):
-    """Each head gets its features of every position, and merging lays them side by side."""
+    """Each head gets its features of every position, and merging concatenates them."""
     split, merge = student.attention.split_heads, student.attention.merge_heads
     for n, t, num_heads, d_head in ((3, 4, 2, 5), (1, 6, 5, 2), (2, 1, 3, 4)):
         for view in (np.asarray, transposed):
@@ -449,7 +449,7 @@ def test_multi_head_attention_is_pytorchs_for_other_sizes(student, rng, oracle):
             compare_heads(result, oracle, heads, inputs, situation=situation)
     for d_model, num_heads, bias in ((36, 3, True), (44, 4, False)):
         module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
-        check_first_parameters(module, d_model, bias)
+        check_initial_parameters(module, d_model, bias)
 
 
 @weight(1)
@@ -475,18 +475,18 @@ def test_multi_head_attention_has_pytorchs_gradients_for_other_sizes(student, rn
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_is_right_for_other_masks(student, rng, oracle):
-    """Masks that hold for every head, and queries that may look at nothing."""
+    """Masks that hold for every head, and fully masked queries."""
     heads, inputs = draw_heads(rng, 8, 4), draw_inputs(rng, (4, 3, 6), 8)
     shapes = ((3, 6), (4, 3, 6), (4, 1, 6), (1, 3, 6))
     masks = [("another mask", torch.from_numpy(draw_mask(rng, shape))) for shape in shapes]
-    last, blind = torch.from_numpy(draw_mask(rng, (4, 3, 6))), "queries that may look at nothing"
+    last, masked = torch.from_numpy(draw_mask(rng, (4, 3, 6))), "fully masked queries"
     last[1, 0] = last[3] = False
-    for situation, mask in (*masks, (blind, last)):
+    for situation, mask in (*masks, (masked, last)):
         result = new_heads(student.attention, *heads)(*inputs, mask)
         compare_heads(result, oracle, heads, (*inputs, mask), situation=situation)
     upstream, expected = draw_heads_upstream(rng, oracle, heads, (*inputs, last))
     found = vjp(new_heads(student.attention, *heads), (*inputs, last), upstream)
-    compare_heads_passes(found, expected, blind)
+    compare_heads_passes(found, expected, masked)
 
 
 @weight(1)
@@ -537,7 +537,7 @@ def test_score_variance_is_right_for_other_d_k(student, rng):
 @weight(1)
 @number("5.6")
 def test_score_variance_draws_other_numbers_of_samples(student, rng):
-    """Equal generators give equal results, and few samples a rough one."""
+    """Equal generators give equal results, and few samples rough ones."""
     function = student.attention.score_variance
     calls = [(5, True, generator, 6) for generator in draw_generators(rng)]
     check_variances_are_drawn(call_each(function, calls), samples=6)
@@ -547,22 +547,22 @@ def test_score_variance_draws_other_numbers_of_samples(student, rng):
 @weight(1)
 @number("5.6")
 def test_saturation_follows_its_closed_forms_for_other_scores(student, rng):
-    """Equal scores, two scores with a gap, and scores that have run away."""
+    """Equal scores, two scores with a gap, and scores with large gaps."""
     for t in (3, 8, 50):
         scores = doubles([[[-7.0], [0.25]]]).expand(1, 2, t)
         expected = [doubles([[x] * 2]) for x in (1 / t, math.sqrt(t - 1) / t)]
         compare_saturation(student.attention.saturation(scores), expected, "equal scores")
     scores, expected = two_scores([0.0, *rng.uniform(0, 4, size=5)])
     compare_saturation(student.attention.saturation(scores), expected, "two scores")
-    # A slope from squares that nearly cancel out may be off by 1e-8 here, but must not be NaN.
-    scores, expected = two_scores([0.0, *RUN_AWAY, *rng.uniform(15, 800, size=20)])
+    # A norm from squares that nearly cancel may be off by 1e-8 here, but must not be NaN.
+    scores, expected = two_scores([0.0, *LARGE_GAPS, *rng.uniform(15, 800, size=20)])
     compare_saturation(student.attention.saturation(scores), expected, "two scores", 1e-6)
 
 
 @weight(1)
 @number("5.6")
 def test_saturation_is_the_norm_of_the_jacobian_for_other_scores(student, rng, oracle):
-    """peak and slope are PyTorch's on other shapes, in float32 too, and scores stay."""
+    """Largest weight and Jacobian norm are PyTorch's on other shapes, in float32 too."""
     saturation = student.attention.saturation
     for shape in ((7,), (2, 5), (3, 1, 4), (2, 2, 2, 3)):
         scores = torch.from_numpy(rng.normal(scale=1.5, size=shape))
@@ -579,7 +579,7 @@ def test_saturation_is_the_norm_of_the_jacobian_for_other_scores(student, rng, o
 @weight(1)
 @number("5.7")
 def test_permutation_gap_is_right_for_other_sequences(student, rng, oracle):
-    """0 but for rounding without a mask; PyTorch's with one, which isn't reordered."""
+    """0 up to rounding without a mask; PyTorch's with one, which isn't reordered."""
     gap_of, attend = (
         student.attention.permutation_gap,
         student.attention.scaled_dot_product_attention,
@@ -597,13 +597,13 @@ def test_permutation_gap_is_right_for_other_sequences(student, rng, oracle):
             compare_gap(gap, right_gap(oracle.attention, x, order, *mask), situation)
         gap = gap_of(attend, as_view(sliced, x), as_view(sliced, order), causal)
         compare_gap(gap, right_gap(oracle.attention, x, order, causal), "views")
-    check_refused("an order that isn't one", gap_of, attend, x, torch.tensor([2, 0, 0]))
+    check_refused("an order that isn't a permutation", gap_of, attend, x, torch.tensor([2, 0, 0]))
 
 
 @weight(1)
 @number("5.7")
 def test_influence_is_right_for_other_sequences(student, rng, oracle):
-    """The norms of the Jacobians are PyTorch's, with and without masks, in float32 too."""
+    """The Jacobian norms are PyTorch's, with and without masks, in float32 too."""
     influence, attend = student.attention.influence, student.attention.scaled_dot_product_attention
     for t, d in ((5, 2), (2, 4), (3, 3)):
         x, causal = torch.from_numpy(rng.normal(size=(t, d))), oracle.causal_mask(t)
@@ -614,14 +614,14 @@ def test_influence_is_right_for_other_sequences(student, rng, oracle):
     mask = torch.from_numpy(draw_mask(rng, (3, 3)))
     mask[0] = False
     for situation, arguments in (
-        ("a query that may look at nothing", (x, mask)),
+        ("a fully masked query", (x, mask)),
         ("float32", (x.float(),)),
         ("a view", (as_view(sliced, x), mask)),
     ):
         compare_influence(influence(attend, *arguments), oracle.influence(*arguments), situation)
     upstream = torch.from_numpy(rng.normal(size=(3, 3)))
     outputs, gradients, _ = vjp(influence, (attend, x, mask), [upstream])
-    compare_influence(outputs[0], oracle.influence(x, mask), "an x that asks for gradients")
+    compare_influence(outputs[0], oracle.influence(x, mask), "an x that requires gradients")
     check_no_graph(gradients[1])
     check_nothing_left(gradients_left(influence, attend, x, mask)[1:2], "x")
 
@@ -629,7 +629,7 @@ def test_influence_is_right_for_other_sequences(student, rng, oracle):
 @weight(1)
 @number("5.7")
 def test_permutation_gap_and_influence_take_other_multi_head_attentions(student, rng, oracle):
-    """Both are PyTorch's for a module; no gradient stays behind; one head alone is attention."""
+    """Both are PyTorch's for a module; no .grad changes; one plain head equals attention."""
     code, situation = student.attention, "a MultiHeadAttention"
     x = torch.from_numpy(rng.normal(size=(3, 3, 8)))
     heads, order = draw_heads(rng, 8, 4, bias=False), draw_order(rng, 3)
@@ -675,19 +675,19 @@ def test_soft_lookup_is_right_for_other_temperatures(student, rng, oracle):
 @weight(1)
 @number("5.7")
 def test_soft_lookup_becomes_hard_for_other_keys(student, rng):
-    """At temperature 0 and near it, all weight is on the best keys, in equal parts."""
+    """At temperature 0 and near it, all weight is on the best keys, split equally."""
     values = torch.from_numpy(rng.normal(size=(5, 2)))
     query = doubles([2.0, -1.0, 1.0])
     tied = doubles([[3, 1, 0], [1, 0, 1], [2, -1, 0], [0, -5, 0], [-4, 0, 2]])
     order = rng.permutation(5)
-    places = {int(before): after for after, before in enumerate(order)}
+    moved_to = {int(before): after for after, before in enumerate(order)}
     near = tied - doubles([[0, 0, 0], [0, 0, 0], [1e-9, 0, 0], [0, 0, 1e-9], [0, 0, 0]])
     for keys, winners, temperatures in (
         (tied, (0, 2, 3), (0.0, 1e-6, 1e-2)),
         (near, (0,), (0.0, 1e-12)),
         (-near * 50, (4,), (0, 1e-6)),
     ):
-        winners = sorted(places[before] for before in winners)
+        winners = sorted(moved_to[before] for before in winners)
         for temperature in temperatures:
             result = student.attention.soft_lookup(query, keys[order], values, temperature)
             compare_hard_lookup(result, values, winners, temperature)
@@ -698,12 +698,12 @@ def test_soft_lookup_becomes_hard_for_other_keys(student, rng):
 
 @weight(1)
 @number("5.8")
-def test_q1_the_query_asks_for_the_very_time(lab):
+def test_q1_the_query_asks_for_the_exact_time(lab):
     """Lab, question 1: the score is largest at 14.3, and falls off on both sides."""
     query = array_answer(lab, "q1_query", (2,))
-    check(query[1] > 0, "With q1_query the scores have no peak.", value=query)
-    peak = query[0] / query[1]
-    check(abs(peak - 14.3) < SMALL, "q1_query asks for another time.", f"{peak:g}", value=query)
+    check(query[1] > 0, "With q1_query the scores have no maximum.", value=query)
+    time = query[0] / query[1]
+    check(abs(time - 14.3) < SMALL, "q1_query asks for another time.", f"{time:g}", value=query)
 
 
 @weight(1)
@@ -716,31 +716,31 @@ def test_q3_only_the_ends_of_a_line_can_be_found(lab):
 @weight(1)
 @number("5.8")
 def test_q5_the_score_of_a_query_with_itself_is_right(lab):
-    """Lab, question 5: 256 squares with the mean 1, divided by the root of 256."""
+    """Lab, question 5: 256 squares with mean 1, divided by the square root of 256."""
     check_number(lab, "q5_score", math.sqrt(256), tolerance=0.5)
 
 
 @weight(1)
 @number("5.9")
-def test_q7_the_last_two_positions_look_at_all_alike(lab):
+def test_q7_the_last_two_positions_attend_uniformly(lab):
     """Lab, question 7: equal scores where there is no position i + 2."""
     scores = array_answer(lab, "q7_scores", (6, 6))
-    check_two_further(scores, range(4))
+    check_two_ahead(scores, range(4))
     for position in (4, 5):
-        even = np.abs(head_weights(scores)[position] - 1 / 6).max() < SMALL
-        check(even, f"Position {position} doesn't look at all six alike.", value=scores)
+        uniform = np.abs(head_weights(scores)[position] - 1 / 6).max() < SMALL
+        check(uniform, f"Position {position} doesn't attend uniformly to all six.", value=scores)
 
 
 @weight(1)
 @number("5.9")
-def test_q9_the_heads_that_do_not_care_for_the_order_are_found(lab):
-    """Lab, question 9: those whose queries and keys hold no position."""
+def test_q9_the_permutation_equivariant_heads_are_found(lab):
+    """Lab, question 9: the heads whose queries and keys don't contain the position."""
     check_same_numbers(lab, "q9_heads", {0, 2})
 
 
 @weight(2)
 @number("5.9")
 def test_q10_the_means_of_pairs_are_counted(lab):
-    """Lab, question 10: a mean doesn't tell which of the two words stood first."""
+    """Lab, question 10: a mean doesn't show which of the two words was first."""
     means = {tuple(np.eye(12)[a] + np.eye(12)[b]) for a in range(12) for b in range(12)}
     check_number(lab, "q10_outputs", len(means))

@@ -35,15 +35,15 @@ from tests.a5_attention.cases import (
     draw_mask,
     draw_upstream,
     softmax_or_zeros,
-    with_unseen_key,
+    with_hidden_key,
 )
-from tests.a5_attention.lab_cases import check_two_further
+from tests.a5_attention.lab_cases import check_two_ahead
 from tests.a5_attention.module_cases import (
     HEAD_AXES,
     TIME_AXES,
-    check_first_parameters,
     check_heads_refuse,
     check_heads_speed,
+    check_initial_parameters,
     compare_heads,
     compare_heads_passes,
     cut,
@@ -55,7 +55,7 @@ from tests.a5_attention.module_cases import (
     paste,
 )
 from tests.a5_attention.property_cases import (
-    RUN_AWAY,
+    LARGE_GAPS,
     check_no_graph,
     check_nothing_above_the_diagonal,
     check_nothing_left,
@@ -74,7 +74,7 @@ from tests.a5_attention.property_cases import (
     two_scores,
 )
 
-# Axes in front, and t_q, t_k, d_k and d_v.
+# Leading axes, and t_q, t_k, d_k and d_v.
 SIZES = (
     ((), (3, 5, 4, 2)),
     ((2,), (4, 3, 5, 6)),
@@ -84,13 +84,13 @@ SIZES = (
 )
 
 
-def draw_blind(rng, unseen):
-    """Situations and inputs in which some queries may look at nothing."""
+def draw_fully_masked(rng):
+    """Situations and inputs with fully masked queries."""
     q, k, v, mask = draw_attention(rng, (2,), (3, 5, 4, 2), (2, 3, 5))
     mask[0, 1] = mask[1, 2] = False
     return (
-        ("queries that may look at nothing", (q, k, v, mask)),
-        (f"huge numbers at {unseen}", with_unseen_key(q, k, v, mask)),
+        ("fully masked queries", (q, k, v, mask)),
+        ("huge numbers at a hidden key", with_hidden_key(q, k, v, mask)),
         ("a mask that is False everywhere", (q, k, v, np.zeros((3, 5), dtype=bool))),
     )
 
@@ -100,8 +100,8 @@ def draw_blind(rng, unseen):
 
 @weight(1)
 @number("5.1")
-def test_softmax_shares_out_one_along_the_axis(student, rng, oracle):
-    """out is PyTorch's along any axis, the last one if none is named, also for sizes of 1."""
+def test_softmax_sums_to_one_along_the_axis(student, rng, oracle):
+    """out is PyTorch's along any axis, by default the last one, also for sizes of 1."""
     softmax = student.attention_numpy.softmax
     x = rng.normal(scale=2, size=(2, 3, 4))
     assert_close(softmax(x), oracle.softmax(x), what="out (no axis given, shape (2, 3, 4))")
@@ -120,7 +120,7 @@ def test_softmax_takes_large_and_small_numbers(student, rng, oracle):
     """Numbers near 1e4 and -1e4 neither overflow nor warn; adding a constant changes nothing."""
     normal = rng.normal(scale=2, size=(3, 4))
     spread = rng.permuted(np.array([[-1e4, -3e3, 0, 1e4], [-1e4, -1e4 + 1, 2, 3]]), axis=1)
-    # One row far below another: what is subtracted belongs to the row.
+    # One row far below another: the maximum to subtract is that of the row.
     rows = np.array([[1e4, 1e4 + 1], [0, 1], [-1e4, -1e4 + 2]])
     for situation, x, axis in (
         ("numbers near 10000", normal + 1e4, 0),
@@ -136,8 +136,8 @@ def test_softmax_takes_large_and_small_numbers(student, rng, oracle):
 
 @weight(1)
 @number("5.1")
-def test_softmax_gives_nothing_to_entries_of_minus_infinity(student, rng, oracle):
-    """-inf gets exactly 0; where all along the axis are -inf, all get 0, without a warning."""
+def test_softmax_is_zero_at_entries_of_minus_infinity(student, rng, oracle):
+    """-inf gets exactly 0; where all entries along the axis are -inf, all get 0; no warnings."""
     softmax = student.attention_numpy.softmax
     x = rng.normal(scale=2, size=(3, 4))
     x[0, 2] = x[2, :3] = -np.inf
@@ -147,14 +147,14 @@ def test_softmax_gives_nothing_to_entries_of_minus_infinity(student, rng, oracle
     for entries, axis in ((x, 1), (x.T.astype(np.float32), 0)):
         out, expected = softmax(entries, axis), softmax_or_zeros(oracle, entries, axis)
         assert_close(out, expected, what="out (with entries of -inf)")
-        check(not out[np.isneginf(entries)].any(), "An entry of -inf must get exactly 0.")
+        check(not out[np.isneginf(entries)].any(), "Entries of -inf must get exactly 0.")
         check_quiet(softmax, entries, axis)
 
 
 @weight(1)
 @number("5.1")
-def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, oracle):
-    """dx is PyTorch's under a random dout, along any axis; zeros where out is all zeros."""
+def test_softmax_backward_gives_the_gradient_along_the_axis(student, rng, oracle):
+    """dx is PyTorch's for a random dout, along any axis; zeros where out is all zeros."""
     backward = student.attention_numpy.softmax_backward
     x = rng.normal(scale=2, size=(2, 3, 4))
     dout = rng.normal(size=(2, 3, 4))
@@ -181,7 +181,7 @@ def test_softmax_backward_sends_the_gradient_back_along_the_axis(student, rng, o
 @weight(1)
 @number("5.1")
 def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
-    """float32 stays, views are nothing special, calls stay apart; no axis, no entries: refused."""
+    """float32 stays float32; views work; calls are independent; a bad axis or shape is refused."""
     code, x = student.attention_numpy, rng.normal(size=(2, 4, 3)).astype(np.float32)
     out = oracle.softmax(x, 1)
     assert_close(code.softmax(transposed(x), 1), out, what="out (float32, a view)")
@@ -194,7 +194,7 @@ def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
     check_softmax_stays_apart(code, oracle, rng, (first, second, first))
     check_refused("an axis that x doesn't have", code.softmax, first, 3)
     check_refused("an empty array", code.softmax, first[:, :0], 1)
-    check_refused("a dout of another shape", code.softmax_backward, first[:1], first, 1)
+    check_refused("a dout of the wrong shape", code.softmax_backward, first[:1], first, 1)
     check_refused("an axis that out doesn't have", code.softmax_backward, first, first, -4)
 
 
@@ -203,7 +203,7 @@ def test_softmax_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
 
 @weight(1)
 @number("5.2")
-def test_attention_loops_works_out_cat_eats_fish(student):
+def test_attention_loops_solves_cat_eats_fish(student):
     """The handout's example: weights 0.3818, 0.2960, 0.3222 and the output 0.5429, 0.4571."""
     (q, k, v), expected = EXAMPLES["cat eats fish"]
     outputs = unpack(student.attention_numpy.attention_loops(q, k, v), 2, "attention_loops")
@@ -212,7 +212,7 @@ def test_attention_loops_works_out_cat_eats_fish(student):
 
 @weight(1)
 @number("5.2")
-def test_attention_loops_looks_from_every_query_at_every_key(student, rng, oracle):
+def test_attention_loops_attends_from_every_query_to_every_key(student, rng, oracle):
     """out and weights are PyTorch's for one sequence: any sizes, large scores, float32, views."""
     loops = student.attention_numpy.attention_loops
     cases = {
@@ -228,13 +228,13 @@ def test_attention_loops_looks_from_every_query_at_every_key(student, rng, oracl
         compare_outputs(outputs, oracle.attention(*inputs), situation)
     check_unchanged("attention_loops", loops, q, k, v)
     check_refused("arrays of three axes", loops, *draw_attention(rng, (2,), (3, 5, 4, 2)))
-    check_refused("another number of values than keys", loops, q, k, v[1:])
+    check_refused("a different number of values than keys", loops, q, k, v[1:])
 
 
 @weight(1)
 @number("5.2")
-def test_attention_forward_works_out_the_six_words(student):
-    """The handout's example of six words and one query, and cat eats fish once more."""
+def test_attention_forward_solves_the_six_words(student):
+    """The handout's example of six words and one query, and cat eats fish again."""
     for situation, ((q, k, v), expected) in EXAMPLES.items():
         result = student.attention_numpy.attention_forward(q, k, v)
         *outputs, _ = unpack(result, 3, "attention_forward")
@@ -244,19 +244,19 @@ def test_attention_forward_works_out_the_six_words(student):
 @weight(1)
 @number("5.2")
 def test_attention_forward_takes_many_sequences_at_once(student, rng, oracle):
-    """out and weights are PyTorch's with up to three axes in front, also for large scores."""
+    """out and weights are PyTorch's with up to three leading axes, also for large scores."""
     forward = student.attention_numpy.attention_forward
     for front, sizes in SIZES:
         inputs = draw_attention(rng, front, sizes)
-        compare_forward(forward(*inputs), oracle, inputs, f"{len(front)} axes in front")
+        compare_forward(forward(*inputs), oracle, inputs, f"{len(front)} leading axes")
     q, k, v = draw_attention(rng, (2,), (3, 4, 5, 2))
     compare_forward(forward(1000 * q, k, v), oracle, (1000 * q, k, v), "large scores")
 
 
 @weight(2)
 @number("5.2")
-def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracle):
-    """Masks of (t_q, t_k), of all axes, with axes of length 1; elsewhere weights of exactly 0."""
+def test_attention_forward_attends_only_where_the_mask_is_true(student, rng, oracle):
+    """Masks of (t_q, t_k), of all axes, with axes of length 1; weights are 0 where it is False."""
     forward = student.attention_numpy.attention_forward
     for front, shape in (
         ((), (3, 5)),
@@ -267,7 +267,7 @@ def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracl
         ((2, 4), (2, 1, 3, 5)),
     ):
         inputs = draw_attention(rng, front, (3, 5, 4, 2), shape)
-        situation = f"{len(front)} axes in front, a mask of {shape}"
+        situation = f"{len(front)} leading axes, a mask of {shape}"
         compare_forward(forward(*inputs), oracle, inputs, situation)
     inputs = (*draw_attention(rng, (2,), (3, 4, 2, 5)), np.ones((3, 4), dtype=bool))
     compare_forward(forward(*inputs), oracle, inputs, "a mask that is True everywhere")
@@ -275,9 +275,9 @@ def test_attention_forward_looks_only_where_the_mask_is_true(student, rng, oracl
 
 @weight(1)
 @number("5.2")
-def test_attention_forward_gives_zeros_to_a_query_that_may_look_at_nothing(student, rng, oracle):
-    """A row that is all False gets zeros, never NaN; what lies at unseen keys plays no part."""
-    for situation, inputs in draw_blind(rng, "a key that nobody sees"):
+def test_attention_forward_gives_zeros_to_fully_masked_queries(student, rng, oracle):
+    """A row that is all False gets zeros, never NaN; hidden keys and values change nothing."""
+    for situation, inputs in draw_fully_masked(rng):
         result = student.attention_numpy.attention_forward(*inputs)
         compare_forward(result, oracle, inputs, situation)
 
@@ -285,7 +285,7 @@ def test_attention_forward_gives_zeros_to_a_query_that_may_look_at_nothing(stude
 @weight(2)
 @number("5.2")
 def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
-    """dq, dk and dv are PyTorch's under a random dout, without a mask; one key moves no weight."""
+    """dq, dk and dv are PyTorch's for a random dout, without a mask; zeros with a single key."""
     code = student.attention_numpy
     for front, sizes in (
         ((), (3, 5, 4, 2)),
@@ -297,7 +297,7 @@ def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
         dout, expected = draw_dout(rng, oracle, (q, k, v))
         _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
         result = code.attention_backward(dout, cache)
-        compare_backward(result, expected, f"{len(front)} axes in front")
+        compare_backward(result, expected, f"{len(front)} leading axes")
     q, k, v = draw_attention(rng, (2,), (3, 1, 4, 5))
     dout = rng.normal(size=(2, 3, 5))
     _, _, cache = unpack(code.attention_forward(q, k, v), 3, "attention_forward")
@@ -307,8 +307,8 @@ def test_attention_backward_gives_the_three_gradients(student, rng, oracle):
 
 @weight(2)
 @number("5.2")
-def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, oracle):
-    """The three gradients with masks, queries that see nothing, and keys that nobody sees."""
+def test_attention_backward_gives_zeros_where_the_mask_is_false(student, rng, oracle):
+    """The three gradients with masks, fully masked queries and hidden keys."""
     code = student.attention_numpy
     for front, shape in (((2,), (3, 5)), ((2,), (2, 1, 5)), ((2, 4), (2, 1, 3, 5))):
         q, k, v, mask = draw_attention(rng, front, (3, 5, 4, 2), shape)
@@ -316,7 +316,7 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
         _, _, cache = unpack(code.attention_forward(q, k, v, mask), 3, "attention_forward")
         result = code.attention_backward(dout, cache)
         compare_backward(result, expected, f"a mask of {shape}")
-    for situation, inputs in draw_blind(rng, "a key nobody sees"):
+    for situation, inputs in draw_fully_masked(rng):
         dout, expected = draw_dout(rng, oracle, inputs)
         _, _, cache = unpack(code.attention_forward(*inputs), 3, "attention_forward")
         compare_backward(code.attention_backward(dout, cache), expected, situation)
@@ -325,7 +325,7 @@ def test_attention_backward_sends_nothing_where_the_mask_is_false(student, rng, 
 @weight(1)
 @number("5.2")
 def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
-    """Types, views, inputs that stay, caches apart, and a ValueError for what doesn't fit."""
+    """float32, views, unchanged inputs, independent caches, and a ValueError for bad shapes."""
     code = student.attention_numpy
     inputs = draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32")
     compare_forward(code.attention_forward(*inputs), oracle, inputs, "float32")
@@ -353,7 +353,7 @@ def test_attention_keeps_float32_takes_views_and_leaves_inputs_alone(student, rn
 
 @weight(1)
 @number("5.3")
-def test_scaled_dot_product_attention_works_out_both_examples(student):
+def test_scaled_dot_product_attention_solves_both_examples(student):
     """The handout's six words and cat eats fish, now with tensors."""
     for situation, (inputs, expected) in EXAMPLES.items():
         result = student.attention.scaled_dot_product_attention(*as_tensors(inputs))
@@ -363,18 +363,18 @@ def test_scaled_dot_product_attention_works_out_both_examples(student):
 
 @weight(1)
 @number("5.3")
-def test_scaled_dot_product_attention_takes_any_axes_in_front(student, rng, oracle):
-    """out and weights are PyTorch's with no, one, two and three axes in front."""
+def test_scaled_dot_product_attention_takes_any_leading_axes(student, rng, oracle):
+    """out and weights are PyTorch's with no, one, two and three leading axes."""
     for front, sizes in SIZES:
         inputs = as_tensors(draw_attention(rng, front, sizes))
         result = student.attention.scaled_dot_product_attention(*inputs)
-        compare_attention(result, oracle, inputs, f"{len(front)} axes in front")
+        compare_attention(result, oracle, inputs, f"{len(front)} leading axes")
 
 
 @weight(1)
 @number("5.3")
-def test_scaled_dot_product_attention_looks_only_where_the_mask_is_true(student, rng, oracle):
-    """Masks of (t_q, t_k), of all axes, with axes of length 1; elsewhere weights of exactly 0."""
+def test_scaled_dot_product_attention_attends_only_where_the_mask_is_true(student, rng, oracle):
+    """Masks of (t_q, t_k), of all axes, with axes of length 1; weights are 0 where it is False."""
     for front, shape in (
         ((), (3, 5)),
         ((2,), (3, 5)),
@@ -384,14 +384,14 @@ def test_scaled_dot_product_attention_looks_only_where_the_mask_is_true(student,
     ):
         inputs = as_tensors(draw_attention(rng, front, (3, 5, 4, 2), shape))
         result = student.attention.scaled_dot_product_attention(*inputs)
-        situation = f"{len(front)} axes in front, a mask of {shape}"
+        situation = f"{len(front)} leading axes, a mask of {shape}"
         compare_attention(result, oracle, inputs, situation)
 
 
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(student, rng, oracle):
-    """The gradients of q, k and v are PyTorch's under random ones of out and weights."""
+    """The gradients of q, k and v are PyTorch's for random gradients of out and weights."""
     for situation, front, sizes, shape in (
         ("no mask", (2,), (4, 3, 5, 6), None),
         ("a mask of (2, 1, 3, 5)", (2, 4), (3, 5, 4, 2), (2, 1, 3, 5)),
@@ -404,10 +404,10 @@ def test_scaled_dot_product_attention_has_gradients_through_out_and_weights(stud
 
 @weight(1)
 @number("5.3")
-def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(student, rng, oracle):
-    """A row that is all False: zeros in out, weights and gradients; unseen keys play no part."""
+def test_scaled_dot_product_attention_never_gives_nan_to_fully_masked_queries(student, rng, oracle):
+    """A row that is all False: zeros in out, weights and gradients; hidden keys change nothing."""
     attend = student.attention.scaled_dot_product_attention
-    for situation, arrays in draw_blind(rng, "a key nobody sees"):
+    for situation, arrays in draw_fully_masked(rng):
         inputs = as_tensors(arrays)
         compare_attention(attend(*inputs), oracle, inputs, situation)
         upstream, expected = draw_upstream(rng, oracle, inputs)
@@ -417,7 +417,7 @@ def test_scaled_dot_product_attention_never_gives_nan_where_nothing_is_seen(stud
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_drops_weights_but_returns_all(student, rng, oracle):
-    """dropout comes between softmax and values; the weights returned are those before it."""
+    """dropout acts between softmax and values; the returned weights are from before dropout."""
     attend = student.attention.scaled_dot_product_attention
     for front, sizes, shape, p in (
         ((2,), (3, 5, 4, 2), None, 0.25),
@@ -437,7 +437,7 @@ def test_scaled_dot_product_attention_drops_weights_but_returns_all(student, rng
 @weight(1)
 @number("5.3")
 def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
-    """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
+    """float32, views, unchanged inputs, independent calls, and a ValueError for bad shapes."""
     attend = student.attention.scaled_dot_product_attention
     inputs = as_tensors(draw_attention(rng, (2,), (3, 5, 4, 2), (3, 5), dtype="float32"))
     compare_attention(attend(*inputs), oracle, inputs, "float32")
@@ -458,21 +458,21 @@ def test_scaled_dot_product_attention_keeps_float32_and_leaves_inputs_alone(stud
 
 @weight(1)
 @number("5.4")
-def test_causal_mask_lets_a_position_look_at_itself_and_back(student, oracle):
-    """mask[i, j] is True where j <= i, of bool; a sequence without positions is refused."""
+def test_causal_mask_lets_a_position_attend_to_itself_and_back(student, oracle):
+    """mask[i, j] is boolean, True where j <= i; an empty sequence is refused."""
     expected = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
     assert_close(student.attention.causal_mask(3), expected, what="the causal mask")
     for n in (1, 2, 7):
         result = student.attention.causal_mask(n)
         assert_close(result, oracle.causal_mask(n), what="the causal mask", axes=("query", "key"))
     for n in (0, -2):
-        check_refused("a sequence of no positions", student.attention.causal_mask, n)
+        check_refused("an empty sequence", student.attention.causal_mask, n)
 
 
 @weight(1)
 @number("5.4")
-def test_padding_mask_hides_what_lies_beyond_the_length(student):
-    """(batch, 1, n) of bool, True below the length; lengths of 0 and of n; bad ones are refused."""
+def test_padding_mask_hides_positions_beyond_the_length(student):
+    """(batch, 1, n), boolean, True below the length; lengths 0 and n; bad lengths are refused."""
     for lengths, n in (
         (torch.tensor([2, 4, 0, 1, 3]), 4),
         (torch.tensor([3]), 3),
@@ -500,7 +500,7 @@ def test_padding_mask_hides_what_lies_beyond_the_length(student):
 @weight(1)
 @number("5.4")
 def test_combine_masks_allows_what_all_masks_allow(student, rng):
-    """True where each is True, with broadcasting; None is skipped, and nothing but None is None."""
+    """True where each is True, with broadcasting; None is skipped; without any mask, None."""
     combine = student.attention.combine_masks
     square, whole, keys = (
         torch.from_numpy(rng.uniform(size=shape) < 0.6) for shape in ((4, 4), (3, 4, 4), (3, 1, 4))
@@ -519,7 +519,7 @@ def test_combine_masks_allows_what_all_masks_allow(student, rng):
         assert_close(combine(*masks), expected, what="the combined mask")
         check_unchanged("combine_masks", combine, *masks)
     for masks in ((), (None,), (None, None)):
-        check(combine(*masks) is None, "Where no mask is given, the result must be None.")
+        check(combine(*masks) is None, "Without any mask, the result must be None.")
     check_refused("a mask of integers", combine, square, keys.long())
     check_refused("a mask that is a list", combine, square, [[True] * 4])
     check_refused("masks that don't broadcast together", combine, square, keys[..., :3])
@@ -531,7 +531,7 @@ def test_combine_masks_allows_what_all_masks_allow(student, rng):
 @weight(1)
 @number("5.5")
 def test_split_heads_gives_each_head_its_features(student, rng):
-    """Head h gets the features from h * d_head on, of every position; other numbers are refused."""
+    """Head h gets the d_head features from h * d_head of every position; bad sizes are refused."""
     split = student.attention.split_heads
     for n, t, num_heads, d_head in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
         x = torch.from_numpy(transposed(rng.normal(size=(n, t, num_heads * d_head))))
@@ -544,13 +544,13 @@ def test_split_heads_gives_each_head_its_features(student, rng):
     check_refused("heads that don't divide the features", split, torch.ones(2, 3, 8), 3)
     check_refused("no heads", split, torch.ones(2, 3, 8), 0)
     check_refused("an x of two axes", split, torch.ones(3, 8), 2)
-    check_refused("a sequence of no positions", split, torch.ones(2, 0, 8), 2)
+    check_refused("an empty sequence", split, torch.ones(2, 0, 8), 2)
 
 
 @weight(1)
 @number("5.5")
-def test_merge_heads_lays_the_heads_side_by_side(student, rng):
-    """Features of head 0 first, then those of head 1, and so on: the inverse of split_heads."""
+def test_merge_heads_concatenates_the_heads(student, rng):
+    """The features of head 0 first, then those of head 1, and so on: undoes split_heads."""
     merge, split = student.attention.merge_heads, student.attention.split_heads
     for n, t, num_heads, d_head in ((2, 3, 4, 5), (3, 2, 1, 4), (1, 4, 3, 1)):
         x = torch.from_numpy(rng.normal(size=(n, num_heads, t, d_head)))
@@ -561,21 +561,21 @@ def test_merge_heads_lays_the_heads_side_by_side(student, rng):
         assert_close(gradients[0], cut(upstream, num_heads), what="the gradient of the heads")
         check_unchanged("merge_heads", merge, x)
     x = torch.from_numpy(rng.normal(size=(2, 3, 8))).float()
-    assert_close(merge(split(x, 4)), x, what="what was split and merged")
+    assert_close(merge(split(x, 4)), x, what="x after split_heads and merge_heads")
     check_refused("an x of three axes", merge, torch.ones(2, 3, 8))
-    check_refused("heads of no positions", merge, torch.ones(2, 4, 0, 3))
+    check_refused("empty heads", merge, torch.ones(2, 4, 0, 3))
 
 
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_has_the_parameters_of_the_docstring(student):
-    """Names, shapes, and first values as nn.Linear draws them; no biases if bias is False."""
+    """Names and shapes, the initialization of nn.Linear, and no biases if bias is False."""
     for d_model, num_heads, bias in ((48, 4, True), (40, 2, False)):
         module = new_module(student.attention, "MultiHeadAttention", d_model, num_heads, bias)
-        check_first_parameters(module, d_model, bias)
+        check_initial_parameters(module, d_model, bias)
     new = student.attention.MultiHeadAttention
     for sizes in ((6, 4), (6, 0), (0, 1), (6, -2)):
-        check_refused("heads that can't share the features out", new, *sizes)
+        check_refused("heads that don't divide the features", new, *sizes)
 
 
 @weight(1)
@@ -598,7 +598,7 @@ def test_multi_head_attention_is_pytorchs_on_one_sequence(student, rng, oracle):
 
 @weight(1)
 @number("5.5")
-def test_multi_head_attention_looks_from_one_sequence_at_another(student, rng, oracle):
+def test_multi_head_attention_attends_from_one_sequence_to_another(student, rng, oracle):
     """Cross-attention: query, key and value all differ, and query has another length."""
     for n, t_q, t_k in ((2, 3, 5), (3, 4, 1), (1, 1, 4)):
         heads, inputs = draw_heads(rng, 6, 2), draw_inputs(rng, (n, t_q, t_k), 6)
@@ -626,8 +626,8 @@ def test_multi_head_attention_has_pytorchs_gradients(student, rng, oracle):
 
 @weight(2)
 @number("5.5")
-def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle):
-    """Masks of (t_q, t_k), (n, t_q, t_k) and (n, 1, t_k); as many heads as sequences, too."""
+def test_multi_head_attention_applies_the_mask_to_every_head(student, rng, oracle):
+    """Masks of (t_q, t_k), (n, t_q, t_k) and (n, 1, t_k), with as many heads as sequences."""
     heads, inputs = draw_heads(rng, 6, 3), draw_inputs(rng, (3, 4, 5), 6)
     for shape in ((4, 5), (3, 4, 5), (3, 1, 5), (1, 4, 5), (1, 5)):
         masked = (*inputs, torch.from_numpy(draw_mask(rng, shape)))
@@ -641,9 +641,9 @@ def test_multi_head_attention_holds_the_mask_for_every_head(student, rng, oracle
 
 @weight(1)
 @number("5.5")
-def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng, oracle):
-    """A query that may look at nothing gets out.bias, weights of zero and no NaN in gradients."""
-    situation = "queries that may look at nothing"
+def test_multi_head_attention_gives_the_bias_to_fully_masked_queries(student, rng, oracle):
+    """A fully masked query gets out.bias, weights of zero and no NaN in gradients."""
+    situation = "fully masked queries"
     for bias in (True, False):
         heads, inputs = draw_heads(rng, 6, 2, bias), draw_inputs(rng, (3, 4, 5), 6)
         mask = torch.from_numpy(draw_mask(rng, (3, 4, 5)))
@@ -659,7 +659,7 @@ def test_multi_head_attention_gives_the_bias_where_nothing_is_seen(student, rng,
 @weight(1)
 @number("5.5")
 def test_multi_head_attention_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
-    """Types, views, inputs that stay, calls that stay apart, and a ValueError for bad shapes."""
+    """float32, views, unchanged inputs, independent calls, and a ValueError for bad shapes."""
     heads = draw_heads(rng, 6, 2, dtype=torch.float32)
     mask = torch.from_numpy(draw_mask(rng, (4, 5)))
     inputs = (*draw_inputs(rng, (3, 4, 5), 6, torch.float32), mask)
@@ -689,7 +689,7 @@ def test_multi_head_attention_keeps_float32_and_leaves_inputs_alone(student, rng
 def test_multi_head_attention_is_about_as_fast_as_pytorchs(student, rng, oracle):
     """Forward and backward take at most twice as long as nn.MultiheadAttention's.
 
-    The docstring states 1.5 times; the rest is for a busy machine.
+    The docstring says 1.5 times; the rest is for a busy machine.
     """
     check_heads_speed(student, oracle, rng)
 
@@ -700,9 +700,9 @@ def test_multi_head_attention_is_about_as_fast_as_pytorchs(student, rng, oracle)
 @weight(1)
 @number("5.6")
 def test_score_variance_grows_with_d_k_unless_scores_are_scaled(student, rng):
-    """About d_k without the scale and about 1 with it; the docstring tells how far off it may be.
+    """About d_k without the scale and about 1 with it, within 7 standard errors.
 
-    Right code is off by 7 standard errors with a chance below 1e-8.
+    The docstring gives the standard error. Right code fails with a probability below 1e-8.
     """
     for d_k in (1, 4, 16, 100):
         for scaled in (False, True):
@@ -714,8 +714,8 @@ def test_score_variance_grows_with_d_k_unless_scores_are_scaled(student, rng):
 
 @weight(1)
 @number("5.6")
-def test_score_variance_draws_from_the_generator_as_often_as_it_is_told(student, rng):
-    """Equal generators give equal results; few samples, rough ones; bad numbers are refused."""
+def test_score_variance_draws_all_samples_from_the_generator(student, rng):
+    """Equal generators give equal results; few samples rough ones; bad arguments are refused."""
     function = student.attention.score_variance
     calls = [(16, True, generator, 8) for generator in draw_generators(rng)]
     check_variances_are_drawn(call_each(function, calls), samples=8)
@@ -733,15 +733,15 @@ def test_saturation_follows_its_closed_forms(student):
         compare_saturation(student.attention.saturation(scores), expected, f"{t} equal scores")
     scores, expected = two_scores([0.0, 0.5, 1.0, 2.0, 4.0])
     compare_saturation(student.attention.saturation(scores), expected, "two scores")
-    # A slope from squares that nearly cancel out may be off by 1e-8 here, but must not be NaN.
-    scores, expected = two_scores([0.0, *RUN_AWAY, 37.0, 60.0, 800.0, 1e4])
+    # A norm from squares that nearly cancel may be off by 1e-8 here, but must not be NaN.
+    scores, expected = two_scores([0.0, *LARGE_GAPS, 37.0, 60.0, 800.0, 1e4])
     compare_saturation(student.attention.saturation(scores), expected, "two scores", 1e-6)
 
 
 @weight(2)
 @number("5.6")
 def test_saturation_is_the_norm_of_the_jacobian_for_each_row(student, rng, oracle):
-    """peak and slope are PyTorch's for any axes in front; float32; scores without entries."""
+    """Largest weight and Jacobian norm are PyTorch's for any leading axes, in float32 too."""
     saturation = student.attention.saturation
     for shape in ((5,), (3, 4), (2, 3, 6)):
         scores = torch.from_numpy(rng.normal(scale=1.5, size=shape))
@@ -751,7 +751,7 @@ def test_saturation_is_the_norm_of_the_jacobian_for_each_row(student, rng, oracl
     scores = torch.from_numpy(transposed(rng.normal(size=(3, 4)).astype(np.float32)))
     compare_saturation(saturation(scores), oracle.saturation(scores), "float32, a view")
     check_refused("scores without an axis", saturation, scores[0, 0])
-    check_refused("scores without entries", saturation, scores[:, :0])
+    check_refused("empty scores", saturation, scores[:, :0])
 
 
 # Exercise 5.7
@@ -769,7 +769,7 @@ def test_permutation_gap_is_zero_without_a_mask(student, rng, oracle):
     x, order = x.float(), draw_order(rng, 3)
     gap = code.permutation_gap(attend, x, order)
     compare_gap(gap, right_gap(oracle.attention, x, order), "float32", torch.float32)
-    # A gap of 0 is easily returned. With a mask it isn't 0.
+    # A constant 0 would pass so far. With a mask the gap isn't 0.
     x, order = torch.from_numpy(rng.normal(size=(1, 4, 3))), draw_order(rng, 4)
     mask = oracle.causal_mask(4)
     gap = code.permutation_gap(attend, x, order, mask)
@@ -779,7 +779,7 @@ def test_permutation_gap_is_zero_without_a_mask(student, rng, oracle):
 @weight(1)
 @number("5.7")
 def test_permutation_gap_is_the_largest_difference_with_a_mask(student, rng, oracle):
-    """The mask stays as it is while the sequence is reordered: the gap is PyTorch's."""
+    """The sequence is reordered, the mask isn't: the gap is PyTorch's."""
     code, attend = student.attention, student.attention.scaled_dot_product_attention
     for n, t, d in ((2, 5, 3), (3, 3, 2)):
         x, order = torch.from_numpy(rng.normal(size=(n, t, d))), draw_order(rng, t)
@@ -796,13 +796,13 @@ def test_permutation_gap_is_the_largest_difference_with_a_mask(student, rng, ora
     check_refused("an x of two axes", code.permutation_gap, attend, x[0], order)
     for bad in ([0, 1, 1], [0, 1], [1, 2, 3], [0.0, 1.0, 2.0]):
         bad = torch.tensor(bad)
-        check_refused("an order that isn't one", code.permutation_gap, attend, x, bad)
+        check_refused("an order that isn't a permutation", code.permutation_gap, attend, x, bad)
 
 
 @weight(2)
 @number("5.7")
-def test_influence_tells_which_output_depends_on_which_input(student, rng, oracle):
-    """The norms of the Jacobians are PyTorch's, without a graph; 0 where the mask is causal."""
+def test_influence_shows_which_output_depends_on_which_input(student, rng, oracle):
+    """The Jacobian norms are PyTorch's, without a graph; 0 above the diagonal of a causal mask."""
     influence, attend = student.attention.influence, student.attention.scaled_dot_product_attention
     for t, d in ((4, 3), (3, 5), (1, 2)):
         x, causal = torch.from_numpy(rng.normal(size=(t, d))), oracle.causal_mask(t)
@@ -815,7 +815,7 @@ def test_influence_tells_which_output_depends_on_which_input(student, rng, oracl
     mask = torch.from_numpy(draw_mask(rng, (4, 4)))
     mask[2] = False
     for situation, x in (
-        ("a query that may look at nothing", original),
+        ("a fully masked query", original),
         ("float32", original.float()),
         ("a view", as_view(transposed, original)),
     ):
@@ -823,7 +823,7 @@ def test_influence_tells_which_output_depends_on_which_input(student, rng, oracl
 
     x, upstream = original, torch.from_numpy(rng.normal(size=(4, 4)))
     outputs, gradients, _ = vjp(influence, (attend, x, mask), [upstream])
-    compare_influence(outputs[0], oracle.influence(x, mask), "an x that asks for gradients")
+    compare_influence(outputs[0], oracle.influence(x, mask), "an x that requires gradients")
     check_no_graph(gradients[1])
     check_nothing_left(gradients_left(influence, attend, x, mask)[1:2], "x")
     check_unchanged("influence", influence, attend, x, mask)
@@ -833,9 +833,9 @@ def test_influence_tells_which_output_depends_on_which_input(student, rng, oracl
 @weight(1)
 @number("5.7")
 def test_permutation_gap_and_influence_take_a_multi_head_attention(student, rng, oracle):
-    """Both are PyTorch's for a module as well; no gradient stays behind in its parameters.
+    """Both are PyTorch's for a module as well; the .grad of its parameters stays unchanged.
 
-    And one head whose layers change nothing gives what scaled_dot_product_attention gives.
+    And one head whose layers are identities gives what scaled_dot_product_attention gives.
     """
     code, situation = student.attention, "a MultiHeadAttention"
     x = torch.from_numpy(rng.normal(size=(2, 4, 6)))
@@ -884,7 +884,7 @@ def test_soft_lookup_mixes_values_by_the_temperature(student, rng, oracle):
 @weight(1)
 @number("5.7")
 def test_soft_lookup_becomes_hard_as_the_temperature_goes_to_zero(student, rng):
-    """Temperature 0: all weight on the best key, or in equal parts on those that tie exactly."""
+    """Temperature 0: all weight on the best key, or split equally between keys that tie exactly."""
     query, values = doubles([1.0, 2.0]), torch.from_numpy(rng.normal(size=(4, 3)))
     clear = doubles([[2.0, 1.0], [-9.0, 3.0], [0.0, 3.0], [1.0, 1.0]])
     tied = doubles([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0], [5.0, 0.0]])
@@ -904,8 +904,8 @@ def test_soft_lookup_becomes_hard_as_the_temperature_goes_to_zero(student, rng):
 
 @weight(1)
 @number("5.7")
-def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(student, rng):
-    """Every key weighs the same at a huge temperature; negative ones and bad shapes are refused."""
+def test_soft_lookup_is_uniform_when_hot_and_refuses_bad_input(student, rng):
+    """Uniform weights at a huge temperature; bad temperatures and shapes are refused."""
     query, keys, values = (torch.from_numpy(rng.normal(size=s)) for s in ((3,), (5, 3), (5, 2)))
     lookup = student.attention.soft_lookup
     expected = values.mean(dim=0, keepdim=True), doubles([[0.2] * 5])
@@ -914,8 +914,8 @@ def test_soft_lookup_spreads_out_when_hot_and_refuses_what_makes_no_sense(studen
         ("a negative temperature", (query, keys, values, -1.0)),
         ("an infinite temperature", (query, keys, values, math.inf)),
         ("a temperature that is NaN", (query, keys, values, math.nan)),
-        ("a query of another length", (query[:2], keys, values, 1.0)),
-        ("another number of values than keys", (query, keys, values[:4], 1.0)),
+        ("a query of the wrong length", (query[:2], keys, values, 1.0)),
+        ("a different number of values than keys", (query, keys, values[:4], 1.0)),
         ("a query of two axes", (query[None], keys, values, 1.0)),
         ("no keys", (query, keys[:0], values[:0], 1.0)),
     ):
@@ -931,12 +931,12 @@ def test_q1_the_query_finds_the_nearest_hour(lab):
     """Lab, question 1: the hour 14 has the largest score."""
     query, hours = array_answer(lab, "q1_query", (2,)), np.arange(24.0)
     best = int(np.argmax(np.stack([hours, -(hours**2) / 2], axis=1) @ query))
-    check(best == 14, "q1_query finds another hour.", f"it finds {best}", value=query)
+    check(best == 14, "q1_query finds another hour.", f"got {best}, expected 14", value=query)
 
 
 @weight(2)
 @number("5.8")
-def test_q2_the_temperature_halves_the_weight_of_the_neighbours(lab):
+def test_q2_the_temperature_halves_the_weight_of_the_neighbors(lab):
     """Lab, question 2: exp(-1 / (2 T)) is 1/2."""
     check_number(lab, "q2_temperature", 0.5 / math.log(2), tolerance=0.01)
 
@@ -944,20 +944,20 @@ def test_q2_the_temperature_halves_the_weight_of_the_neighbours(lab):
 @weight(2)
 @number("5.8")
 def test_q4_the_variance_of_scores_of_uniform_numbers_is_right(lab):
-    """Lab, question 4: 64 products, each with the variance of a uniform number squared."""
+    """Lab, question 4: 64 products, each with the squared variance of a uniform number."""
     check_number(lab, "q4_variance", 64 * ((1 - -1) ** 2 / 12) ** 2, tolerance=0.4)
 
 
 @weight(1)
 @number("5.9")
-def test_q7_the_first_four_positions_look_two_further(lab):
-    """Lab, question 7: position i looks at position i + 2."""
-    check_two_further(array_answer(lab, "q7_scores", (6, 6)), range(4))
+def test_q7_the_first_four_positions_attend_two_ahead(lab):
+    """Lab, question 7: position i attends to position i + 2."""
+    check_two_ahead(array_answer(lab, "q7_scores", (6, 6)), range(4))
 
 
 @weight(2)
 @number("5.9")
-def test_q8_an_even_head_under_a_causal_mask_looks_much_at_the_first_word(lab):
-    """Lab, question 8: the first column of equal weights over 1, 2, ..., 6 keys."""
+def test_q8_a_uniform_head_under_a_causal_mask_favors_the_first_word(lab):
+    """Lab, question 8: the first column of uniform weights over 1, 2, ..., 6 keys."""
     column = (np.tri(6) / np.tri(6).sum(axis=1, keepdims=True))[:, 0]
     check_number(lab, "q8_total", column.sum(), tolerance=0.01)

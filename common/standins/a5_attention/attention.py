@@ -1,8 +1,8 @@
 """Stand-in for assignment 5 when later ones are graded, on PyTorch's attention.
 
-PyTorch's composite kernel gives the weights too, and zeros for a query that may look at nothing.
-It is asked for by its own name: its public front, F.scaled_dot_product_attention, is refused while
-a later assignment is graded.
+PyTorch's composite kernel gives the weights too, and zeros for a fully masked query.
+It is called by its internal name: its public function, F.scaled_dot_product_attention, is forbidden
+while a later assignment is graded.
 """
 
 import math
@@ -18,7 +18,7 @@ ATTEND = torch.ops.aten._scaled_dot_product_attention_math
 
 
 class FixedDropout:
-    """A dropout that isn't random: it keeps what `keep` says, and divides by 1 - p."""
+    """Dropout with a fixed pattern: it keeps what `keep` allows, and divides by 1 - p."""
 
     def __init__(self, keep: Tensor, p: float) -> None:
         self.keep = keep
@@ -42,25 +42,25 @@ def scaled_dot_product_attention(
 
 
 def causal_mask(n: int) -> Tensor:
-    """(n, n), True where a position may look: at itself and at what came before."""
+    """(n, n), True where a query may attend: to itself and to earlier positions."""
     if n < 1:
-        raise ValueError(f"a sequence has at least 1 position, got {n}")
+        raise ValueError(f"n must be at least 1, got {n}")
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
 def padding_mask(lengths: Tensor, n: int) -> Tensor:
     """(batch, 1, n), True where a position is real."""
     if not isinstance(lengths, Tensor):
-        raise ValueError(f"lengths must be a tensor, not a {type(lengths).__name__}")
+        raise ValueError(f"lengths must be a tensor, got {type(lengths).__name__}")
     if lengths.ndim != 1 or len(lengths) == 0 or lengths.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"lengths must be (batch,) integers, got {tuple(lengths.shape)}")
     if n < 1 or lengths.min() < 0 or lengths.max() > n:
-        raise ValueError(f"lengths must lie from 0 to {n}, and {n} be at least 1")
+        raise ValueError(f"n must be at least 1 and lengths from 0 to n, got n {n} and {lengths}")
     return torch.arange(n, device=lengths.device).expand(1, 1, n) < lengths[:, None, None]
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
-    """What all masks allow; None allows everything."""
+    """The logical and of all masks; None allows everything."""
     given = [mask for mask in masks if mask is not None]
     for mask in given:
         check_bool(mask)
@@ -69,13 +69,13 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     try:
         return torch.stack(torch.broadcast_tensors(*given)).all(dim=0)
     except RuntimeError as error:
-        raise ValueError("the masks don't broadcast together") from error
+        raise ValueError(f"the masks must broadcast together: {error}") from error
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(n, t, d_model) as (n, num_heads, t, d_head)."""
     if x.ndim != 3 or x.numel() == 0:
-        raise ValueError(f"x must be (n, t, d_model), none of them 0, got {tuple(x.shape)}")
+        raise ValueError(f"x must be (n, t, d_model) and not empty, got {tuple(x.shape)}")
     check_heads(x.shape[2], num_heads)
     return x.unflatten(2, (num_heads, -1)).transpose(1, 2)
 
@@ -84,12 +84,12 @@ def merge_heads(x: Tensor) -> Tensor:
     """(n, num_heads, t, d_head) as (n, t, d_model)."""
     if x.ndim != 4 or x.numel() == 0:
         shape = tuple(x.shape)
-        raise ValueError(f"x must be (n, num_heads, t, d_head), none of them 0, got {shape}")
+        raise ValueError(f"x must be (n, num_heads, t, d_head) and not empty, got {shape}")
     return x.transpose(1, 2).flatten(2)
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, with the layers query, key, value and out."""
+    """Multi-head attention with the layers query, key, value and out."""
 
     def __init__(self, d_model: int, num_heads: int, bias: bool = True) -> None:
         super().__init__()
@@ -130,11 +130,11 @@ def score_variance(
 def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The largest weight of each row's softmax, and the Frobenius norm of its Jacobian."""
     if scores.ndim < 1 or scores.numel() == 0:
-        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
+        raise ValueError(f"scores must have an axis and not be empty, got {tuple(scores.shape)}")
     rows = scores.reshape(-1, scores.shape[-1])
     jacobians = torch.func.vmap(torch.func.jacrev(softmax_of_row))(rows)
-    peak = F.softmax(scores, dim=-1).amax(dim=-1)
-    return peak, torch.linalg.matrix_norm(jacobians).reshape(peak.shape)
+    largest = F.softmax(scores, dim=-1).amax(dim=-1)
+    return largest, torch.linalg.matrix_norm(jacobians).reshape(largest.shape)
 
 
 def softmax_of_row(row: Tensor) -> Tensor:
@@ -171,15 +171,16 @@ def influence(attention: Attention, x: Tensor, mask: Tensor | None = None) -> Te
 def soft_lookup(
     query: Tensor, keys: Tensor, values: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    """The values, weighted by the softmax of keys . query / temperature; 0 is the hard look-up."""
+    """The values, weighted by the softmax of keys . query / temperature; 0 is the hard lookup."""
     if query.ndim != 1 or keys.ndim != 2:
-        raise ValueError(f"query {tuple(query.shape)} and keys {tuple(keys.shape)} make no table")
+        shapes = f"{tuple(query.shape)} and {tuple(keys.shape)}"
+        raise ValueError(f"query must be (d,) and keys (t, d), got {shapes}")
     check_attention(query[None], keys, values, None)
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")
     scores = torch.mv(keys, query)
     if temperature == 0:
-        # Every score but the best becomes -inf, and equals share.
+        # Every score but the best becomes -inf, and ties split the weight.
         scores = scores.masked_fill(scores < scores.max(), -math.inf)
     weights = F.softmax(scores / (temperature or 1), dim=0)
     return torch.mv(values.mT, weights), weights
@@ -191,41 +192,42 @@ def added(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def check_bool(mask: Tensor) -> None:
-    """A ValueError unless a mask is of bool."""
+    """A ValueError unless a mask is boolean."""
     if not isinstance(mask, Tensor):
-        raise ValueError(f"a mask is a tensor of bool, not a {type(mask).__name__}")
+        raise ValueError(f"mask must be a boolean tensor, got {type(mask).__name__}")
     if mask.dtype != torch.bool:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+        raise ValueError(f"mask must be boolean, got {mask.dtype}")
 
 
 def check_mask(mask: Tensor | None, shape: tuple[int, ...]) -> None:
-    """A ValueError unless the mask is None, or of bool and broadcasts to the shape."""
+    """A ValueError unless the mask is None, or boolean and broadcasts to the shape."""
     if mask is None:
         return
     check_bool(mask)
     try:
         mask.expand(shape)
     except RuntimeError as error:
-        message = f"a mask of {tuple(mask.shape)} doesn't fit weights of {tuple(shape)}"
+        got = tuple(mask.shape)
+        message = f"mask must broadcast to the weights {tuple(shape)}, got {got}"
         raise ValueError(message) from error
 
 
 def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     """A ValueError unless q, k and v fit together, and the mask to the weights."""
-    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}"
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if min(q.ndim, k.ndim, v.ndim) < 2 or 0 in (q.numel(), k.numel(), v.numel()):
-        raise ValueError(f"{shapes} need two axes or more, none of length 0")
+        raise ValueError(f"q, k and v must have two axes or more, none of length 0: {shapes}")
     *front, t_q, d_k = q.shape
     t_k = k.shape[-2]
     if k.shape != (*front, t_k, d_k) or v.shape[:-1] != (*front, t_k):
-        raise ValueError(f"{shapes} don't fit together")
+        raise ValueError(f"q, k and v must fit together: {shapes}")
     check_mask(mask, (*front, t_q, t_k))
 
 
 def check_heads(d_model: int, num_heads: int) -> None:
-    """A ValueError unless d_model features can be shared out among the heads."""
+    """A ValueError unless num_heads is at least 1 and divides d_model."""
     if num_heads < 1 or d_model < 1 or d_model % num_heads:
-        raise ValueError(f"{d_model} features can't be shared out among {num_heads} heads")
+        raise ValueError(f"num_heads must divide d_model, got {num_heads} and {d_model}")
 
 
 def check_sequences(
@@ -234,12 +236,14 @@ def check_sequences(
     """A ValueError unless the inputs of a MultiHeadAttention fit together."""
     for name, x in (("query", query), ("key", key), ("value", value)):
         if not isinstance(x, Tensor):
-            raise ValueError(f"{name} must be a tensor, not a {type(x).__name__}")
+            raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
         if x.ndim != 3 or x.shape[2] != d_model or x.numel() == 0:
             raise ValueError(f"{name} must be (n, t, {d_model}), got {tuple(x.shape)}")
     if key.shape != value.shape or len(query) != len(key):
         shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
-        raise ValueError(f"query, key and value don't fit together: {shapes}")
+        raise ValueError(
+            f"query, key and value must have the same n, key and value the same t: {shapes}"
+        )
     check_mask(mask, (len(query), query.shape[1], key.shape[1]))
     if mask is not None and mask.ndim not in (2, 3):
-        raise ValueError(f"a mask is (t_q, t_k) or (n, t_q, t_k), not {tuple(mask.shape)}")
+        raise ValueError(f"mask must be (t_q, t_k) or (n, t_q, t_k), got {tuple(mask.shape)}")

@@ -25,7 +25,7 @@ def softmax_backward(dout: np.ndarray, out: np.ndarray, axis: int = -1) -> np.nd
 def attention_loops(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Attention for one sequence, without a mask."""
     if q.ndim != 2:
-        raise ValueError(f"one sequence has two axes, but q has shape {q.shape}")
+        raise ValueError(f"q must be (t_q, d_k), got shape {q.shape}")
     out, weights, _ = attention_forward(q, k, v)
     return out, weights
 
@@ -33,7 +33,7 @@ def attention_loops(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.nda
 def attention_forward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Attention for any axes in front, with a mask that is True where a query may look."""
+    """Attention for any leading axes, with a mask that is True where a query may attend."""
     check_attention(q, k, v, mask)
     inputs = [tensor(array).requires_grad_() for array in (q, k, v)]
     # What the mask adds to the scores: the kernel would take True for the number 1.
@@ -54,33 +54,33 @@ def attention_backward(dout: np.ndarray, cache: Any) -> tuple[np.ndarray, np.nda
 def check_axis(x: np.ndarray, axis: int) -> None:
     """A ValueError unless x has that axis and isn't empty."""
     if not -x.ndim <= axis < x.ndim or x.size == 0:
-        raise ValueError(f"no softmax along axis {axis} of an array of shape {x.shape}")
+        raise ValueError(f"axis must be an axis of x, which must not be empty: {axis}, {x.shape}")
 
 
 def check_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None) -> None:
     """A ValueError unless q, k and v fit together, and the mask to the weights."""
-    shapes = f"q {q.shape}, k {k.shape} and v {v.shape}"
+    shapes = f"q {q.shape}, k {k.shape}, v {v.shape}"
     if min(q.ndim, k.ndim, v.ndim) < 2 or 0 in (q.size, k.size, v.size):
-        raise ValueError(f"{shapes} need two axes or more, none of length 0")
+        raise ValueError(f"q, k and v must have two axes or more, none of length 0: {shapes}")
     *front, t_q, d_k = q.shape
     t_k = k.shape[-2]
     if k.shape != (*front, t_k, d_k) or v.shape[:-1] != (*front, t_k):
-        raise ValueError(f"{shapes} don't fit together")
+        raise ValueError(f"q, k and v must fit together: {shapes}")
     if mask is None:
         return
     if not isinstance(mask, np.ndarray):
-        raise ValueError(f"a mask is an array of bool, not a {type(mask).__name__}")
+        raise ValueError(f"mask must be a boolean array, got {type(mask).__name__}")
     if mask.dtype != np.bool_:
-        raise ValueError(f"a mask is of bool, not of {mask.dtype}")
+        raise ValueError(f"mask must be boolean, got {mask.dtype}")
     np.broadcast_to(mask, (*front, t_q, t_k))  # raises ValueError where the mask doesn't fit
 
 
 def check_gradient(dout: np.ndarray, shape: tuple[int, ...]) -> None:
-    """A ValueError unless dout has the shape, which is the one of out."""
+    """A ValueError unless dout has this shape, the shape of out."""
     if dout.shape != shape:
-        raise ValueError(f"dout has shape {dout.shape}, but out has {shape}")
+        raise ValueError(f"dout must have the shape of out, {shape}, got {dout.shape}")
 
 
 def tensor(array: np.ndarray) -> torch.Tensor:
-    """An array as a tensor of its own: nothing that is done to one shows in the other."""
+    """A copy of an array as a tensor: changes to one don't show in the other."""
     return torch.from_numpy(np.array(array, order="C"))

@@ -1,6 +1,6 @@
 """Stand-in for the lab of assignment 5: attention on PyTorch's own.
 
-It is written on PyTorch's own attention, which the exercises don't allow.
+The exercises forbid what it calls.
 """
 
 import torch
@@ -16,18 +16,18 @@ def soft_lookup(
     values: Tensor,
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """What a query finds in a table, and the weights; temperature 0 is the hard look-up."""
-    fits = torch.linalg.vecdot(keys, query)
-    best = fits == fits.max() if temperature == 0 else torch.ones_like(fits).bool()
-    unit = torch.eye(len(keys), dtype=keys.dtype)  # as values, it gives the weights themselves
+    """What a query finds in a table, and the weights; temperature 0 is the hard lookup."""
+    scores = torch.linalg.vecdot(keys, query)
+    best = scores == scores.max() if temperature == 0 else torch.ones_like(scores).bool()
+    identity = torch.eye(len(keys), dtype=keys.dtype)  # as values, it returns the weights
     weights = F.scaled_dot_product_attention(
-        query[None], keys, unit, attn_mask=best[None], scale=1 / (temperature or 1)
+        query[None], keys, identity, attn_mask=best[None], scale=1 / (temperature or 1)
     )[0]
     return torch.tensordot(weights, values, 1), weights
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, with the layers query, key, value and out."""
+    """Multi-head attention with the layers query, key, value and out."""
 
     def __init__(self, d_model: int, num_heads: int, bias: bool = True) -> None:
         super().__init__()
@@ -42,9 +42,9 @@ class MultiHeadAttention(nn.Module):
         value: Tensor,
         mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """(out, weights), the weights for each head; mask: (t_q, t_k), True where it may look."""
-        asked, fitting, given, last = (getattr(self, name) for name in LAYERS)
-        layers = (asked, fitting, given)
+        """(out, weights), the weights per head; mask: (t_q, t_k), True where a query may attend."""
+        to_q, to_k, to_v, out_proj = (getattr(self, name) for name in LAYERS)
+        layers = (to_q, to_k, to_v)
         biases = [torch.zeros(self.d_model) if one.bias is None else one.bias for one in layers]
         out, weights = F.multi_head_attention_forward(
             query.transpose(0, 1),
@@ -58,13 +58,13 @@ class MultiHeadAttention(nn.Module):
             None,
             False,
             0.0,
-            last.weight,
-            last.bias,
+            out_proj.weight,
+            out_proj.bias,
             attn_mask=None if mask is None else ~mask,  # there, True means "may not"
             use_separate_proj_weight=True,
-            q_proj_weight=asked.weight,
-            k_proj_weight=fitting.weight,
-            v_proj_weight=given.weight,
+            q_proj_weight=to_q.weight,
+            k_proj_weight=to_k.weight,
+            v_proj_weight=to_v.weight,
             average_attn_weights=False,
         )
         return out.transpose(0, 1), weights

@@ -1,7 +1,7 @@
-"""Einsum: each sum is written out by its axes, in another order of summation.
+"""Einsum: every sum names its axes, and the order of summation differs.
 
-Axes: n sequence, h head, q query, k key, d feature of queries and keys, e feature of values. A mask
-is put into the scores and into the weights with torch.where.
+Axes: n sequence, h head, q query, k key, d feature of queries and keys, e feature of values. Masks
+go into the scores and the weights with torch.where.
 """
 
 
@@ -12,7 +12,7 @@ def scaled_dot_product_attention(
     mask: Tensor | None = None,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A row without keys gets scores of 0, so that its softmax is a number; then weights of 0."""
+    """A fully masked row gets scores of 0, so that its softmax is finite, and then weights of 0."""
     check_attention(q, k, v, mask)
     scores = torch.einsum("...qd,...kd->...qk", q * q.shape[-1] ** -0.5, k)
     if mask is not None:
@@ -26,12 +26,12 @@ def scaled_dot_product_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """The attention is written out once more, with an axis for the heads."""
+    """The attention is written out again, with an axis for the heads."""
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Queries, keys and values keep the axes (n, t, h, d): einsum finds the heads."""
+        """Queries, keys and values keep the axes (n, t, h, d): einsum handles the heads."""
         check_sequences(query, key, value, mask, self.d_model)
         q = self.query(query).unflatten(2, (self.num_heads, -1))
         k = self.key(key).unflatten(2, (self.num_heads, -1))
@@ -49,7 +49,7 @@ class MultiHeadAttention(nn.Module):
 def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The squares of the Jacobian's entries, summed on paper."""
     if scores.ndim < 1 or scores.numel() == 0:
-        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
+        raise ValueError(f"scores must have an axis and not be empty, got {tuple(scores.shape)}")
     p = scores.softmax(dim=-1)
     squares = p.square().sum(dim=-1)
     total = squares - 2 * p.pow(3).sum(dim=-1) + squares.square()
@@ -57,7 +57,7 @@ def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def influence(attention: Attention, x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """One backward pass for each number of the output."""
+    """One backward pass for each entry of the output."""
     if x.ndim != 2:
         raise ValueError(f"x must be (t, d), got {tuple(x.shape)}")
     x = x.detach().clone().requires_grad_()
@@ -72,15 +72,16 @@ def influence(attention: Attention, x: Tensor, mask: Tensor | None = None) -> Te
 def soft_lookup(
     query: Tensor, keys: Tensor, values: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    """Scores count from the best: at temperature 0, all but the best are at -inf."""
+    """Differences to the best score: at temperature 0, all but the best become -inf."""
     if query.ndim != 1 or keys.ndim != 2:
-        raise ValueError(f"query {tuple(query.shape)} and keys {tuple(keys.shape)} make no table")
+        shapes = f"{tuple(query.shape)} and {tuple(keys.shape)}"
+        raise ValueError(f"query must be (d,) and keys (t, d), got {shapes}")
     check_attention(query[None], keys, values, None)
     if not 0 <= temperature < math.inf:
         raise ValueError(f"temperature must be at least 0 and finite, got {temperature}")
     scores = torch.einsum("td,d->t", keys, query)
     behind = scores.max() - scores
-    # 0 / 0 is NaN: the best stay at 0 whatever the temperature.
-    shares = torch.where(behind == 0, 1.0, torch.exp(-behind / temperature))
-    weights = shares / shares.sum()
+    # At temperature 0, 0 / 0 would be NaN: the best keep exp(0) = 1.
+    exps = torch.where(behind == 0, 1.0, torch.exp(-behind / temperature))
+    weights = exps / exps.sum()
     return torch.einsum("t,te->e", weights, values), weights

@@ -1,15 +1,15 @@
-"""Einsum: each sum is written out by its axes, in another order of summation.
+"""Einsum: every sum names its axes, and the order of summation differs.
 
-Axes: q query, k key, d feature of queries and keys, e feature of values. The softmax goes by the
-logarithm of the sum, and its backward pass by the whole Jacobian. The cache is a dictionary.
+Axes: q query, k key, d feature of queries and keys, e feature of values. The softmax uses
+the logarithm of the sum, its backward pass the whole Jacobian. The cache is a dictionary.
 """
 
 
 def softmax(x: Array, axis: int = -1) -> Array:
-    """exp(x - log(the sum of exp(x))): a share is the exponential of a difference."""
+    """exp(x - log(the sum of exp(x))): a weight is the exponential of a difference."""
     check_axis(x, axis)
     shifted = x - np.nan_to_num(x.max(axis=axis, keepdims=True), neginf=0.0)
-    with np.errstate(divide="ignore"):  # the logarithm of 0 is meant
+    with np.errstate(divide="ignore"):  # log(0) is intended
         log_total = np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
     return np.exp(shifted - np.nan_to_num(log_total, neginf=0.0))
 
@@ -26,10 +26,10 @@ def softmax_backward(dout: Array, out: Array, axis: int = -1) -> Array:
 
 
 def attention_loops(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
-    """The sums of shares and of shared values run along with the loop over keys."""
+    """The sums of weights and of weighted values are accumulated in the loop over keys."""
     check_attention(q, k, v)
     if q.ndim != 2:
-        raise ValueError(f"one sequence has two axes, but q has shape {q.shape}")
+        raise ValueError(f"q must be (t_q, d_k), got shape {q.shape}")
     out = np.zeros((len(q), v.shape[1]), dtype=q.dtype)
     weights = np.zeros((len(q), len(k)), dtype=q.dtype)
     for i, query in enumerate(q):
@@ -47,7 +47,7 @@ def attention_loops(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
 def attention_forward(
     q: Array, k: Array, v: Array, mask: Array | None = None
 ) -> tuple[Array, Array, object]:
-    """A mask is added to the scores, 0 or -inf."""
+    """A mask is added to the scores, as 0 or -inf."""
     check_attention(q, k, v, mask)
     scores = np.einsum("...qd,...kd->...qk", q, k) / q.shape[-1] ** 0.5
     if mask is not None:

@@ -1,4 +1,4 @@
-"""One head after the other: a loop over heads, each on its slice of the features.
+"""One head at a time: a loop over heads, each on its slice of the features.
 
 The softmax is written by hand: exponentials of the allowed scores only, divided by their sum, or by
 1 where there are none. The variance is the unbiased one.
@@ -6,14 +6,14 @@ The softmax is written by hand: exponentials of the allowed scores only, divided
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """The softmax over the last axis, of the scores that a mask allows."""
+    """The softmax over the last axis of the scores that a mask allows."""
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), -math.inf)
-    # The shift changes nothing but the rounding, so no gradient has to go through it.
+    # The shift doesn't change the result, so no gradient has to flow through it.
     top = scores.detach().amax(dim=-1, keepdim=True).nan_to_num(neginf=0.0)
-    shares = (scores - top).exp()
-    total = shares.sum(dim=-1, keepdim=True)
-    return shares / total.masked_fill(total == 0, 1.0)
+    exps = (scores - top).exp()
+    total = exps.sum(dim=-1, keepdim=True)
+    return exps / total.masked_fill(total == 0, 1.0)
 
 
 def scaled_dot_product_attention(
@@ -34,12 +34,12 @@ def scaled_dot_product_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """One attention after the other."""
+    """One attention at a time."""
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Each head is a slice of the three projections; a mask fits it as it is."""
+        """Each head is a slice of the three projections; a mask fits it unchanged."""
         check_sequences(query, key, value, mask, self.d_model)
         chunks = (
             projected.chunk(self.num_heads, dim=-1)
@@ -54,14 +54,14 @@ class MultiHeadAttention(nn.Module):
 def score_variance(
     d_k: int, scaled: bool, rng: np.random.Generator, samples: int = 10_000
 ) -> float:
-    """In portions, with the unbiased variance; the scale is applied to the variance."""
+    """In chunks, with the unbiased variance; the scale is applied to the variance."""
     if d_k < 1 or samples < 2:
         raise ValueError(f"d_k must be at least 1 and samples at least 2, got {d_k} and {samples}")
     scores = np.empty(samples)
     for start in range(0, samples, 1000):
-        portion = scores[start : start + 1000]
-        q, k = rng.normal(size=(2, len(portion), d_k))
-        portion[:] = (q * k).sum(axis=1)
+        chunk = scores[start : start + 1000]
+        q, k = rng.normal(size=(2, len(chunk), d_k))
+        chunk[:] = (q * k).sum(axis=1)
     variance = float(scores.var(ddof=1))
     return variance / d_k if scaled else variance
 
@@ -69,18 +69,18 @@ def score_variance(
 def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The Jacobian by autograd, row by row."""
     if scores.ndim < 1 or scores.numel() == 0:
-        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
-    peaks, slopes = [], []
+        raise ValueError(f"scores must have an axis and not be empty, got {tuple(scores.shape)}")
+    largest, norms = [], []
     for row in scores.reshape(-1, scores.shape[-1]):
-        peaks.append(masked_softmax(row, None).max())
+        largest.append(masked_softmax(row, None).max())
         jacobian = torch.autograd.functional.jacobian(lambda r: masked_softmax(r, None), row)
-        slopes.append(jacobian.square().sum().sqrt())
+        norms.append(jacobian.square().sum().sqrt())
     shape = scores.shape[:-1]
-    return torch.stack(peaks).reshape(shape), torch.stack(slopes).reshape(shape)
+    return torch.stack(largest).reshape(shape), torch.stack(norms).reshape(shape)
 
 
 def influence(attention: Attention, x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """All numbers of the output at once: a batch of copies, each with a gradient of its own."""
+    """All entries of the output at once: a batch of copies, each with its own gradient."""
     if x.ndim != 2:
         raise ValueError(f"x must be (t, d), got {tuple(x.shape)}")
     t, d = x.shape

@@ -1,7 +1,7 @@
-"""One sequence after the other: the axes in front are looped over.
+"""One sequence at a time: a loop over the leading axes.
 
-The softmax goes row by row, a query sees an array of only those keys that it may look at, and the
-cache is a list of objects, one for each sequence.
+The softmax works row by row, a query gets an array of only those keys that it may attend to, and
+the cache is a list of objects, one for each sequence.
 """
 
 
@@ -11,23 +11,23 @@ def softmax(x: Array, axis: int = -1) -> Array:
     swapped = np.swapaxes(x, axis, -1)
     rows = swapped.reshape(-1, x.shape[axis])
     out = np.zeros_like(rows)
-    for row, shares in zip(rows, out, strict=True):
+    for row, weights in zip(rows, out, strict=True):
         real = row > -np.inf
         if real.any():
-            shares[real] = np.exp(row[real] - row[real].max())
-            shares /= shares.sum()
+            weights[real] = np.exp(row[real] - row[real].max())
+            weights /= weights.sum()
     return np.swapaxes(out.reshape(swapped.shape), axis, -1)
 
 
 class OneSequence:
-    """Attention for q (t_q, d_k), k (t_k, d_k) and v (t_k, d_v), remembered for the way back."""
+    """Attention for q (t_q, d_k), k (t_k, d_k) and v (t_k, d_v), kept for the backward pass."""
 
     def __init__(self, q: Array, k: Array, v: Array, mask: Array) -> None:
         self.scale = q.shape[1] ** -0.5
         self.q, self.k, self.v = q, k, v
         self.weights = np.zeros((len(q), len(k)), dtype=q.dtype)
         for i, allowed in enumerate(mask):
-            # A query sees only the keys that it may look at; with none, its weights stay 0.
+            # A query gets only the keys that it may attend to; with none, its weights stay 0.
             if allowed.any():
                 self.weights[i, allowed] = softmax(self.scale * (k[allowed] @ q[i]))
         self.out = self.weights @ v

@@ -1,7 +1,7 @@
-"""Let 0 / 0 happen, and take the NaN away afterwards.
+"""Let 0 / 0 happen, and remove the NaN afterwards.
 
-masked_fill with -inf, softmax, nan_to_num. On the way back masked_fill drops the NaN again. The
-heads become part of the batch, as batched matrix products of three axes.
+masked_fill with -inf, softmax, nan_to_num. In the backward pass masked_fill drops the NaN again.
+The heads become part of the batch, for batched matrix products of three axes.
 """
 
 import torch.nn.functional as F
@@ -27,14 +27,14 @@ def scaled_dot_product_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """The heads of all sequences stand in one axis."""
+    """The heads of all sequences share one axis."""
 
     def __init__(self, d_model: int, num_heads: int, bias: bool = True) -> None:
         super().__init__()
         check_heads(d_model, num_heads)
         self.d_model = d_model
         self.num_heads = num_heads
-        # The order doesn't matter: layers are known by their names.
+        # The order doesn't matter: layers are found by their names.
         self.out = nn.Linear(d_model, d_model, bias)
         self.value = nn.Linear(d_model, d_model, bias)
         self.key = nn.Linear(d_model, d_model, bias)
@@ -51,7 +51,7 @@ class MultiHeadAttention(nn.Module):
             for layer, x in ((self.query, query), (self.key, key), (self.value, value))
         )
         if mask is not None and mask.dim() == 3:
-            # Repeated for each head of a sequence, before the next sequence comes.
+            # Repeated for each head of a sequence, then for the next sequence.
             mask = mask.expand(n, -1, -1).repeat_interleave(self.num_heads, dim=0)
         heads, weights = scaled_dot_product_attention(q, k, v, mask)
         merged = merge_heads(heads.view(n, self.num_heads, t_q, -1))
@@ -71,9 +71,9 @@ def score_variance(
 
 
 def saturation(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The Jacobian's entries in the diagonal and off it."""
+    """The Jacobian as weights * (identity - weights)."""
     if scores.ndim < 1 or scores.numel() == 0:
-        raise ValueError(f"scores need at least one axis and one entry, got {tuple(scores.shape)}")
+        raise ValueError(f"scores must have an axis and not be empty, got {tuple(scores.shape)}")
     weights = F.softmax(scores, dim=-1)
     identity = torch.eye(scores.size(-1), dtype=scores.dtype)
     jacobian = weights.unsqueeze(-1) * (identity - weights.unsqueeze(-2))

@@ -1,7 +1,7 @@
-"""Let 0 / 0 happen, and take the NaN away afterwards.
+"""Let 0 / 0 happen, and remove the NaN afterwards.
 
-The axes in front are flattened to one, and the backward pass keeps the scores and works the weights
-out again.
+The leading axes are flattened to one, and the backward pass computes the weights again from cached
+scores.
 """
 
 
@@ -9,8 +9,8 @@ def softmax(x: Array, axis: int = -1) -> Array:
     """-inf - -inf is NaN, and so is its row."""
     check_axis(x, axis)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.exp(x - np.max(x, axis=axis, keepdims=True))
-        return np.nan_to_num(shares / np.sum(shares, axis=axis, keepdims=True), nan=0.0)
+        exps = np.exp(x - np.max(x, axis=axis, keepdims=True))
+        return np.nan_to_num(exps / np.sum(exps, axis=axis, keepdims=True), nan=0.0)
 
 
 def flat(x: Array) -> Array:
