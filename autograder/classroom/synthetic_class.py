@@ -52,7 +52,7 @@ def make_class(
         raise CourseError("--students must be at least 1.")
     shares = {kind: share for kind, share in SHARES.items() if kind not in without}
     if not shares:
-        raise CourseError("--without leaves nothing to hand in.")
+        raise CourseError("--without leaves no kind of submission.")
     rng = random.Random(f"{assignment.name}/{students}/{seed}")
     groups = make_groups(invent_students(students, rng), rng)
     works = make_works(SubmissionMaker(assignment, gpu), len(groups), shares, rng)
