@@ -222,7 +222,8 @@ def print_batch_summary(console: Console, graded: Batch, work: Work) -> None:
         console.print(f"[red]and {counts['unreadable'] - NOTES_SHOWN} more such submissions[/]")
     console.print(
         f"{progress.graded} graded, {progress.kept} kept from earlier runs, "
-        f"{counts['failed']} without a result, {counts['waiting']} waiting; {progress.per_minute:.0f} per minute."
+        f"{counts['failed']} without a result, {counts['waiting']} waiting; "
+        f"{progress.per_minute:.0f} per minute."
     )
     texts = f", {TEXTS}/" if (graded.folder / TEXTS).is_dir() else ""
     files = f"report.html, grades.csv, canvas.csv, results/{texts}"

@@ -23,7 +23,7 @@ FILE_WIDTH = 1000  # columns: more than any row has
 def bench(only: str | None) -> None:
     """Run the benchmarks.
 
-    The exit code is 1 if a part failed, a limit is exceeded or a hostile submission gains points.
+    The exit code is 1 if a part failed, a limit is exceeded or a hostile submission succeeds.
     """
     chosen = benchmark_parts.choose(benchmark_parts.all_parts(), only)
     console = table_console()

@@ -143,5 +143,5 @@ def test_a_graded_test_reads_an_artifact_and_the_code_does_not(tmp_path, direct)
     failed = outcome(result, "test_reads")
     assert not failed.passed
     assert failed.explanation.sentence == f"{WEIGHTS} is missing or larger than 2 MB."
-    assert "`python -m train` makes it" in failed.explanation.help
+    assert "Create it with `python -m train`" in failed.explanation.help
     assert "Traceback" not in failed.text()

@@ -63,7 +63,7 @@ def test_the_details_say_where_and_what():
     help = told(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
     assert help == ("The docstring and the conventions at the top of the file specify the dtype.")
     assert "along axis 1." in told(RIGHT[:, :2], RIGHT).sentence
-    assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size}."
+    assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size} values."
     assert told(np.array(np.inf), np.array(1.0)).details == ""
 
 
