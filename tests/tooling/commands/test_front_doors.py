@@ -213,7 +213,7 @@ def test_every_command_that_the_makefile_calls_exists():
 def test_make_says_which_argument_is_missing(front_door, target, given):
     result = run(["make", target, *given], front_door)
     assert result.returncode == 2
-    assert f"Say which: make {target} A=a1 SUBMISSION=path" in result.stderr
+    assert f"Usage: make {target} A=a1 SUBMISSION=path" in result.stderr
     assert "Traceback" not in result.stderr
 
 

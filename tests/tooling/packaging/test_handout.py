@@ -249,7 +249,7 @@ def test_missing_packages_are_told(course, target):
     python_file = course / ".venv" / "bin" / "python"
     python_file.write_text("#!/bin/sh\nexit 1\n")
     result = run(["make", target, "A=a1"], course)
-    assert "The packages are not installed" in result.stderr
+    assert "Packages are missing" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.returncode == 2
 
