@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-# The tests of the machinery, on all cores; a group of tests stays together, and long ones come first.
+# The tests of the machinery, on all cores; groups of tests stay together, and long ones come first.
 TOOLING = $(RUN) -m pytest -p xdist -n logical --dist loadgroup --no-loadscope-reorder \
 	-rfs --durations=20 -o python_files='test_*.py'
 # What `make test` samples by the commit: attacks, faults and damaged zips.
@@ -17,7 +17,7 @@ NAME ?=
 
 define NAMED
 @test -n "$(A)" && test -n "$(SUBMISSION)" || \
-	{ echo "Say which: make $@ A=a1 SUBMISSION=path" >&2; exit 2; }
+	{ echo "Usage: make $@ A=a1 SUBMISSION=path" >&2; exit 2; }
 endef
 
 .DEFAULT_GOAL := all
@@ -38,28 +38,28 @@ $(VENV)/.installed: requirements.txt common/data/requirements.txt
 		&& $(VENV)/bin/pip install -qq --disable-pip-version-check --no-deps -r common/data/requirements.txt \
 		&& touch $@ && echo "installed in $$(($$(date +%s) - start)) s"
 
-test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 leaves nothing to samples
+test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 runs all cases instead of samples
 	@start=$$(date +%s); \
 	$(RUN) -m ruff check --quiet . && $(RUN) -m ruff format --quiet --check . && $(RUN) -m mypy \
 		&& $(TOOLING) tests/tooling; code=$$?; seconds=$$(($$(date +%s) - start)); \
 	echo "make test took $$((seconds / 60)) min $$((seconds % 60)) s"; exit $$code
 
-stubs: $(VENV)/.installed  ## make stubs, exercise tables, and the list of modules in docs/architecture.md
+stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
 
 answers: $(VENV)/.installed  ## record the oracles' answers that public tests of assignments 1 to 3 read
 	@$(RUN) -m autograder answers $(A)
 
-artifacts: $(VENV)/.installed  ## train what the references submit beside their code
+artifacts: $(VENV)/.installed  ## train the models that the references submit with their code
 	@$(RUN) -m autograder artifacts $(A)
 
 figures: $(VENV)/.installed  ## draw the figures of the handouts
 	@$(RUN) -m autograder figures $(A)
 
-labs: $(VENV)/.installed  ## make the labs' notebooks from their masters
+labs: $(VENV)/.installed  ## generate the labs' notebooks from their masters
 	@$(RUN) -m autograder labs $(A)
 
-otter: $(VENV)/.installed  ## build and prove the zips with which plain Otter grades the labs
+otter: $(VENV)/.installed  ## build and check the zips with which plain Otter grades the labs
 	@$(RUN) -m autograder otter $(A)
 
 build: $(VENV)/.installed  ## build handout and autograder zips into dist/
@@ -76,16 +76,16 @@ gradescope: $(VENV)/.installed  ## the same through the built zip, as on Gradesc
 
 batch: $(VENV)/.installed  ## grade a class: make batch A=a1 EXPORT=export.zip [OUT=dist/batch-a1]
 	@test -n "$(A)" && test -n "$(EXPORT)" || \
-		{ echo "Say which: make $@ A=a1 EXPORT=path" >&2; exit 2; }
+		{ echo "Usage: make $@ A=a1 EXPORT=path" >&2; exit 2; }
 	@$(RUN) -m autograder batch $(A) "$(EXPORT)" --out "$(or $(OUT),dist/batch-$(A))"
 
-doctor: $(VENV)/.installed  ## try what protects the grader on this machine, and say what it lacks
+doctor: $(VENV)/.installed  ## check which defenses protect the grader on this machine
 	@$(RUN) -m autograder doctor
 
-semester: $(VENV)/.installed  ## make the zips of a term, with a secret salt: [A=a1] [NEW=1] [NAME=fall]
+semester: $(VENV)/.installed  ## build the zips of a term, with a secret salt: [A=a1] [NEW=1] [NAME=fall]
 	@$(RUN) -m autograder semester $(A) $(if $(NEW),--new) $(if $(NAME),--name "$(NAME)")
 
-verify: $(VENV)/.installed  ## the whole proof of the graders, and every attack and fault; A=a1: one proof
+verify: $(VENV)/.installed  ## prove the graders, and run every attack and fault; A=a1: one proof only
 	@$(RUN) -m autograder verify $(A)
 	@test -n "$(A)" || CONV2GPT_COMPLETE=1 $(TOOLING) $(COUNTED)
 
@@ -93,7 +93,7 @@ chaos: $(VENV)/.installed  ## inject faults into 200 gradings and batches of 100
 	@$(RUN) -m autograder chaos
 	@$(RUN) -m autograder chaos-batch --engine local $(if $(wildcard $(VENV)/lib/*/site-packages/ray),--engine ray)
 
-bench: $(VENV)/.installed  ## measure what must be fast against baselines and bars; ONLY=batch for one part
+bench: $(VENV)/.installed  ## run the benchmarks against baselines and limits; ONLY=batch for one part
 	@$(RUN) -m autograder bench $(if $(ONLY),--only "$(ONLY)")
 
 shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT for three minutes, print what it writes
@@ -104,7 +104,7 @@ lint: $(VENV)/.installed  ## format, lint and check types
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m mypy
 
-clean:  ## remove dist/ and caches, but not .venv, no grades (dist/batch-*) and no hints (dist/term-*)
+clean:  ## remove dist/ and caches; keep .venv, grades (dist/batch-*) and hints (dist/term-*)
 	@test ! -d dist || find dist -mindepth 1 -maxdepth 1 -not -name 'batch-*' -not -name 'term-*' \
 		-exec rm -rf {} +
 	@rmdir dist 2> /dev/null || true

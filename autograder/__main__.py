@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run a command; what a person can put right is one sentence and exit code 2."""
+    """Run a command; an error that a person can fix is one sentence and exit code 2."""
     try:
         sys.exit(main(prog_name="python -m autograder", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
@@ -75,13 +75,13 @@ def run() -> None:
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "python -m autograder"
         message = error.format_message().rstrip(".")
-        click.echo(f"{message}. `{command} --help` says more.", err=True)
+        click.echo(f"{message}. See `{command} --help`.", err=True)
     except CourseError as error:
         click.echo(str(error), err=True)
     except PermissionError as error:  # a folder that this user may not enter, for instance
         if error.filename is None:
             raise
-        click.echo(f"{error.filename} can't be used: {error.strerror}.", err=True)
+        click.echo(f"{error.filename} can't be accessed: {error.strerror}.", err=True)
     except click.Abort:
         click.echo("Stopped.", err=True)
     sys.exit(2)

@@ -161,7 +161,7 @@ class Batch:
 def read_batch(folder: Path) -> Batch:
     """The batch in a folder, finished or not."""
     if not (folder / INDEX).is_file():
-        raise CourseError(f"{folder} holds no batch: it has no {INDEX}.")
+        raise CourseError(f"{folder} is not a batch: it has no {INDEX}.")
     return Batch(folder, read_record(folder / INDEX, Index))
 
 
@@ -195,11 +195,11 @@ def is_outdated(state: State, settings: str) -> bool:
 def why_older(one: Submitted, state: State, settings: str) -> str:
     """Why an earlier result stands, if it does."""
     if one.absent:
-        return "It is not in this export. This is its result of before."
+        return "Not in this export. Showing its previous result."
     if state.again:
-        return f"Grading it again failed: {state.again.rstrip('.')}. This is the older result."
+        return f"Grading it again failed: {state.again.rstrip('.')}. Showing the previous result."
     if is_outdated(state, settings):
-        return "It was graded with another zip, or with other settings than the last run's."
+        return "Graded with another zip or other settings than the last run."
     return ""
 
 

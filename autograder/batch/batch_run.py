@@ -37,7 +37,7 @@ from common.assignment import Assignment
 from common.errors import CourseError
 
 LOCK = ".lock"
-BY_HAND = "by Ctrl-C, or by a signal"
+BY_HAND = "by Ctrl-C or a signal"
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Order:
 def opened(out: Path) -> Iterator[Log]:
     """The folder of a batch, for one run at a time."""
     if out.exists() and not out.is_dir():
-        raise CourseError(f"{out} is a file: --out wants a folder.")
+        raise CourseError(f"{out} is a file: --out must be a folder.")
     if out.is_dir() and holds_others(out):
-        raise CourseError(f"{out} is not empty, and holds no batch: choose another folder.")
+        raise CourseError(f"{out} is not empty and not a batch: choose another folder.")
     with writing(out):
         out.mkdir(parents=True, mode=0o700, exist_ok=True)  # names and work of a whole class
         # Before all else: a run that is killed before it has an index leaves a folder of ours.
@@ -123,7 +123,7 @@ def read_previous_export(order: Order, export: Export) -> PreviousExport:
     if there.salt != semester.fingerprint:
         raise CourseError(
             f"{order.out} was graded under {label_of(there.salt)}, and this checkout is set to "
-            f"{semester.label}, with other hidden inputs. To bring the earlier term back, "
+            f"{semester.label}, with other hidden inputs. To restore the earlier term, "
             f"{how_to_restore(there.salt, semester)}; or choose another folder."
         )
     known = {one.id for one in there.submissions}

@@ -162,7 +162,11 @@ class Work:
             self.give_up(submitted, "", number, str(error))
             return None
         except Exception as error:
-            why = str(error) if isinstance(error, CourseError) else f"It can't be read: {error}."
+            why = (
+                str(error)
+                if isinstance(error, CourseError)
+                else f"The file can't be read: {error}."
+            )
             self.failed_attempt(submitted, "", number, why)
             return None
         key = key_of(submission, self.grader)
@@ -265,5 +269,5 @@ def why_lacking(submission: Submission, assignment: Assignment) -> str:
         return ""
     if not submission.files and submission.notes:
         return submission.notes[0]
-    reasons = [submission.reasons.get(file, f"It holds no {file}.") for file in missing]
+    reasons = [submission.reasons.get(file, f"{file} is missing.") for file in missing]
     return " ".join(dict.fromkeys(reasons))

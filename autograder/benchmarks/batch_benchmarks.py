@@ -64,7 +64,7 @@ class ClassBatch:
         seconds = time.perf_counter() - start
         log.close()
         if work.progress.graded != len(chosen) or work.progress.retries:
-            raise CourseError(f"A batch of {len(chosen)} went wrong: see {out}")
+            raise CourseError(f"A batch of {len(chosen)} failed: see {out}")
         return seconds / len(chosen)
 
     def local(self, slots: int) -> LocalEngine:

@@ -64,5 +64,5 @@ def choose(parts: Sequence[Part], only: str | None) -> Sequence[Part]:
     chosen = [part for part in parts if part.name == only]
     if not chosen:
         names = ", ".join(part.name for part in parts)
-        raise CourseError(f"`make bench` has no part {only!r}; its parts are {names}.")
+        raise CourseError(f"`make bench` has no part {only!r}. Available: {names}.")
     return chosen

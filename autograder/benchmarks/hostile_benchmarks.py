@@ -48,7 +48,7 @@ def otter_python(given: Path | None = None) -> Path | None:
         if python.is_file() and otter_version(python):
             return python
     if given:
-        raise CourseError(f"There is no environment with otter-grader at {given}.")
+        raise CourseError(f"No environment with otter-grader at {given}.")
     return None
 
 
@@ -102,7 +102,7 @@ def corpus_row() -> Row:
     """The whole corpus, which two cores grade in six minutes at most."""
     harms, seconds = corpus_here()
     harmful = sum(map(bool, harms.values()))
-    name = f"{len(harms)} hostile submissions ({harmful} get something)"
+    name = f"{len(harms)} hostile submissions ({harmful} gain something)"
     return Row(name, "six minutes", seconds, ALLOWED_SECONDS, bar=1)
 
 
@@ -114,7 +114,7 @@ def compare(
     here: what submissions get from this grader, where that is known already.
     """
     chosen = entries()
-    table = Table(title=f"{len(chosen)} hostile submissions that solve nothing, and what they get")
+    table = Table(title=f"{len(chosen)} hostile submissions that solve nothing, and what they gain")
     table.add_column("grader")
     for column in COLUMNS:
         table.add_column(column, justify="right")

@@ -51,7 +51,7 @@ def grade_undisturbed(assignment: str, export: Path, out: Path, *options: str) -
     words = batch_command(assignment, export, out, *options)
     done = subprocess.run(words, cwd=ROOT, check=False)
     if done.returncode:
-        raise CourseError(f"A batch failed to which nothing had been done: exit {done.returncode}.")
+        raise CourseError(f"An undisturbed batch failed: exit {done.returncode}.")
 
 
 def grade_with_faults(

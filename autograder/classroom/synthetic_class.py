@@ -52,7 +52,7 @@ def make_class(
         raise CourseError("--students must be at least 1.")
     shares = {kind: share for kind, share in SHARES.items() if kind not in without}
     if not shares:
-        raise CourseError("--without leaves nothing to hand in.")
+        raise CourseError("--without leaves no kind of submission.")
     rng = random.Random(f"{assignment.name}/{students}/{seed}")
     groups = make_groups(invent_students(students, rng), rng)
     works = make_works(SubmissionMaker(assignment, gpu), len(groups), shares, rng)
@@ -124,7 +124,7 @@ def with_own_last_line(work: StudentWork, number: int) -> StudentWork:
     """The work with a last line of its own: no two students hand in the same bytes."""
     if work.kind in (DAMAGED, HOSTILE):
         return work
-    line = f"\n# Handed in as {number}.\n".encode()
+    line = f"\n# Submitted as {number}.\n".encode()
     files = {n: c + line if n.endswith(".py") else c for n, c in work.files.items()}
     return StudentWork(work.kind, work.made_of, files, work.truth)
 

@@ -26,7 +26,7 @@ class TrueScore(Record, frozen=True):
 def write_class(handed: list[SyntheticSubmission], assignment: Assignment, out: Path) -> Path:
     """Write OUT/assignment_N_export and OUT/truth.json; the export's folder."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CourseError(f"{out} is there already, and is no empty folder.")
+        raise CourseError(f"{out} exists and is not an empty folder.")
     export = out / f"assignment_{assignment.short.removeprefix('a')}_export"
     with writing(out):
         export.mkdir(parents=True)
@@ -49,7 +49,7 @@ def read_truths(out: Path) -> dict[str, TrueScore]:
     try:
         return msgspec.json.decode((out / TRUTH).read_bytes(), type=dict[str, TrueScore])
     except (OSError, msgspec.DecodeError):
-        raise CourseError(f"{out} holds no {TRUTH} that can be read.") from None
+        raise CourseError(f"{out} has no readable {TRUTH}.") from None
 
 
 def truth_of(one: SyntheticSubmission) -> TrueScore:

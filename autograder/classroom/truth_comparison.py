@@ -26,7 +26,7 @@ def differences(truths: dict[str, TrueScore], batch: Batch) -> Iterator[str]:
             if not lowest <= score <= highest:
                 yield (
                     f"{what} got {format_points(score)} in exercise {exercise}, "
-                    f"and must get {in_words(lowest, highest)}."
+                    f"expected {range_text(lowest, highest)}."
                 )
 
 
@@ -41,7 +41,7 @@ def points_by_exercise(batch: Batch, entry: Entry) -> dict[str, float] | None:
     return points
 
 
-def in_words(lowest: float, highest: float) -> str:
+def range_text(lowest: float, highest: float) -> str:
     """The bounds of a score."""
     if lowest == highest:
         return format_points(lowest)

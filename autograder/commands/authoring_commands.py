@@ -25,7 +25,7 @@ def stubs(assignments: tuple[str, ...]) -> None:
     ASSIGNMENTS: a1 to a7; none: all.
     """
     for file in [*generate(chosen(assignments)), *write_module_tree()]:
-        click.echo(f"written: {file.relative_to(ROOT)}")
+        click.echo(f"wrote {file.relative_to(ROOT)}")
 
 
 @click.command()
@@ -37,9 +37,9 @@ def answers(assignments: tuple[str, ...]) -> None:
     """
     for assignment in chosen(assignments):
         if assignment.stores_answers:
-            click.echo(f"written: {record_to_file(assignment).relative_to(ROOT)}")
+            click.echo(f"wrote {record_to_file(assignment).relative_to(ROOT)}")
         elif assignments:
-            click.echo(f"{assignment.short} stores no answers: its public tests ask PyTorch")
+            click.echo(f"{assignment.short} stores no answers: its public tests call PyTorch")
 
 
 @click.command()
@@ -54,9 +54,9 @@ def artifacts(assignments: tuple[str, ...]) -> None:
             if assignments:
                 click.echo(f"{assignment.short} has no artifacts: its assignment.toml names none")
             continue
-        click.echo(f"{assignment.short}: making the reference's artifacts, which takes minutes")
+        click.echo(f"{assignment.short}: training the reference's artifacts, which takes minutes")
         for file in make_artifacts(assignment, click.echo):
-            click.echo(f"written: {file.relative_to(ROOT)} ({file.stat().st_size / 1024:.0f} KB)")
+            click.echo(f"wrote {file.relative_to(ROOT)} ({file.stat().st_size / 1024:.0f} KB)")
 
 
 @click.command()
@@ -72,7 +72,7 @@ def figures(assignments: tuple[str, ...]) -> None:
             continue
         script = importlib.import_module(f"solutions.{assignment.name}.figures")
         for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
-            click.echo(f"written: {file.relative_to(ROOT)}")
+            click.echo(f"wrote {file.relative_to(ROOT)}")
 
 
 @click.command()
@@ -84,7 +84,7 @@ def labs(assignments: tuple[str, ...]) -> None:
     """
     entries = chosen(assignments)
     for file in write_labs(entry for entry in entries if entry.lab):
-        click.echo(f"written: {file.relative_to(ROOT)}")
+        click.echo(f"wrote {file.relative_to(ROOT)}")
     for entry in entries:
         if assignments and not entry.lab:
             click.echo(f"{entry.short} has no lab: its assignment.toml has no [lab]")

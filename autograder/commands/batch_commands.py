@@ -37,7 +37,7 @@ def split(
     """Ids that were given one by one, or several with commas."""
     names = tuple(name.strip() for text in given for name in text.split(",") if name.strip())
     if given and not names:  # an empty variable of a script, for instance: not everyone
-        raise CourseError("--only names no submission.")
+        raise CourseError("--only doesn't match any submission.")
     return names
 
 
@@ -46,14 +46,14 @@ ONLY = click.option(
     multiple=True,
     metavar="ID[,ID...]",
     callback=split,
-    help="Grade only these, by id, folder or a student's name; can be repeated.",
+    help="Grade only these: id, folder or student name; can be repeated.",
 )
 
 
 FAILED = click.option(
     "--failed",
     is_flag=True,
-    help="Grade only what has no result, or could not be graded again.",
+    help="Grade only submissions without a result, or whose regrade failed.",
 )
 
 
@@ -79,7 +79,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--gpus-per-submission",
                 "gpus",
                 type=click.FloatRange(min=0),
-                help="Run the tests that need a GPU, too; 0.25 lets four share one "
+                help="Also run the tests that need a GPU; 0.25 lets four share one "
                 "(default: none; in a regrade, as before).",
             ),
         )
@@ -132,8 +132,8 @@ def regrade(
     if not Path(index.export).exists():
         short = index.assignment.partition("_")[0]
         raise CourseError(
-            f"{folder} was graded from {index.export}, which is no longer there: put it back, or "
-            f"name it anew by `python -m autograder batch {short} EXPORT --out {folder}`."
+            f"{folder} was graded from {index.export}, which no longer exists. Restore it, or run "
+            f"`python -m autograder batch {short} EXPORT --out {folder}` with another export."
         )
     order = Order(
         assignment=load_assignment(index.assignment),
@@ -165,7 +165,9 @@ def compare(first: Path, second: Path) -> None:
         for reason in change.reasons:
             console.print(f"  {escape(reason)}", soft_wrap=True)
     total = len({entry.id for entry in (*before.entries, *after.entries)})
-    console.print(f"{count} of {total} differ." if count else f"All {total} are the same.")
+    console.print(
+        f"{count} of {total} scores differ." if count else f"All {total} scores are equal."
+    )
     sys.exit(1 if count else 0)
 
 
@@ -175,7 +177,7 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
     if not order.export.exists():
         raise nothing_at(order.export)
     if address and engine != "ray":
-        raise CourseError("--address is for --engine ray.")
+        raise CourseError("--address requires --engine ray.")
     if engine == "ray":
         load_ray()  # an error here and now, where it is missing
 
@@ -184,7 +186,7 @@ def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) 
         if engine == "local":
             slots = slots_for(order.assignment, jobs, order.gpus)
             if jobs and slots < jobs:
-                words = f"{slots} at once, not {jobs}: cores, memory or GPUs don't suffice."
+                words = f"{slots} at once, not {jobs}: not enough cores, memory or GPUs."
                 console.print(words, soft_wrap=True)
             return LocalEngine(order.assignment, archive, slots, order.gpus, private)
         return RayEngine(order.assignment, archive, jobs, address, order.gpus, private)
@@ -215,27 +217,28 @@ def print_batch_summary(console: Console, graded: Batch, work: Work) -> None:
     progress = work.progress
     counts = Counter(entry.status for entry in graded.entries)
     for entry in [entry for entry in graded.entries if entry.status == "unreadable"][:NOTES_SHOWN]:
-        print_problem(console, graded, entry, " is graded as nothing handed in:", entry.why)
+        print_problem(console, graded, entry, " was graded as an empty submission:", entry.why)
     if counts["unreadable"] > NOTES_SHOWN:
-        console.print(f"[red]and {counts['unreadable'] - NOTES_SHOWN} more of that kind[/]")
+        console.print(f"[red]and {counts['unreadable'] - NOTES_SHOWN} more such submissions[/]")
     console.print(
-        f"{progress.graded} graded, {progress.kept} kept from before, {counts['failed']} without a "
-        f"result, {counts['waiting']} waiting; {progress.per_minute:.0f} per minute."
+        f"{progress.graded} graded, {progress.kept} kept from earlier runs, "
+        f"{counts['failed']} without a result, {counts['waiting']} waiting; "
+        f"{progress.per_minute:.0f} per minute."
     )
     texts = f", {TEXTS}/" if (graded.folder / TEXTS).is_dir() else ""
     files = f"report.html, grades.csv, canvas.csv, results/{texts}"
     console.print(f"{graded.folder}: {files}", soft_wrap=True)
     if work.stopped:
-        rest = "The same command goes on where it was."
+        rest = "Rerun the same command to resume."
         if work.regrade:
-            rest = "The others keep their earlier results; the same command begins anew."
+            rest = "The others keep their previous results. Rerun the same command to start over."
         console.print(f"Stopped: {escape(work.stopped)}. {rest}", soft_wrap=True)
     elif counts["failed"] or again:
-        words = f"`python -m autograder regrade {graded.folder} --failed` tries them again."
+        words = f"`python -m autograder regrade {graded.folder} --failed` retries them."
         if any(entry.why.endswith(DOWNLOAD_AGAIN) for entry in graded.entries):
             short = work.assignment.short
-            words = "With a new download, grade what is missing by `python -m autograder batch "
-            words += f"{short} EXPORT --out {graded.folder}`."
+            words = "Download the export again, then grade what is missing: `python -m autograder "
+            words += f"batch {short} EXPORT --out {graded.folder}`."
         console.print(words, soft_wrap=True)
 
 
@@ -248,11 +251,11 @@ def print_notes(console: Console, graded: Batch) -> None:
     for note in notes[:NOTES_SHOWN]:
         console.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
     if len(notes) > NOTES_SHOWN:
-        console.print(f"[yellow]and {len(notes) - NOTES_SHOWN} notes more[/]")
+        console.print(f"[yellow]and {len(notes) - NOTES_SHOWN} more notes[/]")
 
 
 def print_problem(console: Console, graded: Batch, entry: Entry, words: str, why: str) -> None:
-    """A sentence on one submission; of whom, only where that may be told."""
+    """A sentence about one submission; its name only where the batch isn't anonymous."""
     name = entry.alias if graded.anonymous else entry.id
     why = anonymized(why, entry) if graded.anonymous else why
     console.print(f"[red]{escape(name)}{words}[/] {escape(why)}", soft_wrap=True)
@@ -266,9 +269,9 @@ def print_older_results(console: Console, graded: Batch) -> int:
     for entry in older[:NOTES_SHOWN]:
         print_problem(console, graded, entry, ":", entry.older)
     if len(older) > NOTES_SHOWN:
-        console.print(f"[red]and {len(older) - NOTES_SHOWN} older results more[/]")
+        console.print(f"[red]and {len(older) - NOTES_SHOWN} more previous results[/]")
     if outdated:
-        words = f"{len(outdated)} results are of another zip, or of other settings: "
-        words += "`batch` without --only and --failed grades them anew."
+        words = f"{len(outdated)} results were produced with another zip or other settings: "
+        words += "`batch` without --only and --failed regrades them."
         console.print(f"[yellow]{words}[/]", soft_wrap=True)
     return len(older)

@@ -19,7 +19,7 @@ MOST_SHOWN = 16
 @contextmanager
 def batch_display(console: Console) -> Iterator[Callable[[Work], None]]:
     """What `run_batch` is to call to show how far it is."""
-    ready = "getting ready: the zip is built, and judges are started"
+    ready = "preparing: building the zip and starting the judges"
     if not console.is_terminal:
         console.print(ready)
     with live_display(console, ready) as show:
@@ -30,11 +30,11 @@ def summary(progress: BatchProgress) -> str:
     """How far it is, in a line."""
     parts = [f"{progress.done} of {progress.total} done"]
     if progress.kept:
-        parts.append(f"{progress.kept} of them before")
+        parts.append(f"{progress.kept} of them in earlier runs")
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     if progress.retries:
-        parts.append(f"{progress.retries} tried again")
+        parts.append(f"{progress.retries} retried")
     parts.append(f"{progress.per_minute:.0f} per minute")
     if progress.minutes_left is not None:
         parts.append(f"{duration(60 * progress.minutes_left)} left")
@@ -50,7 +50,7 @@ def duration(seconds: float) -> str:
 def picture(work: Work) -> Group:
     """The bar, the line, and the submissions that are being graded."""
     if work.stopped:
-        return Group(Text("Stopping. What is graded is kept; tables and report are written."))
+        return Group(Text("Stopping. Results so far are kept; writing tables and report."))
     progress = work.progress
     rows = Table(box=None, pad_edge=False, show_header=False)
     running = work.running

@@ -21,9 +21,9 @@ FILE_WIDTH = 1000  # columns: more than any row has
 @click.command()
 @click.option("--only", metavar="PART", help="Run this part alone, such as a1, pytest or batch.")
 def bench(only: str | None) -> None:
-    """Measure what must be fast.
+    """Run the benchmarks.
 
-    The exit code is 1 if a part failed, a bar is missed or a hostile submission gets something.
+    The exit code is 1 if a part failed, a limit is exceeded or a hostile submission succeeds.
     """
     chosen = benchmark_parts.choose(benchmark_parts.all_parts(), only)
     console = table_console()
@@ -36,7 +36,7 @@ def bench(only: str | None) -> None:
             print_comparison(console, hostile_benchmarks.otter_python(), say, here)
             harms = {name: harm for name, harm in here.items() if harm}
     for name, harm in harms.items():
-        console.print(f"[red]{name}[/] gets something from this grader: {harm}")
+        console.print(f"[red]{name}[/] gains something from this grader: {harm}")
     if failed:
         console.print(f"Failed parts: {', '.join(part.name for part in failed)}")
     missed = [row for row in rows if isinstance(row, Row) and not row.holds]
@@ -86,7 +86,7 @@ def result(row: Row | NotMeasured) -> str:
         return f"not measured: {row.name}. {row.why}"
     ours, baseline, ratio, bar = figures(row)
     against = f"baseline {baseline} ({row.baseline})"
-    return f"measured: {row.name}: ours {ours}, {against}, ratio {ratio}, bar {bar}"
+    return f"measured: {row.name}: ours {ours}, {against}, ratio {ratio}, limit {bar}"
 
 
 def one_line(error: Exception) -> str:
@@ -107,7 +107,7 @@ def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
     table = Table(title="make bench: best times on one thread, measured alternately")
     for column in ("what", "baseline"):
         table.add_column(column, overflow="fold")
-    for column in ("ours", "baseline", "ratio", "bar", ""):
+    for column in ("ours", "baseline", "ratio", "limit", ""):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         if isinstance(row, NotMeasured):
@@ -116,7 +116,7 @@ def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
             row.name,
             row.baseline,
             *figures(row),
-            "[green]ok[/]" if row.holds else "[red]missed[/]",
+            "[green]ok[/]" if row.holds else "[red]exceeded[/]",
         )
     console.print(table)
     for row in rows:
@@ -127,19 +127,21 @@ def print_rows(console: Console, rows: Sequence[Row | NotMeasured]) -> None:
 def print_missed(console: Console, missed: Sequence[Row]) -> None:
     """The rows that missed their bars, or that none did."""
     if not missed:
-        console.print("No measured row missed its bar.")
+        console.print("No measured row exceeds its limit.")
         return
-    console.print("Missed bars:")
+    console.print("Exceeded limits:")
     for row in missed:
-        console.print(f"  {row.name}: {row.ratio:.2f} times {row.baseline}, bar {row.bar:.3g}")
+        console.print(f"  {row.name}: {row.ratio:.2f}x {row.baseline}, limit {row.bar:.3g}x")
 
 
 @click.command("hostile")
-@click.option("--otter", type=click.Path(path_type=Path), help="An environment with otter-grader.")
-@click.option("--install-otter", is_flag=True, help="Make one in dist/ first.")
-@click.option("--each", is_flag=True, help="Say of each submission what it gets.")
+@click.option(
+    "--otter", type=click.Path(path_type=Path), help="Path of an environment with otter-grader."
+)
+@click.option("--install-otter", is_flag=True, help="Create one in dist/ first.")
+@click.option("--each", is_flag=True, help="List what each submission gains.")
 def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None:
-    """Hand hostile submissions to other graders and to this one, which must give them nothing."""
+    """Grade hostile submissions with other graders and with this one, where none may gain."""
     console = Console()
     with status_line(console, "looking for changes") as say:
         if install_otter:
@@ -152,13 +154,13 @@ def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None
 def print_comparison(
     console: Console,
     otter: Path | None,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     here: Mapping[str, Harm] | None = None,
     each: bool = False,
 ) -> int:
     """Print what hostile submissions get from each grader; how many get something from this one."""
     table, found = hostile_benchmarks.compare(
-        otter, lambda name: tell(f"hostile submissions to {name}"), here
+        otter, lambda name: report(f"hostile submissions to {name}"), here
     )
     console.print(table)
     for name in next(iter(found.values())) if each else ():

@@ -14,10 +14,12 @@ from common.assignment import load_assignment
 
 @click.command("class")
 @click.argument("assignment")
-@click.option("--students", default=300, show_default=True, help="How many there are.")
-@click.option("--seed", default=7, show_default=True, help="The same seed, the same class.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="An empty folder.")
-@click.option("--without", multiple=True, type=click.Choice([*SHARES]), help="A kind to leave out.")
+@click.option("--students", default=300, show_default=True, help="Number of students.")
+@click.option("--seed", default=7, show_default=True, help="Random seed of the class.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Output folder; must be empty."
+)
+@click.option("--without", multiple=True, type=click.Choice([*SHARES]), help="Exclude this kind.")
 @click.option("--gpu", is_flag=True, help="True scores as on a machine with a GPU.")
 def make(
     assignment: str, students: int, seed: int, out: Path, without: tuple[str, ...], gpu: bool
@@ -28,15 +30,14 @@ def make(
     export = write_class(handed, chosen, out)
     groups = sum(len(one.students) > 1 for one in handed)
     exact = sum(one.work.truth.exact for one in handed)
-    click.echo(f"{students} students, {len(handed)} submissions, {groups} of them by groups.")
+    click.echo(
+        f"{students} students, {len(handed)} submissions, {groups} of them group submissions."
+    )
     for kind in SHARES:
         count = sum(one.work.kind == kind for one in handed)
         click.echo(f"{count:6} {kind}")
-    click.echo(
-        f"Of {exact} the score is known exactly, of {len(handed) - exact} within bounds: "
-        f"{out / TRUTH}"
-    )
-    click.echo(f"Written: {export}")
+    click.echo(f"True scores: {exact} exact, {len(handed) - exact} as bounds: {out / TRUTH}")
+    click.echo(f"Wrote {export}")
     click.echo(
         f"To grade it:  python -m autograder batch {chosen.short} {export} --out {out}-graded"
     )
@@ -54,5 +55,5 @@ def truth(folder: Path, batch: Path) -> None:
         click.echo(sentence)
     exact = sum(one.lowest == one.highest for one in truths.values())
     if not found:
-        click.echo(f"All {len(truths)} results are true, {exact} of them exactly.")
+        click.echo(f"All {len(truths)} results are correct, {exact} of them checked exactly.")
     sys.exit(1 if found else 0)

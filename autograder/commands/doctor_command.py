@@ -60,19 +60,19 @@ def say_verdict(
     console: Console, defenses: tuple[Defense, ...], found: tuple[Mechanism, ...]
 ) -> int:
     """In a sentence or two; the exit code."""
-    open_doors = [defense.name for defense in defenses if not defense.holds]
+    missing = [defense.name for defense in defenses if not defense.holds]
     lacking = [one.name for one in found if not one.there]
-    console.print(f"Lacking here: {', '.join(lacking)}." if lacking else "Nothing is lacking here.")
+    console.print(f"Missing here: {', '.join(lacking)}." if lacking else "Nothing is missing here.")
     if lacking and os.getuid() != 0:
-        console.print("Root has more of this: graders run as root on Gradescope.")
+        console.print("Running as root enables more of these, as on Gradescope.")
     try:
         check_required(defenses, unsafe=False)
     except CourseError as error:
         console.print(f"[red]{error}[/]")
         return 1
-    if open_doors:
-        console.print(f"Grading works here, but this isn't ensured: {'; '.join(open_doors)}.")
+    if missing:
+        console.print(f"Grading works here, but this isn't ensured: {'; '.join(missing)}.")
     else:
-        without = ", without what is lacking too" if lacking else ""
+        without = ", even without what is missing" if lacking else ""
         console.print(f"Grading works here, and every defense holds{without}.")
     return 0

@@ -31,11 +31,11 @@ SHOWN = 60
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="How many to inject.",
+    help="Number of faults to inject.",
 )
-@click.option("--seed", default=1, show_default=True, help="Decides which fault comes when.")
+@click.option("--seed", default=1, show_default=True, help="Random seed of the faults.")
 def chaos(faults: int, seed: int) -> None:
-    """Inject faults into gradings; exit code 1 unless every result stays whole and honest."""
+    """Inject faults into gradings; exit code 1 unless every result stays complete and correct."""
     console = Console()
     start = time.monotonic()
     with (
@@ -45,7 +45,9 @@ def chaos(faults: int, seed: int) -> None:
         Path(folder).chmod(0o711)
         gradings = DisturbedGradings(Path(folder), seed)
         if not gradings.own_disks:
-            console.print("No disks of our own here: a full disk is a limit on the judge's files.")
+            console.print(
+                "Mounting is not permitted here: limits on file sizes simulate full disks."
+            )
         done: list[FaultReport] = []
 
         def note(report: FaultReport) -> None:
@@ -62,15 +64,15 @@ def chaos(faults: int, seed: int) -> None:
         console.print(f"[red]{text}[/]")
     console.print(
         f"{len(reports)} faults in {time.monotonic() - start:.0f} s, seed {seed}: "
-        + (f"{len(wrong) + len(after)} complaints." if wrong or after else "every result held.")
+        + (f"{len(wrong) + len(after)} problems." if wrong or after else "every result held.")
     )
     sys.exit(1 if wrong or after else 0)
 
 
 def fault_table(reports: list[FaultReport]) -> Table:
     """Each kind of fault: how often, what it cost, and what was said most often."""
-    table = Table(title="make chaos: what was injected, and what became of the grading")
-    for column in ("fault", "times", "points", "said"):
+    table = Table(title="make chaos: injected faults and the outcome of the gradings")
+    for column in ("fault", "times", "points", "message"):
         table.add_column(column, justify="right" if column in ("times", "points") else "left")
     by_fault: dict[str, list[FaultReport]] = defaultdict(list)
     for report in reports:
@@ -86,9 +88,9 @@ def fault_table(reports: list[FaultReport]) -> Table:
 
 @click.command("chaos-batch")
 @click.argument("assignment", default="a1")
-@click.option("--students", default=100, show_default=True, help="How many there are.")
+@click.option("--students", default=100, show_default=True, help="Number of students.")
 @click.option("--every", default=5, show_default=True, help="Results between two faults.")
-@click.option("--seed", default=1, show_default=True, help="Decides what is killed.")
+@click.option("--seed", default=1, show_default=True, help="Random seed of the faults.")
 @click.option(
     "--engine",
     multiple=True,
@@ -98,13 +100,13 @@ def fault_table(reports: list[FaultReport]) -> Table:
 def chaos_batch(
     assignment: str, students: int, every: int, seed: int, engine: tuple[str, ...]
 ) -> None:
-    """Kill parts of batches at random; exit code 1 unless they end as a calm one does."""
+    """Kill parts of batches at random; exit code 1 unless results match an undisturbed batch."""
     console = Console()
     engines = engine or ("local", "ray")
     if "ray" in engines:
         load_ray()  # an error here and now, where it is missing
     table = Table(title="make chaos: a class, graded while parts of the batch are killed")
-    for column in ("engine", "killed", "starts", "seconds", "differences from a calm run"):
+    for column in ("engine", "killed", "starts", "seconds", "differences from an undisturbed run"):
         table.add_column(column)
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-batch-") as name:

@@ -36,7 +36,7 @@ def why_not_writable(out: Path) -> str:
         if out.is_dir():
             return "it is a folder"
         if out.exists() and not out.is_file():
-            return "it is no ordinary file"  # a device would be replaced by a file
+            return "it is not a regular file"  # a device would be replaced by a file
         if out.parent.exists() and not out.parent.is_dir():
             return f"{out.parent} is not a folder"
         if not out.parent.is_dir():
@@ -44,17 +44,17 @@ def why_not_writable(out: Path) -> str:
     except PermissionError as error:  # of a folder on the way there
         return error.strerror or "permission denied"
     if not os.access(out.parent, os.W_OK | os.X_OK):  # results are written beside, then renamed
-        return f"no file can be made in {out.parent}"
+        return f"files can't be created in {out.parent}"
     return ""
 
 
 @contextmanager
 def offering_unsafe() -> Iterator[None]:
-    """Where the machine can't protect the grader, name the option that goes on all the same."""
+    """Where the machine can't protect the grader, name the option that grades anyway."""
     try:
         yield
     except Unprotected as error:
-        raise CourseError(f"{error} --unsafe goes on all the same.") from None
+        raise CourseError(f"{error} To grade anyway, add --unsafe.") from None
 
 
 OUT = click.Path(path_type=Path)
@@ -64,8 +64,8 @@ OUT = click.Path(path_type=Path)
 @click.argument("assignment")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
-@click.option("--direct", is_flag=True, help="Without isolation, for debugging. Says so.")
-@click.option("--gpu", is_flag=True, help="Run the tests that need a GPU, too.")
+@click.option("--direct", is_flag=True, help="Grade without isolation, for debugging.")
+@click.option("--gpu", is_flag=True, help="Also run the tests that need a GPU.")
 @click.option(
     "--unsafe",
     is_flag=True,
@@ -101,7 +101,7 @@ def grade(
             result = grade_submission(chosen, submission, settings)
     print_result(result, console)
     if out:
-        console.print(f"Written: {out}")
+        console.print(f"Wrote {out}")
 
 
 @click.command()
@@ -110,9 +110,9 @@ def grade(
     type=click.Path(path_type=Path),
     default=Path("/autograder"),
     show_default=True,
-    help="Gradescope's tree.",
+    help="Root of Gradescope's file tree.",
 )
-@click.option("--without-training", is_flag=True, help="Leave out the tests that train.")
+@click.option("--without-training", is_flag=True, help="Skip the tests that train.")
 def gradescope(root: Path, without_training: bool) -> None:
     """What run_autograder runs on Gradescope."""
     grade_tree(root, training=not without_training)

@@ -36,7 +36,7 @@ def build(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignment")
 @click.argument("submission", type=click.Path(path_type=Path))
-@click.option("--out", type=OUT, callback=writable, help="Keep results.json here.")
+@click.option("--out", type=OUT, callback=writable, help="Write results.json here.")
 def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     """Run the built zip's run_autograder in a tree like Gradescope's."""
     archive = find_autograder(load_assignment(assignment))
@@ -59,7 +59,7 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     if out:
         with writing(out):
             write_atomically(out, f"{json.dumps(rehearsal.results, indent=1)}\n".encode())
-        console.print(f"Written: {out}")
+        console.print(f"Wrote {out}")
 
 
 @click.command()

@@ -29,7 +29,7 @@ PAGE = DIST / "proof.html"
 
 @click.command()
 @click.argument("assignments", nargs=-1)
-@click.option("--seeds", default=SALTS, show_default=True, help="Salts for the flake budget.")
+@click.option("--seeds", default=SALTS, show_default=True, help="Number of salts to prove under.")
 @click.option(
     "--quick", is_flag=True, help="One salt, no mutants, no trained mistakes; writes no ledger."
 )
@@ -37,7 +37,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     """Prove the graders: mistakes, alternatives, mutants, margins.
 
     A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
-    commit both. Stopped at any moment, the same command resumes. ASSIGNMENTS: a1 to a7; none: all.
+    commit both. If interrupted, rerun the same command to resume. ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Console()
     if seeds < 1:
@@ -53,7 +53,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             if write_ledger(assignment, proof, evidence.sources):
                 written.append(ledger_file(assignment))
             for file in written:
-                console.print(f"written: {file.relative_to(ROOT)}", soft_wrap=True)
+                console.print(f"wrote {file.relative_to(ROOT)}", soft_wrap=True)
         proofs.append(proof)
     if console.is_terminal:
         console.print(summary(proofs))
@@ -67,8 +67,8 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     if len(problems) > SHOWN:
         console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
     if problems:
-        console.print("Nothing is proved for these: no ledger was written.")
-    console.print("Written: dist/proof.html")
+        console.print("These assignments are not proved: no ledger was written for them.")
+    console.print("Wrote dist/proof.html")
     sys.exit(1 if problems else 0)
 
 
@@ -100,7 +100,7 @@ def facts(proof: Proof) -> dict[str, str]:
     """One assignment's column."""
     scores = {row.name: f"{row.lowest:g} of {proof.points:g}" for row in proof.scored}
     if proof.not_run:
-        scores["reference"] += f"; {proof.not_run:g} not run here: no GPU"
+        scores["reference"] += f"; {proof.not_run:g} not run: no GPU"
     others = [row for row in proof.scored if row.name.startswith("alternative")]
     right = sum(row.lowest == proof.points - proof.not_run for row in others)
     caught = sum(not row.problems for row in proof.mistakes)
@@ -113,9 +113,9 @@ def facts(proof: Proof) -> dict[str, str]:
         "alternatives with all points": f"{right} of {len(others)}",
         "salts": str(proof.scored[0].salts),
         "mistakes that cost what they must": f"{caught} of {len(proof.mistakes)}",
-        "mutants noticed": mutants if proof.mutants else "not run",
+        "mutants killed": mutants if proof.mutants else "not run",
         "margins that hold": f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
-        "gradings": f"{effort.gradings} ({effort.remembered} remembered)",
+        "gradings": f"{effort.gradings} ({effort.remembered} cached)",
         "seconds": f"{effort.seconds:.0f}",
         "problems": str(len(proof.all_problems)),
     }

@@ -20,7 +20,7 @@ WIDEST = 200
 @click.command()
 @click.argument("assignments", nargs=-1)
 def release(assignments: tuple[str, ...]) -> None:
-    """Generate, build and check everything; what hasn't changed isn't done again.
+    """Generate, build and check everything that has changed.
 
     ASSIGNMENTS: a1 to a7; none: all.
     """
@@ -32,17 +32,17 @@ def release(assignments: tuple[str, ...]) -> None:
     print_rows(console, rows)
     console.print(f"took {time.monotonic() - start:.0f} s")
     if any("training" in row.checked.not_run for row in rows):
-        console.print("training not run here; `make verify` runs it")
+        console.print("training tests not run; `make verify` runs them")
     if any(row.built.kind is Kind.DRAFT for row in rows):
         console.print(
-            "-draft: no hints for hidden tests fit this term yet. Don't upload these zips; "
-            "`make semester` makes the real ones.",
+            "-draft: this term has no hints for hidden tests yet. Don't upload these zips; "
+            "`make semester` builds the release.",
             soft_wrap=True,
         )
     if any(row.built.kind is Kind.RELEASE for row in rows):
-        console.print(f"-autograder.zip: of {read_semester().label}", soft_wrap=True)
+        console.print(f"-autograder.zip: built for {read_semester().label}", soft_wrap=True)
     if any(row.built.kind is Kind.PRACTICE for row in rows):
-        console.print(f"{PRACTICE_NOTE}; `make semester` makes the zips to upload", soft_wrap=True)
+        console.print(f"{PRACTICE_NOTE}; `make semester` builds the zips to upload", soft_wrap=True)
 
 
 def print_rows(console: Console, rows: list[Row]) -> None:

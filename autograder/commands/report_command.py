@@ -13,18 +13,18 @@ from autograder.commands.grading_commands import OUT, writable
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--anonymous", is_flag=True, help="Hide names.")
-@click.option("--picture", type=OUT, callback=writable, help="Also take a picture of it: a PNG.")
+@click.option("--anonymous", is_flag=True, help="Hide names in the report.")
+@click.option("--picture", type=OUT, callback=writable, help="Also write a screenshot of it (PNG).")
 def report(folder: Path, anonymous: bool, picture: Path | None) -> None:
-    """Write the report of a batch anew, from the results that are there."""
+    """Rewrite the report of a batch from its results."""
     write_report(folder, anonymous)
     texts = f", {TEXTS}/" if (folder / TEXTS).is_dir() else ""
-    click.echo(f"Written: {folder / REPORT}{texts}")
+    click.echo(f"Wrote {folder / REPORT}{texts}")
     if anonymous and not read_batch(folder).anonymous:
         click.echo(
-            "The next batch or regrade into it writes them with names again. The tables, "
-            "results and batch.json hold names all the same."
+            "The next batch or regrade into this folder writes names again. The tables, the "
+            "results and batch.json still contain names."
         )
     if picture:
         take_picture(folder, picture)
-        click.echo(f"Written: {picture}")
+        click.echo(f"Wrote {picture}")

@@ -30,13 +30,13 @@ from common.errors import CourseError
 @click.command()
 @click.argument("assignments", nargs=-1)
 @click.option("--new", is_flag=True, help="Draw a new salt for a new term; an earlier one is kept.")
-@click.option("--name", help="What to call a new term (default: this month).")
+@click.option("--name", help="Name of a new term (default: this month).")
 def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
     """Make the zips of a term, with a secret salt for the hidden tests.
 
     Draws the salt if there is none, proves the graders and records the hints of hidden tests
-    under it, builds the zips, and grades reference and stub with them. Stopped at any moment, the
-    same command resumes, with --new too. ASSIGNMENTS: a1 to a7; none: all.
+    under it, builds the zips, and grades reference and stub with them. If interrupted, rerun the
+    same command to resume, also with --new. ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Console()
     named = chosen(assignments)
@@ -65,9 +65,7 @@ def open_term(console: Console, new: bool, name: str | None, dist: Path = DIST) 
             term = read_semester()
             if not name or name == term.name:
                 another = "NEW=1 with another NAME" if unfinished else "NEW=1 (--new)"
-                console.print(
-                    f"Resuming {term.label}; {another} draws another salt.", soft_wrap=True
-                )
+                console.print(f"Resuming {term.label}; {another} draws a new salt.", soft_wrap=True)
                 return term
             if not new:
                 raise CourseError(
@@ -81,7 +79,7 @@ def open_term(console: Console, new: bool, name: str | None, dist: Path = DIST) 
     console.print(f"New {term.label}: a secret salt, in {FILES[0].name}.")
     put_away = {*FILES[0].parent.glob(backup_file("*").name)} - {*earlier}
     for file in put_away:
-        console.print(f"What was in {FILES[0].name} is kept in {file.name}.")
+        console.print(f"The previous {FILES[0].name} was moved to {file.name}.")
     for assignment in load_all():  # of another term: nobody may take them for this one's
         autograder_file(assignment, Kind.RELEASE, dist).unlink(missing_ok=True)
     return term
@@ -91,12 +89,13 @@ def print_uploads(console: Console, rows: list[Row], term: Semester) -> None:
     """What to do with the zips."""
     drafts = [row.assignment.short for row in rows if row.built.kind is not Kind.RELEASE]
     if drafts:  # a source was edited meanwhile
-        raise CourseError(f"Files of {', '.join(drafts)} changed meanwhile: `make semester` again.")
-    console.print(f"\nThe release of {term.label}. Upload to Gradescope, and give to students:")
+        raise CourseError(f"Files of {', '.join(drafts)} changed meanwhile: rerun `make semester`.")
+    console.print(f"\nThe release of {term.label}: zips for Gradescope and for students:")
     for row in rows:
         files = (row.built.autograder.relative_to(ROOT), row.built.handout.relative_to(ROOT))
         console.print(f"  {row.assignment.short}: {files[0]}; {files[1]}", soft_wrap=True)
     console.print(
-        f"Back up {FILES[0].name}: only with it can grades be repeated. It must stay secret.",
+        f"Back up {FILES[0].name} and keep it secret: regrades need it to reproduce the same "
+        "hidden inputs.",
         soft_wrap=True,
     )

@@ -25,12 +25,14 @@ from common.atomic_write import write_atomically
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
     show_default=True,
-    help="Where to measure.",
+    help="Device to measure on.",
 )
-@click.option("--repeats", default=20, show_default=True, help="Runs of each that are timed.")
-@click.option("--peak-flops", type=float, help="FLOPs per second of the device, to tell the MFU.")
-@click.option("--json", "out", type=OUT, callback=writable, help="Write all figures here.")
-@click.option("--unsafe", is_flag=True, help="Measure even where the machine can't protect us.")
+@click.option("--repeats", default=20, show_default=True, help="Number of timed runs of each.")
+@click.option("--peak-flops", type=float, help="FLOP/s of the device, for the MFU.")
+@click.option("--json", "out", type=OUT, callback=writable, help="Write all measurements here.")
+@click.option(
+    "--unsafe", is_flag=True, help="Measure even where the machine can't protect the grader."
+)
 def time(
     assignment: str,
     path: Path,
@@ -40,15 +42,15 @@ def time(
     out: Path | None,
     unsafe: bool,
 ) -> None:
-    """Time a submission's training step and generation beside a baseline on PyTorch's layers."""
+    """Time a submission's training step and generation against a baseline of PyTorch layers."""
     chosen = load_assignment(assignment)
     options = TimingOptions(
         device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16)
     )
     console = Console()
     submission = read_submission(path, chosen)
-    telling = status_line(console, f"timing {chosen.short} on {device}, beside the baseline")
-    with telling, offering_unsafe():
+    status = status_line(console, f"timing {chosen.short} on {device} against the baseline")
+    with status, offering_unsafe():
         speed = measure(chosen, submission, options)
     for note in submission.notes:
         console.print(note)
@@ -56,4 +58,4 @@ def time(
     if out:
         with writing(out):
             write_atomically(out, msgspec.json.format(msgspec.json.encode(speed)) + b"\n")
-        console.print(f"Written: {out}")
+        console.print(f"Wrote {out}")

@@ -16,7 +16,7 @@ from common.assignment import LAB_FILE, ROOT, STANDINS, Assignment, load_all
 from common.errors import CourseError
 
 # Shorter lines, such as `return out`, are nobody's secret.
-SHORTEST_LINE = 12  # of the zip's own assignment; of others, lines must be telling
+SHORTEST_LINE = 12  # of the zip's own assignment; of others, lines must be distinctive
 SHORTEST_CODE = 40
 # Nor is what every training loop and every signature has.
 COMMONPLACE = {
@@ -69,7 +69,7 @@ def check_name(file: Path, name: str) -> None:
     """No solution, no mistake list, no bytecode, no hidden file."""
     parts = PurePosixPath(name).parts
     if any(part in NEVER or part.startswith(".") for part in parts) or name.endswith(".pyc"):
-        raise CourseError(f"{file.name} must not hold {name}.")
+        raise CourseError(f"{file.name} must not contain {name}.")
 
 
 class Secrets:
@@ -119,7 +119,7 @@ class Secrets:
                 content += zlib.decompress(content)
         for code, place in self.compiled.items():
             if code in content:
-                raise CourseError(f"{where} holds compiled code of {place}.")
+                raise CourseError(f"{where} contains compiled code of {place}.")
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as inner:
                 for member in inner.infolist():
@@ -139,7 +139,7 @@ class Secrets:
             if over and place.startswith(f"solutions/{over}/"):
                 continue
             if line in whole or (line[:TELLING_LINE] in begun and line in text):
-                raise CourseError(f"{where} holds a line of {place}: {line}")
+                raise CourseError(f"{where} contains a line of {place}: {line}")
         check_kind(where, content)
 
 
@@ -160,7 +160,7 @@ def check_kind(where: str, content: bytes) -> None:
     """A member is text, or what its name says: in anything else, secrets could not be found."""
     beginning, kind = BINARY_KINDS.get(PurePosixPath(where).suffix, (b"", ""))
     if kind and not content.startswith(beginning):
-        raise CourseError(f"{where} is no {kind}.")
+        raise CourseError(f"{where} is not a {kind}.")
     if not kind:
         try:
             content.decode("utf-8")

@@ -21,9 +21,9 @@ NOTE = """\
 # The lab of {short}, for plain Otter
 
 Made by `otter generate`. Upload this zip to Gradescope as the autograder of an assignment of its
-own, to which students submit `{lab}` alone. Questions that people read are not graded here.
+own, to which students submit `{lab}` alone. Written answers are not graded here.
 
-It needs no part of our grader, and has none of its protection. Otter runs the tests in the
+It uses no part of our grader and has none of its protection. Otter runs the tests in the
 student's own kernel, so a notebook can read this zip with its hidden tests, change what the tests
 compare with, or write its own result. There is no limit of time for a cell, and none of memory.
 What the notebook's side writes is loaded with pickle by the process that grades.
@@ -83,7 +83,7 @@ def what_otter_needs(assignment: Assignment) -> dict[str, bytes]:
 def members(assignment: Assignment, made: Assigned) -> dict[str, bytes]:
     """What is in Otter's zip, and our note."""
     if made.archive is None:
-        raise CourseError(f"otter generate has made no zip for {assignment.short}.")
+        raise CourseError(f"otter generate wrote no zip for {assignment.short}.")
     note = NOTE.format(short=assignment.short, lab=LAB_FILE)
     with zipfile.ZipFile(made.archive) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
@@ -108,7 +108,7 @@ def graded_by_otter(archive: Path, lab: bytes) -> OtterScore:
         try:
             results = json.loads((folder / "results.json").read_text("utf-8"))
         except (OSError, ValueError):
-            raise CourseError(f"otter run gave no result: {done.stderr[-2000:]}") from None
+            raise CourseError(f"otter run wrote no result: {done.stderr[-2000:]}") from None
     tests = [test for test in results["tests"] if test.get("max_score")]
     score = sum(float(test.get("score") or 0) for test in tests)
     return OtterScore(score, sum(float(test["max_score"]) for test in tests), len(tests))

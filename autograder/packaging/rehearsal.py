@@ -83,9 +83,9 @@ def rehearse(
 ) -> Rehearsal:
     """Grade a submission with the zip's own run_autograder, and Python from the given prefix."""
     if not archive.is_file():
-        raise CourseError(f"{archive} is missing: `make` builds it.")
+        raise CourseError(f"{archive} is missing: run `make`.")
     if not submission.exists():
-        raise CourseError(f"There is nothing at {submission}.")
+        raise CourseError(f"{submission} does not exist.")
     with laid_out(archive, submission) as root:
         with subprocess.Popen(
             [root / "run_autograder", *options],
@@ -105,7 +105,7 @@ def rehearse(
         try:
             results = json.loads((root / "results" / "results.json").read_text("utf-8"))
         except (OSError, ValueError):
-            raise CourseError(f"run_autograder left no result:\n{output}") from None
+            raise CourseError(f"run_autograder wrote no result:\n{output}") from None
     return Rehearsal(results, output)
 
 

@@ -53,9 +53,7 @@ def find_autograder(assignment: Assignment, dist: Path = DIST) -> Path:
     for kind in Kind:
         if autograder_file(assignment, kind, dist).is_file():
             return autograder_file(assignment, kind, dist)
-    raise CourseError(
-        f"{autograder_file(assignment, Kind.PRACTICE, dist)} is missing: `make` builds it."
-    )
+    raise CourseError(f"{autograder_file(assignment, Kind.PRACTICE, dist)} is missing: run `make`.")
 
 
 def build(assignment: Assignment, dist: Path = DIST, semester: Semester | None = None) -> Built:

@@ -38,7 +38,7 @@ def prove_term(
     Mutants and other salts are the ledger's. False where this was done before.
     """
     if semester.is_practice:
-        raise ValueError("the practice salt is no secret")
+        raise ValueError("the practice salt is public")
     if term_hints(assignment, semester, dist) is not None:
         return False
     proof, evidence = verify(
@@ -51,7 +51,7 @@ def prove_term(
         raise CourseError(
             f"{assignment.short} can't be proved under {semester.label}, so no zip is made:\n"
             + "\n".join([*problems[:SHOWN], *more])
-            + "\n`make semester NEW=1` draws another salt; with most salts this must not happen."
+            + "\n`make semester NEW=1` draws another salt; most salts must not cause this."
         )
     hints = fresh_hints(assignment, evidence, hidden=True)
     write_term(assignment, semester, hint_bytes(hints), evidence.sources, PROVING_MODULES, dist)

@@ -98,7 +98,7 @@ class ZipCheck:
         unrun = {test.name for test in self.graded_tests if self.reason(test)}
         if rehearsal.not_run != unrun:
             odd = ", ".join(sorted(rehearsal.not_run ^ unrun))
-            raise CourseError(f"{archive} left out other tests than it should: {odd}.")
+            raise CourseError(f"{archive} skipped the wrong tests: {odd}.")
         points = sum(test.points for test in self.graded_tests)
         if rehearsal.score != wanted or rehearsal.maximum != points:
             wrong = [

@@ -69,7 +69,7 @@ class AlternatingRuns:
         self.model: Handle | None = None
 
     def attempt(self, what: str, task: Callable[[], Measurement]) -> Measurement:
-        """Measure; what is wrong with the submission is told in place of figures."""
+        """Measure; a problem of the submission is returned instead of figures."""
         try:
             return task()
         except Exception as error:
@@ -180,7 +180,7 @@ class AlternatingRuns:
             (tokens,) = fetch(result)
             wanted = torch.tensor(runs[number][1])
             if not is_tensor(tokens) or not torch.equal(tokens, wanted):
-                raise Failure("generate_cached gives other tokens than the baseline.")
+                raise Failure("generate_cached returns different tokens than the baseline.")
         return measurement("generation", count, times)
 
     def memory(self) -> tuple[int | None, int]:

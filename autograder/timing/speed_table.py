@@ -44,7 +44,7 @@ def facts(speed: SubmissionSpeed) -> list[str]:
         f"the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
     ]
     if speed.mfu is not None:
-        lines.append(f"Model FLOPs utilisation of the training step: {speed.mfu:.1%}.")
+        lines.append(f"Model FLOPs utilization of the training step: {speed.mfu:.1%}.")
     if speed.clocks_before or speed.clocks_after:
         lines.append(f"Clocks before: {speed.clocks_before}. After: {speed.clocks_after}.")
     return [*lines, "Measured with: " + "; ".join(speed.defenses) + "."]
@@ -52,4 +52,4 @@ def facts(speed: SubmissionSpeed) -> list[str]:
 
 def megabytes(count: int | None) -> str:
     """Bytes that can be read."""
-    return "not known" if count is None else f"{count / 1e6:.1f} MB"
+    return "unknown" if count is None else f"{count / 1e6:.1f} MB"

@@ -56,13 +56,13 @@ def measure(
 ) -> SubmissionSpeed:
     """Measure one submission."""
     if not set(NEEDED) <= set(assignment.files):
-        raise CourseError(f"{assignment.short} has nothing to time: there is no baseline for it.")
+        raise CourseError(f"{assignment.short} can't be timed: it has no baseline.")
     if options.device == "cuda" and not cuda.available():
-        raise CourseError("--device cuda: there is no GPU here that PyTorch can use.")
+        raise CourseError("--device cuda: PyTorch finds no usable GPU on this machine.")
     if options.repeats < 2:
-        raise CourseError("--repeats must be at least 2: an interval is told.")
+        raise CourseError("--repeats must be at least 2, for an interval.")
     if options.peak_flops is not None and not 0 < options.peak_flops < math.inf:
-        raise CourseError("--peak-flops must be a number above 0.")
+        raise CourseError("--peak-flops must be positive.")
     limits = msgspec.structs.replace(
         assignment.limits,
         test_seconds=HOUR,

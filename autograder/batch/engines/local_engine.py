@@ -42,7 +42,7 @@ def slots_for(assignment: Assignment, jobs: int | None, gpus: float) -> int:
 def gpu_count() -> int:
     """How many GPUs this machine has."""
     if not cuda.available():
-        raise CourseError("--gpus-per-submission: there is no GPU here that PyTorch can use.")
+        raise CourseError("--gpus-per-submission: PyTorch finds no usable GPU on this machine.")
     return cuda.load_torch().cuda.device_count()
 
 

@@ -47,13 +47,13 @@ def read_export(path: Path) -> Export:
     add_missing(export, facts)
     note_repeated_students(export)
     if not export.submissions:
-        raise CourseError(f"There are no submissions in {path}: no folder and no zip.")
+        raise CourseError(f"{path} contains no submissions: no folder and no zip.")
     return export
 
 
 def nothing_at(path: Path) -> CourseError:
     """That there is no export."""
-    return CourseError(f"There is nothing at {path}: give an export, as a folder or a zip.")
+    return CourseError(f"{path} does not exist. Pass an export, as a folder or a zip.")
 
 
 def metadata_of(container: ExportFolder | ExportZip) -> tuple[dict[str, Facts] | None, str]:
@@ -75,7 +75,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
             continue
         shown = printable_name(item.name)
         if item.problem:
-            export.notes.append(f"{shown} {item.problem}: left out.")
+            export.notes.append(f"{shown} {item.problem}: skipped.")
             continue
         from_gradescope = item.name.startswith(PREFIX)
         known = facts.get(item.name)
@@ -110,7 +110,7 @@ def add_missing(export: Export, facts: dict[str, Facts]) -> None:
         if name not in there:
             identifier = unused(Item(name).identifier, taken)
             taken[identifier.lower()] = name
-            why = f"{METADATA} names {printable_name(name)}, but the export doesn't hold it."
+            why = f"{METADATA} names {printable_name(name)}, but the export doesn't contain it."
             export.notes.append(why)
             missing = Submitted(identifier, name, known.students, known.created_at, why)
             export.submissions.append(missing)

@@ -44,7 +44,7 @@ def read_metadata(content: bytes) -> tuple[dict[str, Facts], str]:
         where = f" (line {place.line + 1})" if place else ""
         return {}, f"{METADATA} is damaged{where}: names, ids and groups are missing."
     if not isinstance(document, dict):
-        return {}, f"{METADATA} holds no submissions: names, ids and groups are missing."
+        return {}, f"{METADATA} contains no submissions: names, ids and groups are missing."
     return {str(key): facts(value) for key, value in document.items()}, ""
 
 

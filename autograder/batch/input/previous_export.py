@@ -14,7 +14,7 @@ NAMED = 10  # ids in a note
 
 @dataclass(frozen=True)
 class PreviousExport:
-    """Submissions that are not in this export and still count, and what to tell of the others."""
+    """Submissions that are not in this export and still count, and notes about the others."""
 
     kept: tuple[Submitted, ...] = ()
     notes: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ def missing_from(export: Export, known: Index, out: Path) -> PreviousExport:
         else:
             kept.append(msgspec.structs.replace(one, absent=True))
     groups = (
-        (kept, "results stay"),
-        (replaced, "no longer counted, since the same students have handed in again"),
-        (ungraded, "left out, having no result"),
+        (kept, "results kept"),
+        (replaced, "no longer counted, because the same students submitted again"),
+        (ungraded, "skipped, because they have no result"),
     )
     notes = tuple(f"Not in this export, {words}: {ids(ones)}." for ones, words in groups if ones)
     return PreviousExport(tuple(kept), notes)

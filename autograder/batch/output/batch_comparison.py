@@ -28,9 +28,9 @@ def changes(first: Batch, second: Batch) -> Iterator[Change]:
         other = next((salt for salt in salts if salt != now.fingerprint), "")
         raise CourseError(
             f"{first.folder} was graded under {label_of(salts[0])}, {second.folder} under "
-            f"{label_of(salts[1])}: hidden tests had other inputs, so that scores differ for no "
-            f"other reason. Grade one of them again under the other's term; to bring that of "
-            f"salt {other} back in this checkout, {how_to_restore(other, now)}."
+            f"{label_of(salts[1])}: hidden tests had other inputs, so scores may differ for that "
+            f"reason alone. Regrade one of them under the other's term. To restore the term with "
+            f"salt {other} in this checkout, {how_to_restore(other, now)}."
         )
     old = {entry.id: entry for entry in first.entries}
     new = {entry.id: entry for entry in second.entries}
@@ -46,7 +46,7 @@ def changes(first: Batch, second: Batch) -> Iterator[Change]:
 def outcome(entry: Entry | None) -> str:
     """How a submission ended, in a word or two."""
     if entry is None:
-        return "not there"
+        return "missing"
     if entry.score is None:
         return entry.status
     return format_points(entry.score) + (" (unreadable)" if entry.status == "unreadable" else "")
@@ -62,9 +62,9 @@ def why(first: Batch, before: Entry | None, second: Batch, after: Entry | None) 
         yield after.why or before.why or "not graded yet"
         return
     if first.grader(before) != second.grader(after):
-        yield "graded with another zip, or with other settings"
+        yield "graded with another zip or other settings"
     elif first.key(before) != second.key(after):
-        yield "other files were handed in"
+        yield "different files were submitted"
     tests = {test["extra_data"]["test"]: test for test in old["tests"]}
     for test in new["tests"]:
         known = tests.pop(test["extra_data"]["test"], None)
@@ -73,7 +73,7 @@ def why(first: Batch, before: Entry | None, second: Batch, after: Entry | None) 
         elif (known["score"], known["max_score"]) != (test["score"], test["max_score"]):
             yield f"{label(test)}: {points(known)}, now {points(test)}{reason(known, test)}"
     for test in tests.values():
-        yield f"{label(test)}: gone, was {points(test)}"
+        yield f"{label(test)}: removed, was {points(test)}"
 
 
 def label(test: dict[str, Any]) -> str:

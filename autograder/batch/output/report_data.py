@@ -26,7 +26,7 @@ class Texts:
     def number(self, text: str) -> int:
         """The number of a text, which is cut if it is very long."""
         if len(text) > LONGEST:
-            text = f"{text[:LONGEST]}\n(Cut here: the whole is in results/.)"
+            text = f"{text[:LONGEST]}\n(Truncated: the full text is in results/.)"
         return self.numbers.setdefault(text, len(self.numbers))
 
 
@@ -104,7 +104,7 @@ class ReportData:
             "why": self.reason(entry),
         }
         if entry.older:
-            row["older"] = "This is an older result." if self.anonymous else entry.older
+            row["older"] = "This is a previous result." if self.anonymous else entry.older
         if result is not None:
             row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
             row["ending"] = self.ending(entry, result, place)

@@ -30,11 +30,13 @@ def launch(playwright: Any) -> Any:
 def take_picture(folder: Path, file: Path) -> None:
     """Write what the report of a batch looks like at its top, as a PNG."""
     if find_browser() is None:
-        raise CourseError("--picture needs Chromium: Debian's package `chromium` has it.")
+        raise CourseError("--picture needs Chromium: install Debian's package `chromium`.")
     try:
         driver = importlib.import_module("playwright.sync_api")
     except ModuleNotFoundError:
-        raise CourseError("--picture needs Playwright, which requirements.txt names.") from None
+        raise CourseError(
+            "--picture needs Playwright: `pip install -r requirements.txt`."
+        ) from None
     with driver.sync_playwright() as playwright:
         browser = launch(playwright)
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")

@@ -196,7 +196,7 @@ def test_a_file_that_an_alternative_lacks_is_the_reference_s(alternative):
 
 def test_a_file_that_the_assignment_lacks_is_an_error(alternative):
     (alternative(A1) / "pooling.py").write_text("A = 1\n")
-    with pytest.raises(CourseError, match=r"short/pooling\.py is no file of the assignment"):
+    with pytest.raises(CourseError, match=r"short/pooling\.py is not a file of the assignment"):
         right_versions.alternatives(A1)
 
 

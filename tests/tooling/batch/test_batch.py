@@ -149,7 +149,7 @@ def test_where_only_a_uid_protects_no_class_is_graded_that_lies_in_the_open(plac
         judge.close()
     assert [bool(fault) for fault in faults] == [True, True, False]
     assert all("tests and metadata can't be read" in fault for fault in faults[:2])
-    assert "with submissions and results where other users can't read them" in faults[0]
+    assert "submissions and results where other users can't read them" in faults[0]
 
 
 def fault_of(judge: JudgeClient) -> str:
@@ -175,7 +175,7 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
             judges = descendants_running(process.pid, JUDGE_MODULE)
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=300)[0]
-    assert "Stopped: by Ctrl-C, or by a signal. The same command goes on where it was." in told
+    assert "Stopped: by Ctrl-C or a signal. Rerun the same command to resume." in told
     assert process.returncode == 1
     assert not any(Path(f"/proc/{pid}").exists() for pid in judges)
     assert (out / "grades.csv").is_file() and (out / "batch.json").is_file()
@@ -212,7 +212,7 @@ def test_without_ray_one_sentence_says_how_to_install_it(export, tmp_path):
 
 def test_an_address_without_ray_is_refused(export, tmp_path):
     done = run(batch_command("a1", export, tmp_path / "out", "--address", "auto"))
-    assert (done.returncode, done.stderr) == (2, "--address is for --engine ray.\n")
+    assert (done.returncode, done.stderr) == (2, "--address requires --engine ray.\n")
 
 
 def test_a_judge_holds_no_more_after_many_submissions_than_after_one(tmp_path):

@@ -23,7 +23,7 @@ from tests.tooling.scratch_copies import python
 
 
 @pytest.mark.parametrize(
-    ("regrade", "told"), [(False, "goes on where it was"), (True, "keep their earlier results")]
+    ("regrade", "told"), [(False, "command to resume"), (True, "keep their previous results")]
 )
 def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(regrade, told, order):
     def interrupt() -> None:
@@ -79,7 +79,7 @@ def test_only_without_an_id_is_not_everyone(order):
     for command in ("batch", "regrade"):
         given = (command, *(("a1", order.export, "--out") * (command == "batch")), order.out)
         done = python("-m", "autograder", *given, "--only", "", cwd=ROOT)
-        assert (done.returncode, done.stderr) == (2, "--only names no submission.\n")
+        assert (done.returncode, done.stderr) == (2, "--only doesn't match any submission.\n")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_zeros_for_what_could_not_be_read_are_told(count, with_lab, order):
     names = () if with_lab else NAMES[:count]
     assert before.splitlines() == [
         *([doubt] if count == len(NAMES) else []),
-        *(f"{name} is graded as nothing handed in: {missing}" for name in names),
+        *(f"{name} was graded as an empty submission: {missing}" for name in names),
     ]
     assert done.warning == (doubt if count == len(NAMES) else "")
     assert (doubt in batch.index.notes) == bool(done.warning)

@@ -84,7 +84,7 @@ def test_results_of_another_zip_are_told_apart_from_those_of_this_one(order, tmp
     rows = grades_by_name(order)
     assert rows["ada"]["why"] == "" and "another zip" in rows["alan"]["why"]
     screen = printed_summary(batch, done)
-    assert "2 results are of another zip, or of other settings" in screen
+    assert "2 results were produced with another zip or other settings" in screen
     assert "regrade" not in screen
     batch, done = carry_out(order, Pretender())
     assert (done.progress.graded, done.progress.kept) == (2, 1)

@@ -75,7 +75,7 @@ def test_a_folder_holds_one_batch_of_one_assignment_at_a_time(order, tmp_path):
         carry_out(changed(order, assignment=load_assignment("a2")), Pretender())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    with pytest.raises(CourseError, match="not empty, and holds no batch"):
+    with pytest.raises(CourseError, match="is not empty and not a batch"):
         carry_out(changed(order, out=tmp_path / "full"), Pretender())
     with batch_run.opened(order.out), pytest.raises(CourseError, match="Another batch"):
         carry_out(order, Pretender())

@@ -40,7 +40,7 @@ def test_grading_again_under_another_salt_is_refused(earlier, again):
     assert result.returncode == 2
     assert "was graded under a term with salt 0a0b0c0d, and this checkout" in result.stderr
     assert read_semester().label in result.stderr
-    assert "To bring the earlier term back, " in result.stderr
+    assert "To restore the earlier term, " in result.stderr
     assert "copy the backup of that term's .semester here; or choose" in result.stderr
     assert "cp .semester-0a0b0c0d" not in result.stderr  # this checkout doesn't have it
     assert len(result.stderr.splitlines()) == 1
@@ -53,6 +53,6 @@ def test_batches_of_two_salts_are_not_compared(earlier):
     assert result.returncode == 2
     assert "under a term with salt 0a0b0c0d" in result.stderr
     assert read_semester().fingerprint in result.stderr
-    assert "to bring that of salt 0a0b0c0d back in this checkout, " in result.stderr
+    assert "To restore the term with salt 0a0b0c0d in this checkout, " in result.stderr
     assert "copy the backup of that term's .semester here.\n" in result.stderr
     assert len(result.stderr.splitlines()) == 1

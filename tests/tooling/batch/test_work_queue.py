@@ -162,7 +162,7 @@ def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
     ada = batch.entries[0]
     assert (ada.status, ada.score, done.progress.failed) == ("graded", 2.0, 1)
     assert (order.out / "results" / "ada.json").read_bytes() == before
-    told = "Grading it again failed: the judge died. This is the older result."
+    told = "Grading it again failed: the judge died. Showing the previous result."
     assert ada.older == told and f"ada: {told}" in screen
     assert "regrade" in screen and "tries them again" in screen
     rows = grades_by_name(order)

@@ -52,13 +52,13 @@ def test_names_are_whole_in_a_file(monkeypatch):
 def test_it_ends_with_the_rows_that_missed_their_bars(monkeypatch):
     code, lines = run_bench(monkeypatch, [[FAST, SLOW], [LEFT_OUT, FAST]])
     assert code == 1
-    assert lines[-2:] == ["Missed bars:", "  a slow one: 7.20 times a fast one, bar 4"]
+    assert lines[-2:] == ["Exceeded limits:", "  a slow one: 7.20x a fast one, limit 4x"]
     assert "not measured: a GPU's step. There is no GPU." in lines
 
 
 def test_only_one_part_is_run(monkeypatch):
     code, lines = run_bench(monkeypatch, [[SLOW], [FAST]], "--only", "p2")
-    assert (code, lines[-1]) == (0, "No measured row missed its bar.")
+    assert (code, lines[-1]) == (0, "No measured row exceeds its limit.")
     assert any(LONG in line for line in lines) and not any("a slow one" in line for line in lines)
 
 
@@ -115,7 +115,7 @@ def test_a_part_that_fails_loses_nothing_that_was_measured(monkeypatch, kind):
 
 def test_a_failed_part_alone_makes_the_exit_code_1(monkeypatch):
     code, lines = run_bench(monkeypatch, [failing(CourseError("It broke.")), [FAST]])
-    assert (code, lines[-2:]) == (1, ["Failed parts: p1", "No measured row missed its bar."])
+    assert (code, lines[-2:]) == (1, ["Failed parts: p1", "No measured row exceeds its limit."])
 
 
 def test_ctrl_c_ends_all_parts():

@@ -62,7 +62,7 @@ def test_what_an_attack_gets_is_told_apart():
 
 
 def test_a_grader_that_is_not_installed_is_not_run_and_says_so(tmp_path):
-    with pytest.raises(CourseError, match="no environment with otter-grader at"):
+    with pytest.raises(CourseError, match="No environment with otter-grader at"):
         hostile_benchmarks.otter_python(tmp_path)
     assert Otter(None).missing() == "not run: otter-grader is not installed"
 

@@ -131,7 +131,9 @@ def graded(tmp_path_factory):
 def test_graded_work_gets_what_the_truth_says(graded):
     finished = python("-m", "autograder", "truth", graded / "class", graded / "batch", cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert re.search(r"All (5|6) results are true, [2-6] of them exactly", finished.stdout)
+    assert re.search(
+        r"All (5|6) results are correct, [2-6] of them checked exactly", finished.stdout
+    )
     entries = read_batch(graded / "batch").entries
     assert len(entries) == len(read_truths(graded / "class"))
     assert {entry.status for entry in entries} <= {"graded", "unreadable"}
@@ -150,7 +152,7 @@ def test_a_score_that_is_not_true_and_one_that_is_missing_are_told(graded, tmp_p
     assert finished.returncode == 1
     lines = finished.stdout.splitlines()
     assert len(lines) == 2
-    assert any(line.startswith(exact[0]) and "and must get" in line for line in lines)
+    assert any(line.startswith(exact[0]) and ", expected " in line for line in lines)
     assert any(line.startswith(exact[1]) and "has no result" in line for line in lines)
 
 

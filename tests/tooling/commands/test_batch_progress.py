@@ -23,7 +23,7 @@ def test_the_display_tells_how_far_it_is_and_what_is_being_graded():
     bar, line, first, *_, last = console.export_text().splitlines()
     assert set(bar.strip()) <= {*"━╸╺ "}
     assert line.strip() == (
-        "122 of 300 done, 20 of them before, 2 failed, 3 tried again, 100 per minute, "
+        "122 of 300 done, 20 of them in earlier runs, 2 failed, 3 retried, 100 per minute, "
         "1 min 47 s left"
     )
     assert first.split() == ["215001", "(attempt", "2)", "3", "s"]

@@ -48,9 +48,9 @@ def test_what_is_lacking_is_named_with_what_it_costs(tmp_path):
         finished = CliRunner().invoke(doctor, env=WIDE)
     assert finished.exit_code == 0, finished.output
     for name, cost in (
-        ("system call filter", "more of the kernel in reach"),
-        ("pid namespace", "leftovers are looked for and killed"),
-        ("mount namespace", "disk use is watched, not bounded"),
+        ("system call filter", "more of the kernel is exposed"),
+        ("pid namespace", "leftover processes are found and killed"),
+        ("mount namespace", "disk use is monitored, not limited"),
         ("cgroup for memory", "each process has its own limit"),
     ):
         assert row(finished.output, name)[1:] == ["no", cost]
@@ -67,8 +67,8 @@ def test_below_the_floor_it_fails_and_says_what_to_do():
     floor = (Defense(defenses.FILES, False, "uid 1"), Defense(defenses.RESULTS, True, "uid 1"))
     assert say_verdict(console, floor, (Mechanism("Landlock 1: files", False, "much"),)) == 1
     text = console.export_text()
-    assert "Lacking here: Landlock 1: files." in text
-    assert "This machine can't protect the grader" in text
+    assert "Missing here: Landlock 1: files." in text
+    assert "Refusing to grade: on this machine student code could" in text
     assert "--unsafe" not in text  # which neither this command nor a batch has
 
 

@@ -32,17 +32,17 @@ def front_door(tmp_path):
 
 
 REFUSED = {
-    "unknown assignment to build": (["build", "a9"], "No assignment is named 'a9'. There are: a1"),
+    "unknown assignment to build": (["build", "a9"], "No assignment is named 'a9'. Available: a1"),
     "unknown assignment to grade": (["grade", "a9", "."], "No assignment is named 'a9'"),
     "unknown path to grade": (["grade", "a1", "nowhere"], "nowhere does not exist"),
     "another file to grade": (
         ["grade", "a1", str(ROOT / "README.md")],
-        "README.md is not a file of a1. Give one of these, or a folder or a zip with them: ",
+        "README.md is not a file of a1. Pass one of these, or a folder or zip that contains them: ",
     ),
     "unknown path to time": (["time", "a1", "nowhere"], "nowhere does not exist"),
     "nothing to time": (
         ["time", "a1", str(ROOT / "solutions" / "a1_convolution")],
-        "a1 has nothing to time: there is no baseline",
+        "a1 can't be timed: it has no baseline",
     ),
     "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
     "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
@@ -53,7 +53,7 @@ REFUSED = {
     ),
     "out that is a device": (
         ["grade", "a1", ".", "--out", "/dev/full"],
-        "/dev/full can't be written: it is no ordinary file.",
+        "/dev/full can't be written: it is not a regular file.",
     ),
     "out below a file": (
         ["grade", "a1", ".", "--out", "/dev/null/results.json"],
@@ -65,7 +65,7 @@ REFUSED = {
     ),
     "otter that is nowhere": (
         ["hostile", "--otter", "nowhere"],
-        "There is no environment with otter-grader at nowhere.",
+        "No environment with otter-grader at nowhere.",
     ),
     "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
     "out that is a folder": (
@@ -91,7 +91,7 @@ def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
     command = ("-m", "autograder", "grade", "a9", ".")
     result = python(*command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     there = ", ".join(entry.short for entry in load_all())
-    sentence = f"No assignment is named 'a9'. There are: {there}.\n"
+    sentence = f"No assignment is named 'a9'. Available: {there}.\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
 
 
@@ -102,7 +102,7 @@ def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
     monkeypatch.setattr("autograder.commands.packaging_commands.find_autograder", find)
     code, _, err = autograder("rehearse", "a1", str(tmp_path))
     missing = f"{tmp_path}/a1-autograder-practice.zip"
-    assert (code, err) == (2, f"{missing} is missing: `make` builds it.\n")
+    assert (code, err) == (2, f"{missing} is missing: run `make`.\n")
     (tmp_path / "a1-autograder-practice.zip").touch()
     code, _, err = autograder("rehearse", "a1", "nowhere")
     assert (code, err) == (2, "nowhere does not exist. Pass a folder, a zip or a file.\n")
@@ -124,8 +124,8 @@ def test_a_refusal_names_the_option_where_there_is_one(
     monkeypatch.setattr(work, refuse)
     code, _, err = autograder(*command, str(tmp_path))
     assert code == 2 and len(err.splitlines()) == 1
-    assert err.startswith("This machine can't protect the grader")
-    assert err.endswith("other users can't read them. --unsafe goes on all the same.\n")
+    assert err.startswith("Refusing to grade: on this machine student code could ")
+    assert err.endswith("other users can't read them. To grade anyway, add --unsafe.\n")
 
 
 def test_help_lists_every_command_and_each_says_what_it_does(autograder):
@@ -159,7 +159,7 @@ def test_no_command_at_all_shows_the_help_and_fails(autograder):
     [
         ([], ["a1", "a2", "a3"], []),
         (["a3"], ["a3"], []),
-        (["a4", "a1"], ["a1"], ["a4 stores no answers: its public tests ask PyTorch"]),
+        (["a4", "a1"], ["a1"], ["a4 stores no answers: its public tests call PyTorch"]),
     ],
 )
 def test_answers_are_recorded_only_where_public_tests_read_them(
@@ -213,7 +213,7 @@ def test_every_command_that_the_makefile_calls_exists():
 def test_make_says_which_argument_is_missing(front_door, target, given):
     result = run(["make", target, *given], front_door)
     assert result.returncode == 2
-    assert f"Say which: make {target} A=a1 SUBMISSION=path" in result.stderr
+    assert f"Usage: make {target} A=a1 SUBMISSION=path" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -66,7 +66,11 @@ BAD = {
     "file that is no module": ('"convolution.py"', '"../convolution.py"', "files"),
     "no file": ('["convolution.py"]', "[]", "files"),
     "list of the wrong things": ('["size"]', "[1]", "exercises.*functions"),
-    "duplicate exercise": ('number = "1.2"', 'number = "1.1"', "exercises has 1.1 more than once"),
+    "duplicate exercise": (
+        'number = "1.2"',
+        'number = "1.1"',
+        "exercises lists 1.1 more than once",
+    ),
     "unknown prerequisite": (
         'prerequisites = ["1.1"]',
         'prerequisites = ["1.9"]',
@@ -100,5 +104,5 @@ def test_an_assignment_is_found_by_its_short_and_its_long_name():
 
 @pytest.mark.parametrize("name", ["a99", "", "a", "convolution", "a1_"])
 def test_an_unknown_name_is_told_which_there_are(name):
-    with pytest.raises(CourseError, match=rf"No assignment is named '{name}'\. There are: a1"):
+    with pytest.raises(CourseError, match=rf"No assignment is named '{name}'\. Available: a1"):
         load_assignment(name)

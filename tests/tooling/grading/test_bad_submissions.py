@@ -13,22 +13,22 @@ from common.errors import GraderFault
 from tests.tooling.grading_fixtures import assignment, grade, outcome, submission, write_tests
 
 # One function for each way to go wrong: what it does, and a piece of the sentence about it.
-BEYOND = ("ended its process", "raised a MemoryError", "took longer than")
+BEYOND = ("process died", "raised a MemoryError", "took longer than")
 DEEDS = {
     "nothing": ("return", "nothing is None."),
     "text": ("return 'text'", "must be a NumPy array, got a string"),
-    "nan": ("return x * np.nan", "contains NaN where numbers are expected"),
+    "nan": ("return x * np.nan", "contains NaN where finite values are expected"),
     "infinity": ("return x / np.zeros_like(x)", "contains infinity"),
     "shape": ("return 2 * x[:-1]", "has the wrong size along axis 0"),
     "dtype": ("return np.float32(2) * x.astype('f4')", "must have dtype float64"),
     "subclass": ("return np.asmatrix(2 * x)", "got another type of object"),
     "hang": ("while True: pass", "took longer than the 1 seconds"),
     "sleep": ("import time; time.sleep(60)", "took longer than the 1 seconds"),
-    "abort": ("os.abort()", "ended its process"),
-    "segfault": ("import ctypes; ctypes.string_at(0)", "ended its process"),
-    "leave": ("os._exit(0)", "ended its process"),
-    "exits": ("sys.exit(0)", "ended the program (SystemExit)"),
-    "interrupt": ("raise KeyboardInterrupt", "ended the program (KeyboardInterrupt)"),
+    "abort": ("os.abort()", "process died"),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "process died"),
+    "leave": ("os._exit(0)", "process died"),
+    "exits": ("sys.exit(0)", "exited the program (SystemExit)"),
+    "interrupt": ("raise KeyboardInterrupt", "exited the program (KeyboardInterrupt)"),
     "recursion": ("return recursion(x)", "raised a RecursionError"),
     "deep_recursion": ("sys.setrecursionlimit(10**9); return deep_recursion(x)", BEYOND),
     "memory": ("return np.ones(10**9)", "raised a MemoryError"),
@@ -38,11 +38,11 @@ DEEDS = {
     "a_byte_too_much": ("print('x' * 2**20)", "printed more than 1 MB"),
     "large": ("return np.zeros(24 * 2**20)", "raised a MemoryError"),
     "deep": ("for _ in range(50): x = [x]\n    return x", "The return value can't be read"),
-    "closing": ("os.closerange(0, 256); return x", "ended its process"),
+    "closing": ("os.closerange(0, 256); return x", "process died"),
     "garbage": ("spoil(b'\\x01' + bytes(7) + b'\\x05')", "a malformed reply to the grader"),
-    "giant": ("spoil(b'\\xff' * 16)", "more data than can be read"),
-    "noise": ("spoil(os.urandom(64))", ("not an answer", "more data than can be read")),
-    "twice": ("spoil(b'\\x01' + bytes(7) + b'\\x05'); return 2 * x", "not an answer"),
+    "giant": ("spoil(b'\\xff' * 16)", "more data than the grader reads"),
+    "noise": ("spoil(os.urandom(64))", ("malformed reply", "more data than the grader reads")),
+    "twice": ("spoil(b'\\x01' + bytes(7) + b'\\x05'); return 2 * x", "malformed reply"),
     "mute_error": ("raise Mute", "mute_error raised a ValueError"),
     "long_error": ("raise ValueError('x' * 10**6)", "long_error raised a ValueError"),
 }
@@ -242,7 +242,7 @@ def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
     limits = assignment(test_seconds=5, total_seconds=0.5)
     result = grade(source, limits, tests=tests)
     late = outcome(result, "test_second")
-    assert late.explanation.sentence.startswith("Not run: the tests before this one took longer")
+    assert late.explanation.sentence.startswith("Not run: the tests before this one used up")
     assert "early" in outcome(result, "test_first").text()
     assert "early" not in late.text()
     assert (result.score, len(result.outcomes), result.maximum) == (0, 4, 10)
@@ -250,7 +250,7 @@ def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
 
 def test_a_test_file_that_cannot_be_read_is_a_fault_and_no_verdict(tmp_path):
     public = dedent(FIRST_AND_SECOND.format(kind="")) + "\nimport nothing_at_all\n"
-    with pytest.raises(GraderFault, match="The tests could not be run: pytest says interrupted"):
+    with pytest.raises(GraderFault, match="pytest could not run the tests: interrupted"):
         grade(GOOD, tests=write_tests(tmp_path, public))
 
 

@@ -45,8 +45,8 @@ def test_trial_fast(student):
 '''
 ONE = "def one():\n    return 1\n"
 SENTENCE = (
-    "Not run here: no GPU. A TA runs it on a machine with a GPU: `python -m autograder grade a1 SUBMISSION --gpu` "
-    "on a machine with one."
+    "Not run here: no GPU. A TA runs it on a machine with a GPU: "
+    "`python -m autograder grade a1 SUBMISSION --gpu`."
 )
 
 
@@ -64,7 +64,7 @@ def test_without_being_asked_the_judge_does_not_run_them(tmp_path, monkeypatch, 
     assert (result.score, result.maximum, result.not_run, result.finished) == (2, 5, 3, True)
     console = Console(file=io.StringIO(), width=200)
     print_result(result, console)
-    assert "3 of them were not run here: no GPU." in console.file.getvalue()
+    assert "Tests worth 3 of them were not run: no GPU." in console.file.getvalue()
 
 
 def test_nothing_but_such_a_test_is_a_result_too(tmp_path):
@@ -95,7 +95,7 @@ def test_asking_for_a_gpu_where_there_is_none_is_one_sentence(tmp_path):
     arguments = ("grade", "a1", "assignments/a1_convolution", "--gpu")
     result = python("-m", "autograder", *arguments, cwd=ROOT, env={"CUDA_VISIBLE_DEVICES": ""})
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "--gpu: there is no GPU here that PyTorch can use.\n"
+    assert result.stderr == "--gpu: PyTorch finds no usable GPU on this machine.\n"
 
 
 def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_path):
@@ -115,12 +115,12 @@ def test_in_a_students_pytest_they_are_not_run_and_their_points_are_named(tmp_pa
         result = python(*chosen, *options, cwd=root, env={"CUDA_VISIBLE_DEVICES": ""})
         assert "1 passed, 1 skipped" in result.stdout, result.stdout
         assert "2 of 2 points in this run. Hidden tests decide 44 more." in result.stdout
-        assert "3 points are decided on a machine with a GPU; here there is none." in result.stdout
+        assert "3 points need a GPU, and this machine has none." in result.stdout
     files = ("tests/a1_convolution/test_public.py", "tests/a1_convolution/test_hidden.py")
     both = python(*chosen, *files, cwd=root, env={"CUDA_VISIBLE_DEVICES": ""}).stdout
     assert "1 passed, 2 skipped" in both, both
     assert "2 of 2 points in this run. Hidden tests decide 41 more." in both
-    assert "6 points are decided on a machine with a GPU" in both
+    assert "6 points need a GPU" in both
 
 
 GRADED_TESTS = read_graded_tests(ROOT / "tests" / A1.name)
@@ -156,7 +156,7 @@ def test_a_release_needs_every_point_of_the_tests_that_run_here(monkeypatch, tmp
         check = zip_check.ZipCheck(A1, built, GPU_ROSTER, True)
         return check.run("state", lambda *said: None)
 
-    with pytest.raises(CourseError, match=f"other tests than it should: {FIRST.name}"):
+    with pytest.raises(CourseError, match=f"skipped the wrong tests: {FIRST.name}"):
         checked()  # the reference got points for a test that needs a GPU
     found = checked(ran=False)
     assert (found.reference, found.stub, found.not_run) == (REST, 0, {"no GPU": FIRST.points})

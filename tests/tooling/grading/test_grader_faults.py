@@ -114,7 +114,7 @@ def test_a_scratch_folder_that_others_cannot_enter_is_refused(tmp_path, monkeypa
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     monkeypatch.setattr("tempfile.tempdir", str(closed))
-    with pytest.raises(CourseError, match="set TMPDIR to a folder that all may enter"):
+    with pytest.raises(CourseError, match="Set TMPDIR to a folder that every user can enter"):
         Sandbox(assignment())
 
 

@@ -30,7 +30,7 @@ NOT_TAKEN = {
     ),
     "too large": (
         {"lab (1).ipynb": SMALL, LAB_FILE: LARGE},
-        "lab.ipynb is larger than 10 MB and was skipped. Clear its outputs, and save it.",
+        "lab.ipynb is larger than 10 MB and was skipped. Clear its outputs and save it again.",
     ),
 }
 
@@ -43,8 +43,8 @@ def sandbox():
 
 FATAL = {
     "hangs": ("while True: pass", "It took longer than 2 seconds."),
-    "dies": ("import os; os._exit(0)", "It ended its process, by a crash, too much memory or"),
-    "crashes": ("import ctypes; ctypes.string_at(0)", "It ended its process"),
+    "dies": ("import os; os._exit(0)", "Its process died: a crash, out of memory, or"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "Its process died"),
     "floods": ("while True: print('x' * 10000)", "It printed more than 1 MB."),
     "takes all memory": ("x = bytearray(2**35)", None),
 }

@@ -182,7 +182,7 @@ def test_a_judge_that_is_killed_leaves_a_whole_result_and_no_process(tmp_path):
     assert [test["score"] for test in content["tests"]] == [2, 0, 0]
     assert [test["max_score"] for test in content["tests"]] == [2, 3, 4]
     assert "Grading did not finish." in content["output"]
-    assert content["tests"][2]["output"].endswith("the grader stopped before it got here.")
+    assert content["tests"][2]["output"].endswith("the grader stopped before this test.")
     wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], 30)
 
 

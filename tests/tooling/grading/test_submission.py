@@ -112,7 +112,7 @@ def test_a_name_that_is_empty_or_endless_or_holds_controls_harms_nobody(tmp_path
     data = data[: entry + 28] + no_name_but_a_comment + data[entry + 34 :]
     path.write_bytes(data)
     (note,) = read_submission(path, A1).notes
-    assert note.isprintable() and len(note) < 400 and "there twice" in note
+    assert note.isprintable() and len(note) < 400 and "found twice" in note
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

@@ -177,19 +177,19 @@ def test_a_submission_says_which_questions_of_the_lab_are_open(course):
     lab = course / "assignments" / "a1_convolution" / LAB_FILE
     every = ", ".join(f"q{number}" for number in range(1, 12))
     told = submit(course, "a1").stdout.splitlines()
-    assert told[1:] == [f"lab.ipynb has no answer yet to {every}. Only what is saved counts."]
+    assert told[1:] == [f"lab.ipynb has unanswered questions: {every}. Only saved answers count."]
     solved = solved_notebook(read_master(A1))
     lab.write_bytes(solved)
     assert len(submit(course, "a1").stdout.splitlines()) == 1
     lab.write_bytes(re.sub(rb"q4_factor = 1 / 5", b"q4_factor = ...  # later", solved))
-    assert "no answer yet to q4." in submit(course, "a1").stdout
+    assert "unanswered questions: q4." in submit(course, "a1").stdout
     lab.write_bytes(b"{}")
     result = submit(course, "a1")
     assert result.returncode == 0 and "lab.ipynb has no cells" in result.stdout
 
 
 def test_an_unknown_assignment_is_one_sentence(course):
-    assert_one_sentence(submit(course, "a9"), "No assignment is named 'a9'. There are: a1.")
+    assert_one_sentence(submit(course, "a9"), "No assignment is named 'a9'. Available: a1.")
     assert_one_sentence(submit(course, "a1", "a2"), "Name the assignment")
 
 
@@ -249,7 +249,7 @@ def test_missing_packages_are_told(course, target):
     python_file = course / ".venv" / "bin" / "python"
     python_file.write_text("#!/bin/sh\nexit 1\n")
     result = run(["make", target, "A=a1"], course)
-    assert "The packages are not installed" in result.stderr
+    assert "Packages are missing" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.returncode == 2
 

@@ -241,7 +241,7 @@ def test_a_line_of_the_solution_is_found_in_any_member(kind):
     assert SECRET in solution_lines(SOLUTION.read_text("utf-8"), "convolution.py")
     secrets = Secrets([A1], A1.name)
     for name, content in KINDS[kind].items():
-        with pytest.raises(CourseError, match=rf"^{name} holds a line of .*room ="):
+        with pytest.raises(CourseError, match=rf"^{name} contains a line of .*room ="):
             secrets.check(name, content + b"\n      " + SECRET.encode() + b"\n")
 
 
@@ -251,7 +251,7 @@ def test_every_line_of_the_solution_but_the_shortest_is_found():
     long = [line for line in lines if len(line) >= SHORTEST_LINE]
     assert len(long) > 0.8 * len(lines)
     for line in long:
-        with pytest.raises(CourseError, match="holds a line of solutions/a1_convolution"):
+        with pytest.raises(CourseError, match="contains a line of solutions/a1_convolution"):
             secrets.check("common/student_code/values.py", f"x = 1\n    {line}\n".encode())
 
 
@@ -260,7 +260,7 @@ def test_every_line_of_the_solution_but_the_shortest_is_found():
     [f"# {SECRET}", f">>> {SECRET}", f"- `{SECRET}`", f'{{"hint": "{SECRET}"}}', f"x; {SECRET}"],
 )
 def test_a_line_of_the_solution_is_found_in_comments_prose_and_data(tmp_path, text):
-    with pytest.raises(CourseError, match="holds a line of solutions/a1_convolution"):
+    with pytest.raises(CourseError, match="contains a line of solutions/a1_convolution"):
         leak(tmp_path, "handout", {"README.md": f"Hello\n{text}\n".encode()})
 
 
@@ -340,7 +340,8 @@ def test_a_zip_that_leaks_is_not_left_behind(tmp_path):
     finished = python("-m", "autograder", "build", "a1", cwd=root)
     assert finished.returncode == 2
     assert (
-        "common/student_code/values.py holds a line of solutions/a1_convolution" in finished.stderr
+        "common/student_code/values.py contains a line of solutions/a1_convolution"
+        in finished.stderr
     )
     assert "Traceback" not in finished.stderr
     assert not list((root / "dist").iterdir())

@@ -64,7 +64,7 @@ def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_pa
         other = next(row for row in others if row.named == first.named and row.lost != first.lost)
         parts = ("lost", "public", "hidden", "hinted")
         changed = replace(first, **{name: getattr(other, name) for name in parts})
-        sentence = "by the ledger it "
+        sentence = "but the ledger says that it "
     else:
         changed, sentence = replace(first, hint="Something else."), "gets its hint at none of"
     sample = grade_sample(A1, edited(mistakes=[changed, *others]), SEED, 0.0, tmp_path)
@@ -78,7 +78,7 @@ def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
     last = sorted({*noticed.values()})[-1]
     wrong = {name: last for name in noticed if noticed[name] != last}
     sample = grade_sample(A1, edited(noticed=noticed | wrong), SEED, 0.0, tmp_path)
-    assert any(f"passes {last}; by the ledger" in line for line in sample.differences)
+    assert any(f"passes {last}, but the ledger" in line for line in sample.differences)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
         ("scored", lambda rows: rows[:1], " is not in both"),
         ("noticed", lambda found: {}, " is not in both"),
         ("noticed", lambda found: {**found, "nothing": "test_x"}, "functions that have none"),
-        ("noticed", lambda found: dict.fromkeys(found, "test_x"), "which is no test"),
+        ("noticed", lambda found: dict.fromkeys(found, "test_x"), "which is not a test"),
         ("margins", lambda found: [], "there are no margins"),
         ("margins", lambda found: [replace(found[0], test="test_x")], "a margin of test_x"),
         ("points", lambda points: 7.0, "7 points; there are"),
@@ -148,8 +148,8 @@ def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path)
     result = python("-c", SAMPLE, tmp_path / "dist", cwd=root, env={"PATH": os.environ["PATH"]})
     assert result.returncode == 0, result.stderr
     said, differences = json.loads(result.stdout)
-    assert "recorded before a change of: shared code: run `make verify A=a1`" in said
-    assert any("by the ledger it fails it" in line for line in differences)
+    assert "recorded before these parts changed: shared code: run `make verify A=a1`" in said
+    assert any("but the ledger says that it fails it" in line for line in differences)
 
 
 def test_an_empty_hint_file_has_no_hint(tmp_path):

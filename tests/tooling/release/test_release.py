@@ -64,7 +64,7 @@ def test_make_builds_all_and_grades_reference_and_stub_through_the_zip(released)
         packed = archive.read("tests/a1_convolution/hidden.hints")
     assert packed == (ROOT / "tests" / "a1_convolution" / "hidden.hints").read_bytes()
     last = output.strip().splitlines()[-1]
-    assert last == f"{PRACTICE_NOTE}; `make semester` makes the zips to upload"
+    assert last == f"{PRACTICE_NOTE}; `make semester` builds the zips to upload"
     stub_file = "assignments/a1_convolution/convolution.py"
     assert (root / stub_file).read_bytes() == (ROOT / stub_file).read_bytes()
 
@@ -212,7 +212,7 @@ def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, par
         ("missing", 1, rf"ran {len(GRADED_TESTS) - 1} tests on solutions, not {len(GRADED_TESTS)}"),
         ("missing", len(GRADED_TESTS), rf"ran 0 tests on solutions, not {len(GRADED_TESTS)}"),
         ("finished", False, "a1-autograder-practice.zip: it stopped"),
-        ("left_out", (GRADED_TESTS[0].name,), "left out other tests than it should: test_"),
+        ("left_out", (GRADED_TESTS[0].name,), "skipped the wrong tests: test_"),
     ],
 )
 def test_a_check_that_fails_is_an_error_that_says_what_is_wrong(

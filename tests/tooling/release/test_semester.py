@@ -262,11 +262,11 @@ def test_a_new_term_that_was_interrupted_is_resumed(checkout, proofs, releases, 
         assert len([*checkout.parent.glob(".semester-*")]) == 1
     proofs.fault = releases.fault = None
     output = make_semester("--new", *names)
-    assert f"Resuming {drawn.label}; NEW=1 with another NAME draws another salt." in output
+    assert f"Resuming {drawn.label}; NEW=1 with another NAME draws a new salt." in output
     assert f"The release of {drawn.label}" in output
     # It is made: what asks for a new one now gets one.
     kept = f".semester-{drawn.fingerprint}"
-    assert f"What was in .semester is kept in {kept}." in make_semester("--new")
+    assert f"The previous .semester was moved to {kept}." in make_semester("--new")
     assert semester.read_semester() != drawn
 
 

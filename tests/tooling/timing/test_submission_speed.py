@@ -222,10 +222,10 @@ def test_steps_that_are_not_the_baselines_get_no_ratio(change):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"sampling": ("tokens.append(token)", "tokens.append(0)")}, "other tokens"),
-        ({"sampling": ("return torch.tensor(tokens)", "return tokens")}, "other tokens"),
-        ({"sampling": ("context // 2) :]", "context // 2 + 1) :]")}, "other tokens"),
-        ({"sampling": ("tensor([window])", "tensor([window[-2:]])")}, "other tokens"),
+        ({"sampling": ("tokens.append(token)", "tokens.append(0)")}, "different tokens"),
+        ({"sampling": ("return torch.tensor(tokens)", "return tokens")}, "different tokens"),
+        ({"sampling": ("context // 2) :]", "context // 2 + 1) :]")}, "different tokens"),
+        ({"sampling": ("tensor([window])", "tensor([window[-2:]])")}, "different tokens"),
         ({"sampling": ("tokens, window =", "1 / 0\n    tokens, window =")}, "ZeroDivisionError"),
         ({"sampling": ("def generate_cached", "def generate")}, "has no generate_cached"),
     ],
@@ -297,10 +297,13 @@ def test_the_baseline_generates_from_a_window_that_loses_its_oldest_half():
 def test_what_cannot_be_measured_is_refused(monkeypatch):
     monkeypatch.setattr(submission_speed.cuda, "available", lambda: False)
     for order, sentence in (
-        (TimingOptions(device="cuda"), "--device cuda: there is no GPU here that PyTorch can use."),
+        (
+            TimingOptions(device="cuda"),
+            "--device cuda: PyTorch finds no usable GPU on this machine.",
+        ),
         (TimingOptions(repeats=1), "--repeats must be at least 2"),
-        (TimingOptions(peak_flops=0.0), "--peak-flops must be a number above 0"),
-        (TimingOptions(peak_flops=math.nan), "--peak-flops must be a number above 0"),
+        (TimingOptions(peak_flops=0.0), "--peak-flops must be positive"),
+        (TimingOptions(peak_flops=math.nan), "--peak-flops must be positive"),
     ):
         with pytest.raises(CourseError, match=sentence):
             timed(order)

@@ -144,7 +144,7 @@
 
   function drawMistakes() {
     $("mistakes").append(...data.mistakes.slice(0, MOST_MISTAKES).map(drawMistake));
-    if (!data.mistakes.length) $("mistakes").append(make("li", { class: "soft" }, "None that is known."));
+    if (!data.mistakes.length) $("mistakes").append(make("li", { class: "soft" }, "No known mistake."));
     const rest = data.mistakes.slice(MOST_MISTAKES);
     if (!rest.length) return;
     const list = make("ol", { class: "mistakes" });
@@ -158,13 +158,13 @@
       const found = rows.filter((row) => row.status === status);
       if (!found.length) continue;
       $("trouble").append(
-        make("h3", {}, status === "failed" ? "Grading failed: no score, grade again" : "Not readable: graded as nothing handed in"),
+        make("h3", {}, status === "failed" ? "Grading failed: no score, regrade" : "Not readable: graded as an empty submission"),
         make("ul", { class: "list" }, ...found.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.why)))),
       );
     }
     const older = rows.filter((row) => row.older);
     if (older.length) {
-      $("trouble").append(make("h3", {}, "Older results: the last run gave no new one"),
+      $("trouble").append(make("h3", {}, "Previous results: the last run gave no new one"),
         make("ul", { class: "list" }, ...older.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.older)))));
     }
     const slow = rows.filter((row) => row.seconds > 0).sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
@@ -323,7 +323,7 @@
     select.value = published ? "after" : "now";
     const box = make("input", { type: "checkbox", onchange: () => { onlyFailed = box.checked; drawStudent(view.open); } });
     box.checked = onlyFailed;
-    return make("p", { class: "soft seen" }, make("label", {}, "What the student sees ", select), make("label", {}, box, " only what failed"));
+    return make("p", { class: "soft seen" }, make("label", {}, "Student's view ", select), make("label", {}, box, " only failed tests"));
   }
 
   function drawResult(row) {

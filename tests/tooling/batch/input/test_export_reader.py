@@ -107,7 +107,7 @@ def test_what_the_metadata_names_and_nobody_finds_is_listed_without_a_grade(tmp_
     missing = {one.id: one for one in read_export(root).submissions}["11"]
     assert (
         missing.why
-        == "submission_metadata.yml names submission_11, but the export doesn't hold it."
+        == "submission_metadata.yml names submission_11, but the export doesn't contain it."
     )
     assert [student.name for student in missing.students] == ["Ada Lovelace", "Grace, Hopper"]
 
@@ -126,8 +126,8 @@ def test_a_plain_folder_takes_folders_and_zips_by_their_names(tmp_path):
     assert taken == {"ada": {"convolution.py": b"a = 1\n"}, "broken": {}, "grace": taken["ada"]}
     assert [one.students[0].name for one in export.submissions] == ["ada", "broken", "grace"]
     assert export.notes == [
-        "linked is a link, which is not followed: left out.",
-        "notes.txt is neither a folder nor a zip: left out.",
+        "linked is a link, which is not followed: skipped.",
+        "notes.txt is neither a folder nor a zip: skipped.",
     ]
     broken = next(one for one in export.submissions if one.id == "broken")
     assert export.read_submission(broken, A1).notes == ["broken.zip is not a readable zip file."]

@@ -33,9 +33,9 @@ def test_results_stay_of_what_a_later_export_lacks_and_one_line_says_so(order):
     }
     assert (order.out / "results" / "11.json").read_bytes() == result
     assert screen.count("Not in this export") == 1
-    assert "Not in this export, results stay: 11, 13.\n" in screen
+    assert "Not in this export, results kept: 11, 13.\n" in screen
     rows = grades_by_name(order)
-    assert rows["ada"]["why"] == "It is not in this export. This is its result of before."
+    assert rows["ada"]["why"] == "Not in this export. Showing its previous result."
     assert (rows["ada"]["total"], rows["alan"]["why"]) == ("2", "")
     assert "\nada,,,ada,,2\n" in (order.out / "canvas.csv").read_text()
     with pytest.raises(CourseError, match="no submission 11 in"):
@@ -60,7 +60,7 @@ def test_a_submission_that_its_students_have_replaced_counts_no_more(order):
     batch, _ = carry_out(newer, Pretender({"15": [graded(0.0)]}))
     assert [entry.id for entry in batch.entries] == ["12", "15"]
     assert batch.index.notes == (
-        "Not in this export, no longer counted, since the same students have handed in again: 11.",
+        "Not in this export, no longer counted, because the same students submitted again: 11.",
     )
     assert "\nada,,,ada,,0\n" in (order.out / "canvas.csv").read_text()
     assert (order.out / "results" / "11.json").is_file()
@@ -71,7 +71,7 @@ def test_what_has_no_result_and_is_not_in_a_later_export_is_left_out_and_told_of
     carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender(broken))
     batch, _ = carry_out(export_of(order, {"12": "alan"}), Pretender())
     assert [entry.id for entry in batch.entries] == ["12"]
-    assert batch.index.notes == ("Not in this export, left out, having no result: 11.",)
+    assert batch.index.notes == ("Not in this export, skipped, because they have no result: 11.",)
 
 
 def test_a_member_who_handed_in_again_alone_gets_the_newer_score(order):

@@ -43,4 +43,4 @@ def test_compare_says_of_each_submission_whether_its_zip_was_another(order, tmp_
     part, _ = carry_out(changed(second, only=("ada",)), Pretender({"ada": [graded(0.0)]}))
     (ada, alan, grace) = changes(whole, part)
     assert "zip" not in ada.reasons[0]
-    assert alan.reasons[0] == grace.reasons[0] == "graded with another zip, or with other settings"
+    assert alan.reasons[0] == grace.reasons[0] == "graded with another zip or other settings"

@@ -246,7 +246,7 @@ def test_an_older_result_that_was_kept_says_so_wherever_it_is_shown(anonymous, b
     entry = read_batch(folder).entries[0]
     keep_result(folder, entry.id, read_state(folder, entry.id), "the judge of Ada died")
     write_report(folder, anonymous)
-    told = "This is an older result." if anonymous else read_batch(folder).entries[0].older
+    told = "This is a previous result." if anonymous else read_batch(folder).entries[0].older
     watched = WatchedReport(browser, folder)
     expect(watched.page.locator("#trouble")).to_contain_text(told)
     assert ("of Ada" in watched.page.content()) != anonymous
@@ -289,4 +289,4 @@ def test_what_cant_be_written_is_told_of_in_a_sentence(tmp_path):
 def test_a_folder_without_a_batch_is_refused_in_a_sentence(tmp_path):
     finished = python("-m", "autograder", "report", tmp_path, cwd=ROOT)
     assert finished.returncode == 2
-    assert finished.stderr == f"{tmp_path} holds no batch: it has no batch.json.\n"
+    assert finished.stderr == f"{tmp_path} is not a batch: it has no batch.json.\n"

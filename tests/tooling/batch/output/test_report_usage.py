@@ -71,9 +71,9 @@ def test_a_student_s_page_shows_every_test_as_the_student_sees_it(watched, folde
             assert line in shown
     failed = [test for test in result["tests"] if test["status"] == "failed"]
     assert dialog.locator("article.failed").count() == len(failed) > 0
-    dialog.get_by_label("only what failed").check()
+    dialog.get_by_label("only failed tests").check()
     assert tests.count() == len(failed)
-    dialog.get_by_label("only what failed").uncheck()
+    dialog.get_by_label("only failed tests").uncheck()
     dialog.get_by_label("What the student sees").select_option("now")
     visible = [test for test in result["tests"] if test["visibility"] == "visible"]
     assert tests.count() == len(visible) < len(result["tests"])

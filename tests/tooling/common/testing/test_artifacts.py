@@ -103,7 +103,7 @@ def test_a_submission_holds_the_artifacts_that_there_are(tmp_path):
         assert archive.namelist() == [FILE, WEIGHTS]
     assert find_artifacts(WITH_ARTIFACTS, folder) == ([WEIGHTS], [SETTINGS])
     said = missing_artifacts_note(WITH_ARTIFACTS, [SETTINGS])
-    assert said.startswith(f"Without {SETTINGS}: to submit it is optional")
+    assert said.startswith(f"Not in the zip: {SETTINGS}. It is optional")
     assert said.endswith("`python -m train` makes it.")
     (folder / WEIGHTS).write_bytes(bytes(2 * 1024**2 + 1))
     with pytest.raises(CourseError, match="larger than the 2 MB"):
@@ -143,5 +143,5 @@ def test_a_graded_test_reads_an_artifact_and_the_code_does_not(tmp_path, direct)
     failed = outcome(result, "test_reads")
     assert not failed.passed
     assert failed.explanation.sentence == f"{WEIGHTS} is missing or larger than 2 MB."
-    assert "`python -m train` makes it" in failed.explanation.help
+    assert "Create it with `python -m train`" in failed.explanation.help
     assert "Traceback" not in failed.text()

@@ -44,8 +44,8 @@ def test_each_thing_is_said_before_what_comes_after_it():
         (short, "out has the wrong size along row."),
         (short[:1], "out has the wrong size along image and row."),
         (np.full((2, 3), np.nan, dtype=np.float32), "out must have dtype float64, got"),
-        (changed(RIGHT + 1, (0, 1), np.nan), "out contains NaN where numbers are expected."),
-        (changed(RIGHT + 1, (0, 1), -np.inf), "out contains infinity where numbers"),
+        (changed(RIGHT + 1, (0, 1), np.nan), "out contains NaN where finite values are expected."),
+        (changed(RIGHT + 1, (0, 1), -np.inf), "out contains infinity where finite"),
         (changed(changed(RIGHT, 0, np.inf), (1, 1), np.nan), "out contains NaN and infinity"),
         (RIGHT + 1, "out has the right shape, but all of its values are wrong."),
         (changed(RIGHT, (0, 1), 7), "out has the right shape, but some of its values are wrong."),
@@ -63,7 +63,7 @@ def test_the_details_say_where_and_what():
     help = told(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
     assert help == ("The docstring and the conventions at the top of the file specify the dtype.")
     assert "along axis 1." in told(RIGHT[:, :2], RIGHT).sentence
-    assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size}."
+    assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size} values."
     assert told(np.array(np.inf), np.array(1.0)).details == ""
 
 

@@ -33,7 +33,7 @@ def test_anything_else_is_nothing(text):
 
 def test_clocks_are_words_of_what_is_known():
     throttled = Clocks(1155, 1980, ("power cap", "thermal slowdown"), 71)
-    assert str(throttled) == "1155 of 1980 MHz; throttled: power limit, thermal slowdown; 71 C"
+    assert str(throttled) == "1155 of 1980 MHz; throttled: power cap, thermal slowdown; 71 C"
     assert str(Clocks(1980, 1980, (), 40)) == "1980 of 1980 MHz; throttled: no; 40 C"
     assert str(Clocks(None, 1980, None, 40)) == "40 C"
 

@@ -69,7 +69,7 @@ def test_a_stand_in_takes_the_place_of_an_unfinished_assignment(course):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nonsense"], "there is no experiment 'nonsense'; there are one, two"),
+        (["nonsense"], "no experiment is named 'nonsense'; available: one, two"),
         (["one", "--seed=-1"], "--seed must be at least 0"),
         (["--out=pyproject.toml/there"], "can't write to pyproject.toml/there: Not a directory"),
     ],

@@ -48,5 +48,5 @@ def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_facto
                 assert student.read(device) == ("done" if asked else "EACCES")
                 assert student.read(str(machine / "dev" / "sda")) == "EACCES"
                 assert student.use(device) == ("done" if asked else "EACCES")
-            assert said(defenses).get("GPU") == ("in reach, as asked" if asked else None)
+            assert said(defenses).get("GPU") == ("accessible, as requested" if asked else None)
             assert said(defenses)["memory"].startswith("512 MB")

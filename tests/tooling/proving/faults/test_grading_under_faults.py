@@ -79,7 +79,7 @@ def test_a_good_result_has_no_problems():
         (result(entry("a", 2.0)), True, "1 tests are missing"),
         (result(entry("a", 2.0), entry("b", 1.0)), True, "points that were not earned"),
         (result(entry("a", 2.0), entry("b", 0.0), entry("c", 1.0)), True, "did not run"),
-        (result(entry("a", 0.0, "Title."), entry("b", 0.0)), True, "without a sentence"),
+        (result(entry("a", 0.0, "Title."), entry("b", 0.0)), True, "without an explanation"),
         (result(entry("a", 2.0), entry("b", 0.0), finished=False), False, "did not finish"),
         (
             result(entry("a", 2.0), entry("b", 0.0), finished=False, output=UNFINISHED),

@@ -103,7 +103,7 @@ def test_equivalent_mutants_that_are_gone_are_named_all_at_once(equivalent):
     assert str(error.value).splitlines() == [
         f"{where}, `return [x, -1]` to `return [x, +1]`: the code to replace must occur once in f, "
         "but occurs 0 times (convolution.py); nearest: `return [x, -2]`",
-        f"{where}, `abs(x)` to `abs(x, x)`: it is no mutant of the reference any more.",
+        f"{where}, `abs(x)` to `abs(x, x)`: it is no longer a mutant of the reference.",
         f"{where}, `x = x +` to `x = x -`: the code to replace must occur once in f, "
         "but occurs 2 times (convolution.py); nearest: `x = abs(x)`",
     ]

@@ -98,7 +98,7 @@ def test_a_good_catalogue_is_read(catalogue):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (ENTRY + ENTRY, "flipped: the name is there more than once"),
+        (ENTRY + ENTRY, "flipped: the name is used more than once"),
         (ENTRY.replace('"1.2"', '"1.99"'), "flipped: there is no exercise 1.99"),
         (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
         (ENTRY + "colour = 1", "unknown field `colour`"),
