@@ -223,9 +223,9 @@ def train_lenet(pictures, digits, epochs=2, batch_size=32):
         order = rng.permutation(len(pictures))
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            loss, gradients = model.loss_and_gradients(pictures[batch], digits[batch])
+            loss, grads = model.loss_and_gradients(pictures[batch], digits[batch])
             learning_rate = 0.002 * 0.7**epoch
-            model.parameters, state = adam(model.parameters, gradients, state, learning_rate)
+            model.parameters, state = adam(model.parameters, grads, state, learning_rate)
             losses.append(loss)
     return model, losses
 
