@@ -98,9 +98,9 @@ def curves(study: Study) -> None:
     left.plot(steps, losses, color=tint(FAINT, 0.4), linewidth=0.8, label="each mini-batch")
     left.set(ylabel="loss", yscale="log")
     right.set(ylabel="accuracy")
-    for name, label, colour in (("", "training", BLUE), ("validation_", "validation", ORANGE)):
+    for name, label, color in (("", "training", BLUE), ("validation_", "validation", ORANGE)):
         for axes, what in ((left, "loss"), (right, "accuracy")):
-            axes.plot(ends, history[name + what], "o-", color=colour, markersize=4, label=label)
+            axes.plot(ends, history[name + what], "o-", color=color, markersize=4, label=label)
     for axes in (left, right):
         axes.set(xlabel="epoch", xticks=ends, xlim=(0, epochs + 0.3))
         axes.spines[["top", "right"]].set_visible(False)
@@ -175,8 +175,8 @@ def confusion(study: Study) -> None:
     axes = figure.subplots()
     axes.imshow(wrong, cmap="Oranges", vmin=0, vmax=max(wrong.max(), 1) * 1.4)
     for (row, column), count in np.ndenumerate(counts):
-        colour = FAINT if row == column else INK
-        axes.text(column, row, count or "", ha="center", va="center", fontsize=9, color=colour)
+        color = FAINT if row == column else INK
+        axes.text(column, row, count or "", ha="center", va="center", fontsize=9, color=color)
     axes.set(xticks=range(10), yticks=range(10), xlabel="prediction", ylabel="label")
     print(f"test accuracy: {right / counts.sum():.3f}. The most frequent errors:")
     for index in np.argsort(-wrong, axis=None, kind="stable")[:3]:
@@ -212,14 +212,14 @@ def shuffle(study: Study) -> None:
     axes = figure.subplots()
     lines = []
     for position, kind in enumerate(("LeNet", "MLP")):
-        for side, (pixels, colour) in enumerate(zip(PIXELS, (BLUE, ORANGE), strict=True)):
+        for side, (pixels, color) in enumerate(zip(PIXELS, (BLUE, ORANGE), strict=True)):
             model, _ = study.trained(kind, pixels)
             images = study.arranged(study.mnist.test_images, pixels)
             loss, accuracy = study.lenet.evaluate(model, images, study.mnist.test_labels)
             lines.append(f"{kind:7}  {pixels:8}  {accuracy:8.3f}  {loss:.3f}")
             label = f"{pixels} pixels" if position == 0 else None
             x, wrong = position + 0.38 * side - 0.19, 1 - accuracy
-            axes.bar(x, wrong, width=0.34, color=colour, label=label)
+            axes.bar(x, wrong, width=0.34, color=color, label=label)
             axes.text(x, wrong, f"{wrong:.1%}", ha="center", va="bottom", fontsize=9)
     axes.set(xticks=[0, 1], xticklabels=["LeNet", "MLP"], ylim=(0, axes.get_ylim()[1] * 1.15))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
