@@ -158,7 +158,7 @@ def maps(study: Study) -> None:
         dead = int((array.max(axis=(1, 2)) == 0).sum())
         print(
             f"{name}: {array.shape}, receptive field {fields[name]} x {fields[name]}, "
-            f"{(array == 0).mean():.0%} of the activations are 0, dead filters here: {dead}"
+            f"{(array == 0).mean():.0%} of the activations are 0, {dead} filters are dead here"
         )
     study.save(figure, "maps")
 
