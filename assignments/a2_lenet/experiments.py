@@ -1,11 +1,11 @@
-"""Given: draws what your networks have learned.
+"""Given: trains your networks and draws what they learned.
 
     python -m assignments.a2_lenet.experiments            # everything, into figures/
     python -m assignments.a2_lenet.experiments --quick    # the same on fewer images
     python -m assignments.a2_lenet.experiments curves shuffle
 
-It trains your own code, and is not graded. Of the 4,000 training images the last 500 are kept for
-validation: they choose the best weights. The 1,000 test images are looked at once, at the end.
+It runs your own code and is not graded. The last 500 of the 4,000 training images are the
+validation set, which chooses the best weights. The 1,000 test images are used once, at the end.
 """
 
 import argparse
@@ -22,41 +22,41 @@ from common.training.experiments import add_prerequisites, load_code, new_parser
 from common.training.plots import BLUE, FAINT, FONT, INK, ORANGE, PAPER, save, tint
 
 VALIDATION = 500  # of the 4,000 training images
-WORST = 12  # mistakes that are shown
+WORST = 12  # images that are drawn
 PIXELS = ("ordinary", "shuffled")
 
 
 class Study:
-    """What the experiments share: your code, the images, and the networks trained so far."""
+    """What the experiments have in common: your code, the images, the trained networks."""
 
     def __init__(self, lenet: ModuleType, out: Path, quick: bool, epochs: int, seed: int) -> None:
         self.lenet, self.out, self.seed = lenet, out, seed
-        self.config = lenet.Config(epochs=epochs, seed=seed)
+        self.config = lenet.TrainConfig(epochs=epochs, seed=seed)
         self.mnist = load_mnist()
         last = len(self.mnist.train_images) - VALIDATION
-        self.learn, self.choose = slice(0, 1500 if quick else last), slice(last, None)
+        self.training, self.validation = slice(0, 1500 if quick else last), slice(last, None)
         self.runs = {}
 
     def arranged(self, images: np.ndarray, pixels: str) -> np.ndarray:
-        """The images as they are, or each with its pixels at the same other places."""
+        """The images with ordinary pixels, or with one permutation of them."""
         if pixels == "ordinary":
             return images
         return self.lenet.permute_pixels(images, np.random.default_rng(self.seed))
 
     def data(self, pixels: str) -> object:
-        """What a network learns from."""
+        """Training and validation images."""
         images, labels = self.arranged(self.mnist.train_images, pixels), self.mnist.train_labels
-        learn, choose = self.learn, self.choose
-        return self.lenet.Data(images[learn], labels[learn], images[choose], labels[choose])
+        train, validate = self.training, self.validation
+        return self.lenet.Data(images[train], labels[train], images[validate], labels[validate])
 
-    def first(self, kind: str) -> object:
-        """A network that has learned nothing yet."""
+    def untrained(self, kind: str) -> object:
+        """A network with its initial weights."""
         return getattr(self.lenet, kind)(np.random.default_rng(self.seed))
 
     def trained(self, kind: str, pixels: str = "ordinary") -> tuple[object, dict]:
-        """A network and the history of its training, which happens once."""
+        """A trained network and its history. Each network is trained once."""
         if (kind, pixels) not in self.runs:
-            data, model = self.data(pixels), self.first(kind)
+            data, model = self.data(pixels), self.untrained(kind)
             count = sum(array.size for array in model.parameters.values())
             print(
                 f"{kind} with {count:,} parameters, {pixels} pixels: "
@@ -68,7 +68,7 @@ class Study:
         return self.runs[kind, pixels]
 
     def save(self, figure: Figure, name: str) -> None:
-        """Write a figure, and say where."""
+        """Write a figure and print its path."""
         print(f"written: {save(figure, self.out / f'{name}.png')}\n", flush=True)
 
 
@@ -80,7 +80,7 @@ def figure_of(width: float, height: float, title: str) -> Figure:
 
 
 def show(axes: object, image: np.ndarray, title: str = "", **style: object) -> None:
-    """One small picture without scales."""
+    """One small image without axes."""
     axes.imshow(image, **style)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_color(tint(FAINT, 0.5))
@@ -88,7 +88,7 @@ def show(axes: object, image: np.ndarray, title: str = "", **style: object) -> N
 
 
 def curves(study: Study) -> None:
-    """Loss and accuracy while the LeNet learns."""
+    """Learning curves: loss and accuracy of the LeNet."""
     _, history = study.trained("LeNet")
     losses, epochs = history["step_loss"], len(history["loss"])
     ends = np.arange(1, epochs + 1)
@@ -98,9 +98,9 @@ def curves(study: Study) -> None:
     left.plot(steps, losses, color=tint(FAINT, 0.4), linewidth=0.8, label="each mini-batch")
     left.set(ylabel="loss", yscale="log")
     right.set(ylabel="accuracy")
-    for name, label, colour in (("", "training", BLUE), ("validation_", "validation", ORANGE)):
+    for name, label, color in (("", "training", BLUE), ("validation_", "validation", ORANGE)):
         for axes, what in ((left, "loss"), (right, "accuracy")):
-            axes.plot(ends, history[name + what], "o-", color=colour, markersize=4, label=label)
+            axes.plot(ends, history[name + what], "o-", color=color, markersize=4, label=label)
     for axes in (left, right):
         axes.set(xlabel="epoch", xticks=ends, xlim=(0, epochs + 0.3))
         axes.spines[["top", "right"]].set_visible(False)
@@ -118,7 +118,7 @@ def curves(study: Study) -> None:
 def kernels(study: Study) -> None:
     """The kernels of the first layer, before and after training, on one scale."""
     model, _ = study.trained("LeNet")
-    before, after = (m.parameters["conv1.w"][:, 0] for m in (study.first("LeNet"), model))
+    before, after = (m.parameters["conv1.w"][:, 0] for m in (study.untrained("LeNet"), model))
     limit = max(np.abs(before).max(), np.abs(after).max())
     figure = figure_of(9, 4.9, "first-layer kernels: brown is below 0, white is 0, green above")
     half = len(after) // 2
@@ -130,12 +130,12 @@ def kernels(study: Study) -> None:
             style = {"cmap": "BrBG", "vmin": -limit, "vmax": limit}
             show(axes, values[kernel], f"{name}, {kernel}", **style)
     change = np.linalg.norm(after - before) / np.linalg.norm(before)
-    print(f"The kernels moved by {change:.2f} of their first length.")
+    print(f"Training changed the kernels by {change:.2f} of their initial norm.")
     study.save(figure, "kernels")
 
 
 def maps(study: Study) -> None:
-    """What the filters of both layers find in one test image."""
+    """The feature maps of both convolutions for one test image."""
     model, _ = study.trained("LeNet")
     image = study.mnist.test_images[3]  # a three
     found = study.lenet.feature_maps(model, image)
@@ -151,37 +151,37 @@ def maps(study: Study) -> None:
     cells = [*grid[:, 1:].flat, *below.subplots(4, 8).flat]
     names = [(name, index) for name in found for index in range(len(found[name]))]
     for axes, (name, index) in zip(cells, names, strict=True):
-        # One scale per layer, so that a filter which is silent looks silent.
+        # One scale per layer, so that a map of zeros stays white.
         style = {"cmap": "Greys", "vmin": 0, "vmax": float(found[name].max())}
         show(axes, found[name][index], f"{name}, {index}", **style)
     for name, array in found.items():
-        silent = int((array.max(axis=(1, 2)) == 0).sum())
+        dead = int((array.max(axis=(1, 2)) == 0).sum())
         print(
-            f"{name}: {array.shape}, each number sees {fields[name]} x {fields[name]} pixels, "
-            f"{(array == 0).mean():.0%} of the numbers are 0, {silent} maps are silent"
+            f"{name}: {array.shape}, receptive field {fields[name]} x {fields[name]}, "
+            f"{(array == 0).mean():.0%} of the activations are 0, {dead} filters are dead here"
         )
     study.save(figure, "maps")
 
 
 def confusion(study: Study) -> None:
-    """Which digits the LeNet takes for which, on the test images."""
+    """The confusion matrix of the LeNet on the test images."""
     model, _ = study.trained("LeNet")
-    guesses = study.lenet.predict(model, study.mnist.test_images)
+    predictions = study.lenet.predict(model, study.mnist.test_images)
     counts = np.zeros((10, 10), dtype=int)
-    np.add.at(counts, (study.mnist.test_labels, guesses), 1)
+    np.add.at(counts, (study.mnist.test_labels, predictions), 1)
     wrong = counts - np.diag(np.diag(counts))
     right = int(np.trace(counts))
     figure = figure_of(5.4, 5.6, f"{right} of {counts.sum():,} test images are right")
     axes = figure.subplots()
     axes.imshow(wrong, cmap="Oranges", vmin=0, vmax=max(wrong.max(), 1) * 1.4)
     for (row, column), count in np.ndenumerate(counts):
-        colour = FAINT if row == column else INK
-        axes.text(column, row, count or "", ha="center", va="center", fontsize=9, color=colour)
-    axes.set(xticks=range(10), yticks=range(10), xlabel="what the LeNet says", ylabel="the label")
-    print(f"test accuracy: {right / counts.sum():.3f}. The most frequent mistakes:")
-    for place in np.argsort(-wrong, axis=None, kind="stable")[:3]:
-        label, guess = divmod(int(place), 10)
-        print(f"  {label} taken for {guess}: {wrong[label, guess]} times")
+        color = FAINT if row == column else INK
+        axes.text(column, row, count or "", ha="center", va="center", fontsize=9, color=color)
+    axes.set(xticks=range(10), yticks=range(10), xlabel="prediction", ylabel="label")
+    print(f"test accuracy: {right / counts.sum():.3f}. The most frequent errors:")
+    for index in np.argsort(-wrong, axis=None, kind="stable")[:3]:
+        label, prediction = divmod(int(index), 10)
+        print(f"  {label} read as {prediction}: {wrong[label, prediction]} times")
     study.save(figure, "confusion")
 
 
@@ -199,27 +199,27 @@ def mistakes(study: Study) -> None:
     worst = np.argsort(-losses, kind="stable")[:WORST]
     figure = figure_of(8, 3.7, "the test images with the highest loss")
     for axes, i in zip(figure.subplots(2, WORST // 2).flat, worst, strict=True):
-        title = f"a {labels[i]}, taken for {logits[i].argmax()}\nloss {losses[i]:.1f}"
+        title = f"{labels[i]} read as {logits[i].argmax()}\nloss {losses[i]:.1f}"
         show(axes, images[i, 0], title, cmap="Greys")
     share = losses[worst].sum() / losses.sum()
-    print(f"These {WORST} images make {share:.0%} of the loss of all {len(labels):,}.")
+    print(f"These {WORST} images contribute {share:.0%} of the total loss of all {len(labels):,}.")
     study.save(figure, "mistakes")
 
 
 def shuffle(study: Study) -> None:
     """LeNet and MLP on ordinary images, and on images with shuffled pixels."""
-    figure = figure_of(6.4, 3.6, "share of the test images that get a wrong label")
+    figure = figure_of(6.4, 3.6, "error rate on the test images")
     axes = figure.subplots()
     lines = []
-    for place, kind in enumerate(("LeNet", "MLP")):
-        for side, (pixels, colour) in enumerate(zip(PIXELS, (BLUE, ORANGE), strict=True)):
+    for position, kind in enumerate(("LeNet", "MLP")):
+        for side, (pixels, color) in enumerate(zip(PIXELS, (BLUE, ORANGE), strict=True)):
             model, _ = study.trained(kind, pixels)
             images = study.arranged(study.mnist.test_images, pixels)
             loss, accuracy = study.lenet.evaluate(model, images, study.mnist.test_labels)
             lines.append(f"{kind:7}  {pixels:8}  {accuracy:8.3f}  {loss:.3f}")
-            label = f"{pixels} pixels" if place == 0 else None
-            x, wrong = place + 0.38 * side - 0.19, 1 - accuracy
-            axes.bar(x, wrong, width=0.34, color=colour, label=label)
+            label = f"{pixels} pixels" if position == 0 else None
+            x, wrong = position + 0.38 * side - 0.19, 1 - accuracy
+            axes.bar(x, wrong, width=0.34, color=color, label=label)
             axes.text(x, wrong, f"{wrong:.1%}", ha="center", va="bottom", fontsize=9)
     axes.set(xticks=[0, 1], xticklabels=["LeNet", "MLP"], ylim=(0, axes.get_ylim()[1] * 1.15))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -240,8 +240,8 @@ EXPERIMENTS = {
 
 
 def read_settings(arguments: list[str]) -> argparse.Namespace:
-    """What was asked for on the command line."""
-    about = "Train your networks and draw what they have learned."
+    """The options of the command line."""
+    about = "Train your networks and draw what they learned."
     parser = new_parser("a2_lenet", about, "2 epochs over 1,500 images")
     parser.add_argument("--epochs", type=int, help="how many (5, or 2 with --quick)")
     add_prerequisites(parser, 1)
@@ -253,7 +253,7 @@ def read_settings(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the experiments that are asked for; 2 if something is missing."""
+    """Run the requested experiments. Returns 2 if something is missing."""
     options = read_settings(arguments)
 
     def work() -> None:

@@ -58,7 +58,7 @@ def torch_epoch(
 ) -> Callable[[], None]:
     """The same epoch in PyTorch, to be run more than once."""
     x, y = torch.from_numpy(images), torch.from_numpy(labels)
-    places = [torch.from_numpy(batch) for batch in batches]
+    indices = [torch.from_numpy(batch) for batch in batches]
     model = nn.Sequential(
         *(nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 32, 5), nn.ReLU(), nn.MaxPool2d(2)),
@@ -67,7 +67,7 @@ def torch_epoch(
 
     def run() -> None:
         optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
-        for batch in places:
+        for batch in indices:
             optimizer.zero_grad()
             F.cross_entropy(model(x[batch]), y[batch]).backward()
             optimizer.step()

@@ -70,17 +70,17 @@ DIGITS = [
 ]
 
 
-def stack(axes: Axes, at: Point, size: float, count: int, colour: str) -> None:
-    """Some square maps behind each other, with the upper left corner of the first at a point."""
+def stack(axes: Axes, at: Point, size: float, count: int, color: str) -> None:
+    """Square maps, one behind the other, with the upper left corner of the first at a point."""
     for layer in reversed(range(min(count, 4))):
         corner = (at[0] + 0.22 * layer, at[1] - 0.22 * layer)
         axes.add_patch(
-            Rectangle(corner, size, size, facecolor=tint(colour), edgecolor=colour, linewidth=1)
+            Rectangle(corner, size, size, facecolor=tint(color), edgecolor=color, linewidth=1)
         )
 
 
 def network() -> Figure:
-    """The LeNet from left to right: what flows, and how much each layer learns."""
+    """The LeNet from left to right: the shapes of its activations, and its parameters."""
     figure, axes = canvas(33.0, 9.6, cell=0.29)
     middle, unit = 4.6, 0.17
     stages = (
@@ -90,8 +90,8 @@ def network() -> Figure:
         (19.2, 8, 32, GREEN, "32 x 8 x 8"),
         (23.2, 4, 32, GREEN, "32 x 4 x 4"),
     )
-    for left, size, count, colour, label in stages:
-        stack(axes, (left, middle - unit * size / 2), unit * size, count, colour)
+    for left, size, count, color, label in stages:
+        stack(axes, (left, middle - unit * size / 2), unit * size, count, color)
         words(axes, (left + unit * size / 2 + 0.2, 7.6), label, size=8.5)
     for left, height, label in ((26.6, 5.0, "512"), (29.0, 3.2, "64"), (31.4, 1.4, "10")):
         axes.add_patch(
@@ -111,14 +111,15 @@ def network() -> Figure:
         (17.4, 19.0, "conv 5 x 5\nrelu", "12,832"),
         (21.3, 23.0, "max pool\n2 x 2", "0"),
         (24.7, 26.4, "flatten", "0"),
-        (27.3, 28.8, "dense\nrelu", "32,832"),
-        (29.7, 31.2, "dense", "650"),
+        (27.3, 28.8, "linear\nrelu", "32,832"),
+        (29.7, 31.2, "linear", "650"),
     )
-    for start, end, name, learned in steps:
+    for start, end, name, parameters in steps:
         arrow(axes, (start, middle), (end, middle))
         words(axes, ((start + end) / 2, 0.9), name, size=8)
-        words(axes, ((start + end) / 2, 8.9), learned, BLUE if learned != "0" else FAINT, 8.5)
-    words(axes, (0.6, 8.9), "learned numbers:", BLUE, 8.5, align="left")
+        color = BLUE if parameters != "0" else FAINT
+        words(axes, ((start + end) / 2, 8.9), parameters, color, 8.5)
+    words(axes, (0.6, 8.9), "parameters:", BLUE, 8.5, align="left")
     return figure
 
 
@@ -134,7 +135,7 @@ def softmax() -> Figure:
     cells = {(row, label): tint(ORANGE, 0.45) for row, label in enumerate(LABELS)}
     tables = (
         (1.2, LOGITS, "logits"),
-        (7.2, shifted, "minus the largest"),
+        (7.2, shifted, "minus the row's largest"),
         (13.2, p, "softmax: p"),
         (19.2, dlogits, "dlogits"),
     )
@@ -146,9 +147,9 @@ def softmax() -> Figure:
         (11.7, "exp, then\ndivide by the\nrow's sum"),
         (17.7, "subtract 1\nat the label,\ndivide by n = 2"),
     )
-    for centre, text in links:
-        arrow(axes, (centre - 1.1, 2.7), (centre + 1.1, 2.7))
-        words(axes, (centre, 4.6), text, FAINT, size=8.5)
+    for center, text in links:
+        arrow(axes, (center - 1.1, 2.7), (center + 1.1, 2.7))
+        words(axes, (center, 4.6), text, FAINT, size=8.5)
     losses = [-math.log(p[row, label]) for row, label in enumerate(LABELS)]
     parts = ", ".join(
         f"\N{MINUS SIGN}log {p[row, label]:.3f} = {losses[row]:.3f}"
@@ -160,19 +161,19 @@ def softmax() -> Figure:
 
 
 def decimal(value: float) -> str:
-    """A whole number as it is, another one with three digits."""
+    """An integer without decimals, another number with three."""
     text = f"{value:g}" if float(value).is_integer() else f"{value:.3f}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def initialisation() -> Figure:
-    """How large the numbers are that flow through 20 layers, for three sizes of first weights."""
+def initialization() -> Figure:
+    """The root mean square of the signal in 20 layers, for three variances of the weights."""
     depth, width = 20, 256
     rng = np.random.default_rng(0)
     figure, axes = chart(7.4, 3.2)
     first = rng.normal(size=(200, width))
     layers = rng.normal(size=(depth, width, width))
-    for scale, colour, label in (
+    for scale, color, label in (
         (4, ORANGE, "variance 4 / fan_in"),
         (2, BLUE, "2 / fan_in (He)"),
         (1, PINK, "1 / fan_in"),
@@ -181,28 +182,32 @@ def initialisation() -> Figure:
         for layer in layers:
             x = np.maximum(x @ (layer * math.sqrt(scale / width)), 0)
             sizes.append(float(np.sqrt(np.mean(x**2))))
-        axes.plot(range(depth + 1), sizes, color=colour, linewidth=2)
-        axes.text(depth + 0.4, sizes[-1], label, color=colour, fontsize=9, va="center")
+        axes.plot(range(depth + 1), sizes, color=color, linewidth=2)
+        axes.text(depth + 0.4, sizes[-1], label, color=color, fontsize=9, va="center")
     axes.set(yscale="log", xlim=(0, depth + 6.5), xticks=range(0, depth + 1, 5))
     axes.minorticks_off()
-    axes.set_xlabel("layer (dense 256 to 256, then relu)", fontsize=9, fontfamily=FONT)
+    axes.set_xlabel("layer (linear 256 to 256, then relu)", fontsize=9, fontfamily=FONT)
     axes.set_ylabel("root mean square", fontsize=9, fontfamily=FONT)
     return figure
 
 
 def optimizers() -> Figure:
-    """Thirty steps on a long valley, with three rules."""
+    """Thirty steps in a long valley, with three rules."""
     figure = Figure(figsize=(9.2, 2.7), facecolor=PAPER, layout="constrained")
     grid = np.meshgrid(np.linspace(-4.6, 1.4, 121), np.linspace(-1.7, 1.7, 101))
     height = slope_height(np.stack(grid, axis=-1))
     paths = (
-        ("no momentum, rate 0.03", path(lambda g, t, s: momentum(g, s, 0.03, 0.0)), PINK),
-        ("momentum 0.8, rate 0.02", path(lambda g, t, s: momentum(g, s, 0.02, 0.8)), ORANGE),
-        ("Adam, rate 0.15", path(lambda g, t, s: adam(g, t, s, 0.15)), BLUE),
+        ("no momentum, learning rate 0.03", path(lambda g, t, s: momentum(g, s, 0.03, 0.0)), PINK),
+        (
+            "momentum 0.8, learning rate 0.02",
+            path(lambda g, t, s: momentum(g, s, 0.02, 0.8)),
+            ORANGE,
+        ),
+        ("Adam, learning rate 0.15", path(lambda g, t, s: adam(g, t, s, 0.15)), BLUE),
     )
-    for axes, (title, points, colour) in zip(figure.subplots(1, 3), paths, strict=True):
+    for axes, (title, points, color) in zip(figure.subplots(1, 3), paths, strict=True):
         axes.contour(*grid, height, levels=np.geomspace(0.2, 80, 9), colors=FAINT, linewidths=0.5)
-        axes.plot(*points.T, "o-", color=colour, markersize=3, linewidth=1.3)
+        axes.plot(*points.T, "o-", color=color, markersize=3, linewidth=1.3)
         axes.plot(0, 0, marker="+", color=INK, markersize=9)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_color(FAINT)
@@ -243,24 +248,24 @@ def adam(gradient: np.ndarray, t: int, state: tuple, rate: float) -> tuple:
 
 
 def resume() -> Figure:
-    """A run of five epochs, and the same run stopped after the third: what the state must hold."""
+    """A run of five epochs, and the same run resumed after the third: what the state contains."""
     scores = ("0.90", "0.94", "0.96", "0.95", "0.96")
     figure, axes = canvas(31.2, 9.4, cell=0.3)
-    words(axes, (0.5, 2.0), "never stopped", size=9.5, align="left", bold=True)
-    words(axes, (0.5, 6.7), "stopped,\nthen goes on", size=9.5, align="left", bold=True)
+    words(axes, (0.5, 2.0), "uninterrupted", size=9.5, align="left", bold=True)
+    words(axes, (0.5, 6.7), "stopped,\nthen resumed", size=9.5, align="left", bold=True)
     lefts = {0: [6.4 + 3.0 * epoch for epoch in range(5)]}
     lefts[1] = [left + (3.6 if epoch > 2 else 0) for epoch, left in enumerate(lefts[0])]
     for row, top in ((0, 1.4), (1, 6.1)):
         for epoch, left in enumerate(lefts[row]):
-            colour = GREEN if epoch == 2 else SKY
+            color = GREEN if epoch == 2 else SKY
             axes.add_patch(
-                Rectangle((left, top), 2.6, 1.3, facecolor=tint(colour, 0.4), edgecolor=colour)
+                Rectangle((left, top), 2.6, 1.3, facecolor=tint(color, 0.4), edgecolor=color)
             )
             words(axes, (left + 1.3, top + 0.4), f"epoch {epoch + 1}", size=8)
             words(axes, (left + 1.3, top + 0.93), scores[epoch], size=8.5)
         end = lefts[row][-1] + 2.6
         arrow(axes, (end + 0.15, top + 0.65), (end + 1.1, top + 0.65))
-        words(axes, (end + 1.3, top + 0.4), "model: the weights", GREEN, 8.5, align="left")
+        words(axes, (end + 1.3, top + 0.4), "model: weights", GREEN, 8.5, align="left")
         words(axes, (end + 1.3, top + 0.95), "after epoch 3", GREEN, 8.5, align="left")
     left = lefts[0][3] + 0.1
     frame(axes, (left, 6.0), 1.5, 3.0, ORANGE, width=1.6)
@@ -268,7 +273,7 @@ def resume() -> Figure:
     words(
         axes,
         (left + 1.5, 8.5),
-        "latest weights, best weights,\noptimizer's state, history",
+        "latest weights, best weights,\noptimizer state, history",
         ORANGE,
         8.5,
     )
@@ -285,8 +290,8 @@ def shuffled() -> Figure:
     figure, axes = canvas(30.4, 8.4, cell=0.3)
     marked = {(4, 6): BLUE, (4, 7): ORANGE, (5, 6): GREEN, (5, 7): PINK}
     unit = 6.2 / size
-    for place, image in enumerate(DIGITS):
-        for left, moved in ((0.6 + 15.2 * place, False), (8.2 + 15.2 * place, True)):
+    for index, image in enumerate(DIGITS):
+        for left, moved in ((0.6 + 15.2 * index, False), (8.2 + 15.2 * index, True)):
             pixels = image.ravel()[order].reshape(image.shape) if moved else image
             axes.imshow(
                 pixels,
@@ -298,20 +303,20 @@ def shuffled() -> Figure:
                 interpolation="nearest",
             )
             frame(axes, (left, 1.0), 6.2, 6.2, FAINT, width=0.8)
-            for (row, column), colour in marked.items():
+            for (row, column), color in marked.items():
                 if moved:
                     target = int(np.flatnonzero(order == row * size + column)[0])
                     row, column = divmod(target, size)
                 at = (left + unit * column, 1.0 + unit * row)
-                frame(axes, at, unit, unit, colour, width=2)
+                frame(axes, at, unit, unit, color, width=2)
             words(axes, (left + 3.1, 7.8), "shuffled" if moved else "ordinary", size=9.5)
     axes.set(xlim=(0, 30.4), ylim=(8.4, 0))
     return figure
 
 
 def receptive() -> Figure:
-    """What one number after the second pooling sees, layer by layer, along one axis."""
-    rows = (  # name, how many, jump, first centre, first and last of those that are seen
+    """The receptive field of one activation after the second pooling, along one axis."""
+    rows = (  # name, count, jump, first center, first and last cell in the receptive field
         ("after pool 2", 4, 4, 7.5, 1, 1, "size 16, jump 4"),
         ("after conv 2", 8, 2, 6.5, 2, 3, "size 14, jump 2"),
         ("after pool 1", 12, 2, 2.5, 2, 7, "size 6, jump 2"),
@@ -337,14 +342,14 @@ def receptive() -> Figure:
     for (above, top), (below, next_top) in itertools.pairwise(edges):
         for x_above, x_below in zip(above, below, strict=True):
             axes.plot([x_above, x_below], [top + 1.0, next_top - 0.1], color=FAINT, linewidth=0.8)
-    words(axes, (left + 12, 12.7), "16 of 28 pixels", ORANGE, size=9)
+    words(axes, (left + 12, 12.7), "receptive field: 16 of 28 pixels", ORANGE, size=9)
     return figure
 
 
 FIGURES = {
     "network": network,
     "softmax": softmax,
-    "initialisation": initialisation,
+    "initialization": initialization,
     "optimizers": optimizers,
     "resume": resume,
     "shuffled": shuffled,

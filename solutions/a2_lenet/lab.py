@@ -13,22 +13,23 @@
 # %% [markdown]
 # # Lab 2: what a LeNet learned
 #
-# Here you train a LeNet on few digits, and then take it apart: what its layers cost, what its
-# kernels look for, where it errs and how sure it is of that. At the end the pixels are shuffled,
-# and you see what a convolution lives on. It takes about an hour.
+# You train a LeNet on 2,000 digits and analyze it: what its layers cost, what its kernels respond
+# to, where it errs, how confident it is, and what shifted, rotated and shuffled pixels do to it.
+# The lab takes about an hour.
 #
-# - Put your answers in place of the three dots, and run the cell below each: it checks the form,
-#   and some of the values. Hidden tests decide the rest.
-# - Keep the names of the answers (`q1_products`, ...), and run everything once more from the top
-#   before you submit. Questions 4 and 11 ask for a few sentences, which people read.
-# - The lab runs on your own `LeNet`, `adam` and `feature_maps`, or on stand-ins as long as yours
-#   aren't finished. The next cell says which. After a change of `lenet.py`, restart the kernel.
-#   When the lab is graded, it runs on the stand-ins, so a mistake in your code costs nothing here.
+# - Replace the three dots in each answer, and run the cell below it: it checks the form and some of
+#   the values. Hidden tests decide the rest.
+# - Keep the names of the answers (`q1_products`, ...). Before you submit, restart the kernel and
+#   run all cells. Questions 4 and 11 ask for a few sentences, which the staff grades.
+# - The lab runs on your own `LeNet`, `adam` and `feature_maps` if they are correct, and on
+#   stand-ins otherwise; the next cell prints which. After a change of `lenet.py`, restart the
+#   kernel. When the lab is graded, it runs on the stand-ins, so a mistake in your code costs
+#   nothing here.
 
 # %%
 import sys
 
-sys.path.insert(0, "../..")  # the course's folder, which holds assignments/ and common/
+sys.path.insert(0, "../..")  # the folder that contains assignments/ and common/
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +39,7 @@ from common.labs import answered, own_or_standin, slide
 
 
 def small_network(network):
-    """A network with few parameters, all of which are set."""
+    """A small network with fixed parameters."""
     model = network(np.random.default_rng(0), 16, (2, 3), 3, 5, 10, "float64")
     shapes = {name: model.parameters[name].shape for name in sorted(model.parameters)}
     model.parameters = {
@@ -52,13 +53,13 @@ some_images, some_labels = np.cos(np.arange(512.0)).reshape(2, 1, 16, 16), np.ar
 
 
 def gradients_of(network):
-    """All gradients of a small network in one row."""
+    """All gradients of a small network in one array."""
     _, gradients = small_network(network).loss_and_gradients(some_images, some_labels)
     return np.concatenate([gradients[name].ravel() for name in sorted(gradients)])
 
 
 def two_steps(step):
-    """Where two steps of Adam lead from 1."""
+    """A weight of 1 after two steps of Adam."""
     first, state = step({"w": np.ones(1)}, {"w": np.full(1, 0.5)}, None, 0.1)
     return step(first, {"w": np.full(1, -0.1)}, state, 0.1)[0]["w"]
 
@@ -73,30 +74,33 @@ feature_maps = own_or_standin(
 
 
 def show(*pictures, titles=None, columns=8, signed=False):
-    """Draw pictures in rows. signed: blue below 0, white at 0, red above, one scale for all."""
+    """Draw pictures in rows. signed: blue below 0, white at 0, red above 0, one scale for all."""
     rows = -(-len(pictures) // columns)
     figure = plt.figure(figsize=(1.3 * columns, 1.5 * rows))
     largest = max(np.abs(picture).max() for picture in pictures) or 1
     style = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest} if signed else {"cmap": "Greys"}
-    for place, picture in enumerate(pictures):
-        axis = figure.add_subplot(rows, columns, place + 1)
+    for index, picture in enumerate(pictures):
+        axis = figure.add_subplot(rows, columns, index + 1)
         axis.imshow(picture, **style)
-        axis.set_title(titles[place] if titles else "", fontsize=8)
+        axis.set_title(titles[index] if titles else "", fontsize=8)
         axis.axis("off")
     plt.show()
 
 
 mnist = load_mnist()
-images, labels = mnist.test_images.astype(float), mnist.test_labels  # 1,000 that it never learns
+images, labels = (
+    mnist.test_images.astype(float),
+    mnist.test_labels,
+)  # never used for training
 show(*images[:10, 0], columns=10)
 
 # %% [markdown]
 # ## What the layers cost
 #
-# The handout counts what each layer learns: 416, 12,832, 32,832 and 650 numbers. What a layer
-# costs in time is another matter. There the products count: how often a weight is multiplied with
-# a number that comes in. A dense layer uses each weight once for an image. A convolution uses it
-# again at each place of its map. (Additions, biases, ReLUs and poolings are left out.)
+# The handout counts the parameters of each layer: 416, 12,832, 32,832 and 650. The cost in time is
+# another matter. It depends on the number of multiplications. A linear layer uses each weight once
+# per image. A convolution uses each weight again at every position of its map. (Ignore additions,
+# biases, ReLUs and poolings.)
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -104,8 +108,9 @@ show(*images[:10, 0], columns=10)
 # points: 2
 
 # %% [markdown]
-# **Question 1.** How many products does one image take in conv1, conv2, dense1 and dense2? A tuple
-# of four whole numbers. The shapes of all maps are in the handout's section "The network".
+# **Question 1.** How many products of a weight and an input does one image need in conv1, conv2,
+# linear1 and linear2? Give a tuple of four integers. The shapes of all maps are in the handout's
+# section "The network".
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -120,10 +125,10 @@ q1_products = (230400, 819200, 32768, 640)  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert len(q1_products) == 4, "four numbers, one for each layer"
+assert len(q1_products) == 4, "four numbers, one per layer"
 
 # %%
-assert q1_products[0] == 24 * 24 * 16 * 25, "conv1: places x kernels x weights of a kernel"
+assert q1_products[0] == 24 * 24 * 16 * 25, "conv1: positions x kernels x weights of a kernel"
 
 # %%
 # HIDDEN
@@ -137,12 +142,12 @@ assert tuple(q1_products) == (230400, 819200, 32768, 640)
 
 # %%
 answered(q1_products=q1_products)
-names = ("conv1", "conv2", "dense1", "dense2")
+names = ("conv1", "conv2", "linear1", "linear2")
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.6))
 left.barh(names, (416, 12832, 32832, 650), color="tab:blue")
-left.set(title="numbers that are learned")
+left.set(title="parameters", xlabel="count")
 right.barh(names, q1_products, color="tab:orange")
-right.set(title="products for one image")
+right.set(title="multiplications per image", xlabel="count")
 for axis in (left, right):
     axis.invert_yaxis()
 plt.tight_layout()
@@ -155,8 +160,8 @@ plt.show()
 
 # %% [markdown]
 # **Question 2.** Now the images have 56 x 56 pixels, and nothing else in the network changes: 16
-# and 32 kernels of 5 x 5, 64 hidden numbers, 10 digits. How many numbers does it learn, all told?
-# Think first which layers grow.
+# and 32 kernels of 5 x 5, 64 hidden units, 10 digits. How many parameters does the network have in
+# total? Which layers grow?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -184,71 +189,71 @@ assert q2_parameters == 261770
 # # END QUESTION
 
 # %% [markdown]
-# ## What the kernels became
+# ## What the kernels learned
 #
-# The next cell trains a LeNet on 2,000 digits, twice over: 126 steps of Adam. First weights and
-# the order of the images are fixed, and all is computed in float64, so that your code and the
-# stand-in come to the same network. It takes less than a minute.
+# The next cell trains a LeNet on 2,000 digits for two epochs: 126 steps of Adam. The initial
+# weights and the order of the images are fixed, and everything is computed in float64, so your code
+# and the stand-in give the same network. It takes less than a minute.
 
 # %%
 answered(q2_parameters=q2_parameters)
 
 
-def first_weights():
-    """He's first weights, always the same."""
+def initial_weights():
+    """He initialization, with a fixed seed."""
     rng = np.random.default_rng(0)
     weights = {}
     for layer, shape, fan_in, outputs in (
         ("conv1", (16, 1, 5, 5), 25, 16),
         ("conv2", (32, 16, 5, 5), 400, 32),
-        ("dense1", (512, 64), 512, 64),
-        ("dense2", (64, 10), 64, 10),
+        ("linear1", (512, 64), 512, 64),
+        ("linear2", (64, 10), 64, 10),
     ):
         weights[f"{layer}.w"] = rng.normal(0, np.sqrt(2 / fan_in), shape)
         weights[f"{layer}.b"] = np.zeros(outputs)
     return weights
 
 
-def learn(pictures, digits, epochs=2, batch=32):
-    """A LeNet that has learned these pictures, and the loss of each step."""
+def train_lenet(pictures, digits, epochs=2, batch_size=32):
+    """A LeNet trained on these pictures, and the loss of each step."""
     model = LeNet(np.random.default_rng(0), dtype="float64")
-    model.parameters = first_weights()
+    model.parameters = initial_weights()
     rng, state, losses = np.random.default_rng(0), None, []
     for epoch in range(epochs):
         order = rng.permutation(len(pictures))
-        for start in range(0, len(order), batch):
-            some = order[start : start + batch]
-            loss, slopes = model.loss_and_gradients(pictures[some], digits[some])
-            rate = 0.002 * 0.7**epoch
-            model.parameters, state = adam(model.parameters, slopes, state, rate)
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            loss, grads = model.loss_and_gradients(pictures[batch], digits[batch])
+            learning_rate = 0.002 * 0.7**epoch
+            model.parameters, state = adam(model.parameters, grads, state, learning_rate)
             losses.append(loss)
     return model, losses
 
 
 def logits_of(model, pictures):
-    """The logits of many pictures, a hundred at a time."""
+    """The logits of many pictures, in batches of 100."""
     starts = range(0, len(pictures), 100)
     return np.concatenate([model.forward(pictures[start : start + 100]) for start in starts])
 
 
-learned, learned_labels = mnist.train_images[:2000].astype(float), mnist.train_labels[:2000]
-lenet, losses = learn(learned, learned_labels)
+train_images, train_labels = mnist.train_images[:2000].astype(float), mnist.train_labels[:2000]
+lenet, losses = train_lenet(train_images, train_labels)
 logits = logits_of(lenet, images)
-print(f"right: {(logits.argmax(axis=1) == labels).mean():.1%} of the test images")
+print(f"test accuracy: {(logits.argmax(axis=1) == labels).mean():.1%}")
 plt.figure(figsize=(7, 2.2))
-plt.semilogy(losses)
+plt.semilogy(range(1, len(losses) + 1), losses)
 plt.xlabel("step")
-plt.ylabel("loss")
+plt.ylabel("loss of the mini-batch")
 plt.show()
 
 # %% [markdown]
-# Here are the 16 kernels of the first layer before the training, and below them the same 16 after
-# it. Blue is below 0, red above.
+# These are the 16 kernels of the first layer before training, and below them the same 16 after
+# training. Blue is below 0, red above 0.
 
 # %%
 answered(q2_parameters=q2_parameters)
-before, after = first_weights(), lenet.parameters
-layers, norm = ("conv1.w", "conv2.w", "dense1.w", "dense2.w"), np.linalg.norm
+before, after = initial_weights(), lenet.parameters
+layers, norm = ("conv1.w", "conv2.w", "linear1.w", "linear2.w"), np.linalg.norm
 show(*before["conv1.w"][:, 0], titles=[f"{k} before" for k in range(16)], signed=True)
 show(*after["conv1.w"][:, 0], titles=[f"{k} after" for k in range(16)], signed=True)
 
@@ -258,9 +263,9 @@ show(*after["conv1.w"][:, 0], titles=[f"{k} after" for k in range(16)], signed=T
 # points: 1
 
 # %% [markdown]
-# **Question 3.** How far did each layer move? Take all weights `w` of a layer as one long arrow:
-# the length of what training added, divided by the length that it began with. An array of four
-# numbers, one for each of `layers`, from `before` and `after`. An error of 0.01 is allowed.
+# **Question 3.** How far did each layer move? Treat all weights `w` of a layer as one long vector:
+# divide the norm of its change by its initial norm. Give an array of four numbers, one for each of
+# `layers`, computed from `before` and `after`. The tolerance is 0.01.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -278,7 +283,7 @@ q3_moved = [norm(after[k] - before[k]) / norm(before[k]) for k in layers]  # SOL
 assert np.shape(q3_moved) == (4,), "four numbers"
 
 # %%
-assert 0 < np.min(q3_moved) < np.max(q3_moved) < 1, "no layer moved as far as it was long"
+assert 0 < np.min(q3_moved) < np.max(q3_moved) < 1, "no layer moved by its whole initial norm"
 
 # %%
 # HIDDEN
@@ -297,18 +302,18 @@ assert np.allclose(q3_moved, (0.125, 0.396, 0.327, 0.147), atol=0.01)
 # points: 2
 
 # %% [markdown]
-# **Question 4.** Texts say that the first layer learns to find edges. Look at the kernels above.
-# How many of the 16 would you call a finder of edges, and of which edges? Were they so before the
-# training? Why does the network read digits all the same? Three to five sentences.
+# **Question 4.** It is often said that the first layer learns edge detectors. Look at the kernels
+# above. How many of the 16 would you call edge detectors, and for which edges? Were they edge
+# detectors before training? Why can the network read digits anyway? Three to five sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# A few kernels are red on one side and blue on the other, such as one finds by hand for edges. But
-# they were so before: by chance, and training changed each of them little, about an eighth of its
-# length. The others look like noise. Even so, sixteen different kernels answer differently to
-# different strokes, and the later layers, which moved further, have learned what to make of it.
+# A few kernels are red on one side and blue on the other, like edge detectors made by hand. But
+# they already were before training, at random: training changed each kernel by only about an eighth
+# of its norm. The others look like noise. Even so, sixteen different kernels respond differently to
+# different strokes, and the later layers, which moved further, learned to use these responses.
 
 # %% [raw]
 # # END SOLUTION
@@ -320,13 +325,13 @@ assert np.allclose(q3_moved, (0.125, 0.396, 0.327, 0.147), atol=0.01)
 answered(q3_moved=q3_moved)
 kernel = after["conv1.w"][0, 0]
 maps = feature_maps(lenet, images[3])["conv1"]
-show(images[3, 0], maps[0], titles=["image", "map of kernel 0"], columns=3)
+show(images[3, 0], maps[0], titles=["image", "feature map of kernel 0"], columns=3)
 show(kernel, titles=["kernel 0"], columns=3, signed=True)
 print(np.array2string(kernel, precision=2, suppress_small=True))
 
 # %% [markdown]
-# A kernel answers with the sum of its weights times the pixels below them. So one can say what it
-# would like to see most.
+# The response of a kernel is the sum of its weights times the pixels under them. So you can compute
+# which patch gives the largest response.
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -334,8 +339,8 @@ print(np.array2string(kernel, precision=2, suppress_small=True))
 # points: 1
 
 # %% [markdown]
-# **Question 5.** Pixels lie between 0 (paper) and 1 (ink). Which 5 x 5 patch gives the largest
-# answer of `kernel` that there can be? An array of shape (5, 5).
+# **Question 5.** Pixels are between 0 (paper) and 1 (ink). Which 5 x 5 patch gives the largest
+# possible response of `kernel`? An array of shape (5, 5).
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -353,7 +358,7 @@ q5_patch = (kernel > 0).astype(float)  # SOLUTION
 assert np.shape(q5_patch) == (5, 5), "an array of shape (5, 5)"
 
 # %%
-assert np.min(q5_patch) >= 0 and np.max(q5_patch) <= 1, "pixels lie between 0 and 1"
+assert np.min(q5_patch) >= 0 and np.max(q5_patch) <= 1, "pixels are between 0 and 1"
 
 # %%
 # HIDDEN
@@ -366,35 +371,35 @@ assert np.isclose(np.sum(q5_patch * kernel), np.maximum(kernel, 0).sum())
 # # END QUESTION
 
 # %% [markdown]
-# Real digits hold no such patch. Each row below is one of the first six kernels, and then the
-# patches of 200 test images to which it answers most, at most one from each image. Above a patch is
-# its answer, in percent of the largest that there can be.
+# No real digit contains such a patch. Each row below shows one of the first six kernels and the
+# patches of 200 test images with its largest responses, at most one patch per image. The title of a
+# patch is its response, in percent of the largest possible one.
 
 # %%
 answered(q5_patch=q5_patch)
 patches = np.lib.stride_tricks.sliding_window_view(images[:200, 0], (5, 5), axis=(1, 2))
-for which in range(6):
-    weights = after["conv1.w"][which, 0]
-    answers = np.einsum("nrcpq,pq->nrc", patches, weights).reshape(200, -1)
-    favourites = np.argsort(-answers.max(axis=1))[:7]
-    places = [np.unravel_index(answers[image].argmax(), (24, 24)) for image in favourites]
-    found = [patches[image][place] for image, place in zip(favourites, places, strict=True)]
-    shares = answers[favourites].max(axis=1) / np.maximum(weights, 0).sum()
-    titles = [f"kernel {which}", *(f"{share:.0%}" for share in shares)]
+for k in range(6):
+    weights = after["conv1.w"][k, 0]
+    responses = np.einsum("nrcpq,pq->nrc", patches, weights).reshape(200, -1)
+    best = np.argsort(-responses.max(axis=1))[:7]
+    positions = [np.unravel_index(responses[image].argmax(), (24, 24)) for image in best]
+    found = [patches[image][position] for image, position in zip(best, positions, strict=True)]
+    shares = responses[best].max(axis=1) / np.maximum(weights, 0).sum()
+    titles = [f"kernel {k}", *(f"{share:.0%}" for share in shares)]
     show(weights / np.abs(weights).max(), *found, titles=titles, signed=True)
 
 # %% [markdown]
 # ## Shifted digits
 #
-# A convolution finds a stroke wherever it is. One often reads that convolutional networks
-# therefore don't care where a digit stands. Try it.
+# A convolution responds to a stroke wherever it is: it is translation equivariant. It is often said
+# that convolutional networks are therefore invariant to shifts. Test it.
 
 # %%
 answered(q5_patch=q5_patch)
 
 
 def shifted(pictures, pixels):
-    """All pictures, some pixels further to the right; paper comes in from the left."""
+    """All pictures, shifted right by some pixels; the left edge is filled with paper."""
     moved = np.zeros_like(pictures)
     moved[..., pixels:] = pictures[..., : pictures.shape[-1] - pixels]
     return moved
@@ -403,12 +408,12 @@ def shifted(pictures, pixels):
 all_shifts = [shifted(images[7, 0], pixels) for pixels in range(6)]
 show(*all_shifts, titles=[f"by {pixels}" for pixels in range(6)], columns=6)
 for pixels in range(6):
-    right_ones = logits_of(lenet, shifted(images, pixels)).argmax(axis=1) == labels
-    print(f"shifted by {pixels}: {right_ones.mean():.1%} right")
+    correct = logits_of(lenet, shifted(images, pixels)).argmax(axis=1) == labels
+    print(f"shifted by {pixels}: accuracy {correct.mean():.1%}")
 
 
 def draw_shifted_maps(pixels, kernel):
-    """One map of each convolution, for a digit that is shifted."""
+    """One feature map of each convolution, for a shifted digit."""
     picture = shifted(images[7], pixels)
     found = feature_maps(lenet, picture)
     titles = [f"shifted by {pixels}", f"conv1, map {kernel}", f"conv2, map {kernel}"]
@@ -423,15 +428,16 @@ slide(draw_shifted_maps, pixels=(0, 6), kernel=(0, 15))
 # points: 2
 
 # %% [markdown]
-# **Question 6.** From which shift on does the LeNet get fewer than half of the digits right? A
-# number of pixels. And why? Shift a digit by 4 pixels, and the maps after the second pooling are
-# those of before, shifted by one place, but for the edge. Still the network errs, since
+# **Question 6.** What is the smallest shift, in pixels, at which the accuracy is below one half?
+# And why does it fall? If a digit is shifted by 4 pixels, the maps after the second pooling are
+# shifted by one position and otherwise the same, except at the edge. The network still errs,
+# because
 #
-# - `"a"`: a kernel's answer changes with the place at which it is laid.
-# - `"b"`: pooling drops the place of a stroke, so that shifted digits all look alike.
-# - `"c"`: the first dense layer has its own weights for each place, and learned strokes where the
-#   training digits have them.
-# - `"d"`: a shifted digit has another amount of ink.
+# - `"a"`: the response of a kernel to a patch depends on the position of the patch.
+# - `"b"`: pooling discards the position of a stroke, so all shifted digits look alike.
+# - `"c"`: the first linear layer has separate weights for each position, and learned strokes at the
+#   positions where the training digits have them.
+# - `"d"`: a shifted digit has a different amount of ink.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -467,16 +473,65 @@ assert q6_why == "c"
 # # END QUESTION
 
 # %% [markdown]
-# ## Where it errs
+# ## Rotated and mirrored digits
 #
-# Back to digits that stand where they should. `labels` holds what they are, `guesses` what the
-# LeNet says.
+# A shift moves a stroke, and the kernels respond to it as before. A rotation changes the stroke
+# itself: convolutions are not equivariant to rotations or reflections. The training digits contain
+# small rotations, since people write at different slants, but no large ones.
 
 # %%
 answered(q6_pixels=q6_pixels, q6_why=q6_why)
-guesses = logits.argmax(axis=1)
+
+
+def rotated(pictures, degrees):
+    """All pictures, rotated counterclockwise about their center, with bilinear interpolation."""
+    size, margin = pictures.shape[-1], 10
+    padded = np.pad(pictures, [(0, 0)] * (pictures.ndim - 2) + [(margin, margin)] * 2)
+    center, angle = (size - 1) / 2, np.deg2rad(degrees)
+    down, right = np.mgrid[:size, :size] - center
+    # Where the pixel at each position comes from.
+    row = center + margin + np.cos(angle) * down + np.sin(angle) * right
+    column = center + margin - np.sin(angle) * down + np.cos(angle) * right
+    r, c = np.floor(row).astype(int), np.floor(column).astype(int)
+    below, beside = row - r, column - c
+    return (
+        padded[..., r, c] * (1 - below) * (1 - beside)
+        + padded[..., r, c + 1] * (1 - below) * beside
+        + padded[..., r + 1, c] * below * (1 - beside)
+        + padded[..., r + 1, c + 1] * below * beside
+    )
+
+
+angles = (0, 15, 30, 45, 60, 90)
+all_angles = [rotated(images[7, 0], degrees) for degrees in angles]
+titles = [*(f"by {degrees} degrees" for degrees in angles), "mirrored"]
+mirrored = np.flip(images, axis=-1).copy()
+show(*all_angles, mirrored[7, 0], titles=titles, columns=7)
+for degrees in angles:
+    correct = logits_of(lenet, rotated(images, degrees)).argmax(axis=1) == labels
+    print(f"rotated by {degrees:2} degrees: accuracy {correct.mean():.1%}")
+mirrored_predictions = logits_of(lenet, mirrored).argmax(axis=1)
+print("mirrored, by digit:")
+for digit in range(10):
+    share = (mirrored_predictions[labels == digit] == digit).mean()
+    print(f"  {digit}: accuracy {share:.0%}")
+
+# %% [markdown]
+# Which rotation costs about as much as a shift by 3 pixels? Which digits survive the reflection,
+# and why these? Rotations and reflections that keep the label can be added to the training images
+# (data augmentation). For digits, not all of them do: think of 6 and 9, or of a mirrored 2. For
+# photographs of cats, which may face either way, a reflection does.
+
+# %% [markdown]
+# ## Where it errs
+#
+# Back to unchanged digits. `labels` holds the labels, `predictions` the predictions of the LeNet.
+
+# %%
+answered(q6_pixels=q6_pixels, q6_why=q6_why)
+predictions = logits.argmax(axis=1)
 print(labels[:20])
-print(guesses[:20])
+print(predictions[:20])
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -484,15 +539,15 @@ print(guesses[:20])
 # points: 3
 
 # %% [markdown]
-# **Question 7.** Make the confusion matrix: `q7_confusion[a, b]` is how many of the images of
-# digit `a` are taken for `b`. Then look at it: which mistake is the most frequent one? A tuple
-# (what it is, what the LeNet says).
+# **Question 7.** Compute the confusion matrix: `q7_confusion[a, b]` is the number of images with
+# label `a` and prediction `b`. Then look at it: which error is the most frequent one? Give a tuple
+# (label, prediction).
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
-q7_confusion = np.eye(10)[labels].T @ np.eye(10)[guesses]  # SOLUTION
+q7_confusion = np.eye(10)[labels].T @ np.eye(10)[predictions]  # SOLUTION
 q7_pair = (4, 9)  # SOLUTION
 
 # %% [raw]
@@ -525,7 +580,7 @@ assert tuple(q7_pair) == (4, 9)
 # # END QUESTION
 
 # %% [markdown]
-# The picture shows the mistakes alone. Below are the twelve test images with the highest loss.
+# The figure shows only the errors. Below it are the twelve test images with the highest loss.
 
 # %%
 answered(q7_confusion=q7_confusion, q7_pair=q7_pair)
@@ -534,31 +589,32 @@ plt.figure(figsize=(4, 3.4))
 plt.imshow(confusion - np.diag(np.diag(confusion)), cmap="Oranges")
 plt.xticks(range(10))
 plt.yticks(range(10))
-plt.xlabel("what the LeNet says")
-plt.ylabel("the label")
-plt.colorbar()
+plt.xlabel("prediction")
+plt.ylabel("label")
+plt.colorbar(label="test images")
 plt.show()
 
 exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
 probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
 worst = np.argsort(probabilities[np.arange(1000), labels])[:12]
-titles = [f"{labels[k]}, read as {guesses[k]}\nwith {probabilities[k].max():.0%}" for k in worst]
+titles = [f"{labels[k]} read as {predictions[k]}\n({probabilities[k].max():.0%})" for k in worst]
 show(*images[worst, 0], titles=titles, columns=6)
 
 # %% [markdown]
-# A network that says how sure it is can ask for help. Take the largest probability of each image
-# as how sure it is: `sure`. What is too unsure goes to a person, who makes no mistakes.
+# A network that knows how confident it is can ask for help. Take the largest probability of each
+# image as its `confidence`. Images with a low confidence are passed to a person, who makes no
+# errors. This is classification with a reject option.
 
 # %%
 answered(q7_confusion=q7_confusion, q7_pair=q7_pair)
-sure = probabilities.max(axis=1)
-wrong = guesses != labels
+confidence = probabilities.max(axis=1)
+wrong = predictions != labels
 bins = np.linspace(0, 1, 21)
 plt.figure(figsize=(7, 2.4))
-plt.hist([sure[~wrong], sure[wrong]], bins, stacked=True, label=["right", "wrong"], log=True)
-plt.xlabel("how sure")
-plt.ylabel("images")
-plt.legend()
+plt.hist([confidence[~wrong], confidence[wrong]], bins, stacked=True, log=True)
+plt.xlabel("confidence")
+plt.ylabel("test images")
+plt.legend(["correct", "wrong"])
 plt.show()
 
 # %% [raw]
@@ -567,15 +623,15 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 8.** All images with `sure` below 0.9 are handed over. How many are these, and how
-# many mistakes are left among the others?
+# **Question 8.** All images with a `confidence` below 0.9 are passed to a person (`q8_deferred`).
+# How many are these, and how many errors are left among the others (`q8_left`)?
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
-q8_handed = int((sure < 0.9).sum())  # SOLUTION
-q8_left = int((wrong & (sure >= 0.9)).sum())  # SOLUTION
+q8_deferred = int((confidence < 0.9).sum())  # SOLUTION
+q8_left = int((wrong & (confidence >= 0.9)).sum())  # SOLUTION
 
 # %% [raw]
 # # END SOLUTION
@@ -584,14 +640,14 @@ q8_left = int((wrong & (sure >= 0.9)).sum())  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert 0 < q8_handed < 1000, "a number of images"
+assert 0 < q8_deferred < 1000, "a number of images"
 
 # %%
-assert 0 <= q8_left <= wrong.sum(), "a number of mistakes"
+assert 0 <= q8_left <= wrong.sum(), "a number of errors"
 
 # %%
 # HIDDEN
-assert abs(q8_handed - 250) <= 3
+assert abs(q8_deferred - 250) <= 3
 
 # %%
 # HIDDEN
@@ -606,49 +662,49 @@ assert abs(q8_left - 4) <= 1
 # %% [markdown]
 # ## Shuffled pixels
 #
-# One fixed permutation moves the pixels of every image, in training and in test alike. No
-# information is lost: who knows the permutation can undo it. Here a LeNet learns such images.
+# One fixed permutation shuffles the pixels of every image, in training and in test. No information
+# is lost: the inverse permutation undoes it. Here a LeNet is trained on such images.
 
 # %%
-answered(q8_handed=q8_handed, q8_left=q8_left)
+answered(q8_deferred=q8_deferred, q8_left=q8_left)
 order = np.random.default_rng(0).permutation(28 * 28)
 
 
 def shuffle(pictures):
-    """Put pixel order[k] of each picture at place k."""
+    """Put pixel order[k] of each picture at position k."""
     return pictures.reshape(-1, 28 * 28)[:, order].reshape(-1, 1, 28, 28)
 
 
 show(*images[:5, 0], *shuffle(images[:5])[:, 0], columns=5)
-shuffled_lenet, _ = learn(shuffle(learned), learned_labels)
+shuffled_lenet, _ = train_lenet(shuffle(train_images), train_labels)
 shuffled_logits = logits_of(shuffled_lenet, shuffle(images))
 for name, found in (("ordinary", logits), ("shuffled", shuffled_logits)):
-    print(f"LeNet, {name} pixels: {(found.argmax(axis=1) == labels).mean():.1%} right")
+    print(f"LeNet, {name} pixels: accuracy {(found.argmax(axis=1) == labels).mean():.1%}")
 
 # %% [markdown]
-# Next to it a linear network, the simplest there is: one weight for each pixel and digit, softmax,
-# and 50 steps of plain gradient descent over all images, from zeros. It learns the shuffled pixels
-# too. Its weights for one digit can be drawn as a picture. For shuffled pixels there isn't much to
-# see.
+# For comparison, a linear network (softmax regression): one weight for each pixel and digit, a
+# softmax, and 50 steps of gradient descent over all images, from zeros. It learns the shuffled
+# pixels too. Its weights for one digit can be drawn as a picture. For shuffled pixels there isn't
+# much to see.
 
 # %%
-answered(q8_handed=q8_handed, q8_left=q8_left)
+answered(q8_deferred=q8_deferred, q8_left=q8_left)
 
 
-def learn_linear(pictures, digits, steps=50, rate=0.5):
-    """Weights (784, 10) and biases (10,) that have learned these pictures."""
-    x, right = pictures.reshape(len(pictures), -1), np.eye(10)[digits]
+def train_linear(pictures, digits, steps=50, learning_rate=0.5):
+    """Weights (784, 10) and biases (10,) trained on these pictures."""
+    x, one_hot = pictures.reshape(len(pictures), -1), np.eye(10)[digits]
     w, b = np.zeros((28 * 28, 10)), np.zeros(10)
     for _ in range(steps):
-        scores = np.exp(x @ w + b)
-        error = (scores / scores.sum(axis=1, keepdims=True) - right) / len(x)
-        w, b = w - rate * x.T @ error, b - rate * error.sum(axis=0)
+        powers = np.exp(x @ w + b)
+        dlogits = (powers / powers.sum(axis=1, keepdims=True) - one_hot) / len(x)
+        w, b = w - learning_rate * x.T @ dlogits, b - learning_rate * dlogits.sum(axis=0)
     return w, b
 
 
-shuffled_w, shuffled_b = learn_linear(shuffle(learned), learned_labels)
-linear_guesses = (shuffle(images).reshape(1000, -1) @ shuffled_w + shuffled_b).argmax(axis=1)
-print(f"linear, shuffled pixels: {(linear_guesses == labels).mean():.1%} right")
+shuffled_w, shuffled_b = train_linear(shuffle(train_images), train_labels)
+linear_predictions = (shuffle(images).reshape(1000, -1) @ shuffled_w + shuffled_b).argmax(axis=1)
+print(f"linear, shuffled pixels: accuracy {(linear_predictions == labels).mean():.1%}")
 titles = [f"weights of {digit}" for digit in range(5)]
 show(*shuffled_w.T[:5].reshape(5, 28, 28), titles=titles, columns=5, signed=True)
 
@@ -658,10 +714,10 @@ show(*shuffled_w.T[:5].reshape(5, 28, 28), titles=titles, columns=5, signed=True
 # points: 2
 
 # %% [markdown]
-# **Question 9.** Put the weights of digit 0, `shuffled_w[:, 0]`, at the places where their pixels
-# were before the shuffle: a picture of shape (28, 28), in which one sees what the network looks
-# for. And think: the same linear network learns the ordinary pixels. For how many of the 1,000
-# test images does it then say another digit than with shuffled ones?
+# **Question 9.** Put the weights of digit 0, `shuffled_w[:, 0]`, at the positions that their pixels
+# had before the shuffle: a picture of shape (28, 28) that shows what the network responds to. Then
+# suppose that the same linear network is trained on ordinary pixels. For how many of the 1,000 test
+# images does its prediction differ from that with shuffled pixels?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -687,7 +743,7 @@ assert q9_changed in range(1001), "a number of images"
 
 # %%
 # HIDDEN
-assert np.allclose(q9_picture, learn_linear(learned, learned_labels)[0][:, 0].reshape(28, 28))
+assert np.allclose(q9_picture, train_linear(train_images, train_labels)[0][:, 0].reshape(28, 28))
 
 # %%
 # HIDDEN
@@ -702,11 +758,11 @@ assert q9_changed == 0
 # %%
 answered(q9_picture=q9_picture, q9_changed=q9_changed)
 weights_of_0 = shuffled_w[:, 0].reshape(28, 28), np.asarray(q9_picture)
-show(*weights_of_0, titles=["shuffled", "put back"], columns=2, signed=True)
+show(*weights_of_0, titles=["shuffled", "in order"], columns=2, signed=True)
 
 # %% [markdown]
-# Not every permutation hurts a LeNet. What it needs is that pixels which lie in one 5 x 5 patch
-# belong together, and that the same kernel makes sense at each place.
+# Not every permutation hurts a LeNet. It relies on two assumptions: the pixels of one 5 x 5 patch
+# belong together, and the same kernel is useful at every position.
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -714,13 +770,13 @@ show(*weights_of_0, titles=["shuffled", "put back"], columns=2, signed=True)
 # points: 1
 
 # %% [markdown]
-# **Question 10.** Four permutations, each used on all images, in training and in test. Which of
-# them leaves a LeNet as good as it was: for every LeNet on ordinary images there is one with the
-# same answers on the permuted ones?
+# **Question 10.** Each of these four permutations is applied to all images, in training and in
+# test. With which of them is a LeNet as good as before: for every LeNet on ordinary images there is
+# one with the same predictions on the permuted images?
 #
 # - `"a"`: the 28 rows in a random order.
 # - `"b"`: each image mirrored, left to right.
-# - `"c"`: each image cut into 16 tiles of 7 x 7, and the tiles in a random order.
+# - `"c"`: each image split into 16 tiles of 7 x 7, and the tiles in a random order.
 # - `"d"`: every other column first, then the columns between them.
 
 # %% [raw]
@@ -756,19 +812,20 @@ assert q10_harmless == "b"
 
 # %% [markdown]
 # **Question 11.** On shuffled pixels the LeNet is worse than on ordinary ones, but far better than
-# guessing, which gives 10 %. What of it is of no use on shuffled pixels, and what still works? How
-# does it compare with the linear network, and why? Three to five sentences.
+# guessing, which gives 10 %. Which parts of it are useless on shuffled pixels, and which still
+# work? How does it compare with the linear network, and why? Three to five sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# A kernel sees 25 pixels that come from anywhere, and the same kernel is laid at places that have
-# nothing in common; the maximum over four such answers mixes unrelated pixels. So sharing weights
-# and pooling lose information here. But the maps still hold sums over pixels, the dense layers
-# have their own weights for each place of the maps, and they can learn which of these sums go with
-# which digit. The linear network doesn't notice the shuffle at all, since a sum over pixels has no
-# order. So on shuffled pixels the LeNet has no head start left, and its poolings are a handicap.
+# A kernel sees 25 unrelated pixels, and the same kernel is used at positions that have nothing in
+# common; the maximum over four such responses mixes unrelated pixels. So weight sharing and pooling
+# lose information here. But the maps still contain sums over pixels, the linear layers have
+# separate weights for each position of the maps, and they can learn which of these sums indicate
+# which digit. The linear network is not affected by the shuffle at all, because a sum over pixels
+# has no order. So on shuffled pixels the LeNet has lost its advantage, and its poolings are a
+# handicap.
 
 # %% [raw]
 # # END SOLUTION

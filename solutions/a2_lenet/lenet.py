@@ -1,24 +1,26 @@
-"""Assignment 2: a LeNet that reads digits, trained from scratch, in NumPy.
+"""Assignment 2: a LeNet for handwritten digits, trained from scratch, in NumPy.
 
 Conventions of the whole file
-    Images are arrays of shape (n, 1, image_size, image_size): image, channel, row, column.
-    Labels are integer arrays of shape (n,), each from 0 to classes - 1.
-    Logits are arrays of shape (n, classes): the scores before the softmax.
-    A dense layer computes x @ w + b, with w of shape (d_in, d_out).
-    A gradient has the shape and the dtype of what it is the gradient of.
-    float32 in gives float32 out: the float arrays of a call have one type, float32 or float64.
-    A model has one dtype; its logits and gradients have it too, whatever the type of the images.
-    No function changes an array, a list or a dict that it is given, and none remembers anything
-    between two calls. Only train changes something: the parameters of its model.
-    A generator `rng` that is handed in is the only source of chance, and drawing moves it on.
-    `cache` is whatever your backward pass needs from your forward pass. Tests only hand it back,
-    sometimes more than once.
-    Bad input raises ValueError: the checks are given, you call them where the docstring says so.
+    Images:       (n, 1, image_size, image_size): image, channel, row, column.
+    Labels:       integers, (n,), each from 0 to num_classes - 1.
+    Logits:       (n, num_classes), the input of the softmax.
+    Gradients:    the shape and the dtype of the array that they belong to.
+    Dtypes:       the float arrays of one call are all float32 or all float64, and so are its
+                  results. A model has one dtype; its logits and gradients have it too, whatever
+                  the dtype of the images.
+    Side effects: none. No function changes its arguments or remembers anything between two calls.
+                  Only train changes something: the parameters of its model.
+    Randomness:   comes only from the generator `rng` that is passed in.
+    Caches:       whatever your backward pass needs from your forward pass. Tests only pass a cache
+                  back, sometimes more than once.
+    Errors:       bad input raises ValueError. The checks are given; call them where the docstring
+                  says so.
 
 NumPy only: no PyTorch, no SciPy.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, Num
@@ -32,28 +34,33 @@ from assignments.a1_convolution.convolution import (
 from common.training.training_progress import TrainingDisplay
 
 Array = np.ndarray
-Arrays = dict[str, np.ndarray]  # arrays by the name of the parameter that they belong to
+Arrays = dict[str, np.ndarray]  # arrays by the name of their parameter
 
 
-def check_dense(
+def check_linear(
     x: Float[Array, "n d_in"], w: Float[Array, "d_in d_out"], b: Float[Array, " d_out"]
 ) -> None:
-    """Given: raise ValueError when the shapes of a dense layer don't fit together."""
+    """Given: raise ValueError if the shapes of a linear layer don't fit together."""
     if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0] or b.shape != w.shape[1:]:
-        raise ValueError(f"x {x.shape}, w {w.shape} and b {b.shape} don't make a dense layer")
+        raise ValueError(
+            "x, w and b must be (n, d_in), (d_in, d_out) and (d_out,), "
+            f"got {x.shape}, {w.shape} and {b.shape}"
+        )
 
 
-def check_labels(logits: Float[Array, "n classes"], labels: Int[Array, " n"]) -> None:
+def check_labels(logits: Float[Array, "n num_classes"], labels: Int[Array, " n"]) -> None:
     """Given: raise ValueError for an empty batch, or labels that don't fit the logits."""
     if logits.ndim != 2 or len(logits) == 0:
-        raise ValueError(f"logits must be (n, classes) with n at least 1, got {logits.shape}")
-    n, classes = logits.shape
+        raise ValueError(f"logits must be (n, num_classes) with n at least 1, got {logits.shape}")
+    n, num_classes = logits.shape
     if not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(f"labels must be integers, got {labels.dtype}")
     if labels.shape != (n,):
-        raise ValueError(f"{n} rows of logits need labels of shape ({n},), got {labels.shape}")
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(f"labels must lie from 0 to {classes - 1}")
+        raise ValueError(f"labels must be ({n},) for {n} rows of logits, got {labels.shape}")
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(
+            f"labels must be from 0 to {num_classes - 1}, got {labels.min()} to {labels.max()}"
+        )
 
 
 def check_images(x: Num[Array, "n 1 s s"], image_size: int) -> None:
@@ -64,33 +71,45 @@ def check_images(x: Num[Array, "n 1 s s"], image_size: int) -> None:
         )
 
 
+def check_pairs(images: Num[Array, "n 1 s s"], labels: Int[Array, " n"]) -> None:
+    """Given: raise ValueError for no images, or if the numbers of images and labels differ."""
+    if len(images) == 0 or len(images) != len(labels):
+        raise ValueError(
+            "images and labels must be equally many, at least one, "
+            f"got {len(images)} images and {len(labels)} labels"
+        )
+
+
 def check_same_shapes(parameters: Arrays, others: Arrays) -> None:
-    """Given: raise ValueError unless both dicts have the same names, with arrays of one shape."""
+    """Given: raise ValueError unless both dicts have the same names and shapes."""
     if parameters.keys() != others.keys():
-        raise ValueError(f"the names differ: {sorted(parameters)} and {sorted(others)}")
+        raise ValueError(f"names must be {sorted(parameters)}, got {sorted(others)}")
     for name, array in parameters.items():
         if array.shape != others[name].shape:
-            raise ValueError(f"{name} has two shapes: {array.shape} and {others[name].shape}")
+            raise ValueError(f"{name} must be {array.shape}, got {others[name].shape}")
 
 
 def check_loss(loss: float, epoch: int, step: int) -> None:
-    """Given: raise ValueError when a loss is not finite. Epochs and steps count from 1 here."""
+    """Given: raise ValueError if a loss is not finite. Epochs and steps are counted from 1."""
     if not math.isfinite(loss):
-        raise ValueError(f"the loss is {loss} at epoch {epoch}, step {step}: the run diverged")
+        raise ValueError(f"the loss is {loss} at epoch {epoch}, step {step}: training diverged")
 
 
-def conv_pool_size(size: int, kernel: int) -> int:
+def conv_pool_size(size: int, kernel_size: int) -> int:
     """Given: the side of a square image after a convolution without padding and a 2 x 2 pooling."""
-    if kernel < 1 or size - kernel + 1 < 2:
-        raise ValueError(f"a kernel of {kernel} and a pooling don't fit into an image of {size}")
-    return (size - kernel + 1) // 2
+    if kernel_size < 1 or size - kernel_size + 1 < 2:
+        raise ValueError(
+            f"kernel_size must be from 1 to {size - 1} for an image of size {size} "
+            f"and a 2 x 2 pooling, got {kernel_size}"
+        )
+    return (size - kernel_size + 1) // 2
 
 
 # Exercise 2.1
 
 
 def relu_forward(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], object]:
-    """max(x, 0), entry by entry, for an array of any shape.
+    """Elementwise max(x, 0), for an array of any shape.
 
     Returns (out, cache).
     """
@@ -109,12 +128,12 @@ def relu_backward(dout: Float[Array, "..."], cache: object) -> Float[Array, "...
 def linear_forward(
     x: Float[Array, "n d_in"], w: Float[Array, "d_in d_out"], b: Float[Array, " d_out"]
 ) -> tuple[Float[Array, "n d_out"], object]:
-    """A dense layer: out = x @ w + b.
+    """A linear layer: out = x @ w + b.
 
-    Returns (out, cache). Raises ValueError when the shapes don't fit together (check_dense).
+    Returns (out, cache). Raises ValueError if the shapes don't fit together (check_linear).
     """
     # BEGIN SOLUTION
-    check_dense(x, w, b)
+    check_linear(x, w, b)
     return x @ w + b, (x, w)
     # END SOLUTION
 
@@ -130,7 +149,7 @@ def linear_backward(
 
 
 def flatten_forward(x: Float[Array, "n ..."]) -> tuple[Float[Array, "n d"], object]:
-    """Lay out each image as one row, in row-major order: (n, c, h, w) becomes (n, c*h*w).
+    """Reshape each image to one row, in row-major order: (n, c, h, w) becomes (n, c*h*w).
 
     Returns (out, cache).
     """
@@ -150,23 +169,25 @@ def flatten_backward(dout: Float[Array, "n d"], cache: object) -> Float[Array, "
 
 
 def softmax_cross_entropy(
-    logits: Float[Array, "n classes"], labels: Int[Array, " n"]
-) -> tuple[float, Float[Array, "n classes"]]:
-    """How surprised the softmax of the logits is by the labels: the mean over the batch.
+    logits: Float[Array, "n num_classes"], labels: Int[Array, " n"]
+) -> tuple[float, Float[Array, "n num_classes"]]:
+    """The mean cross-entropy of the softmax of the logits, and its gradient.
 
     loss = the mean over i of -log(p[i, labels[i]]),
-    where p[i] = exp(logits[i]) / (the sum of exp(logits[i]))
+    where p[i] = exp(logits[i]) / sum(exp(logits[i]))
 
     Returns (loss, dlogits): a Python float, and the gradient of that mean.
-    Logits as large as 1e4 or as small as -1e4 must not overflow: subtract each row's largest first,
-    and take the logarithm of the sum, never of a probability that may be 0.
-    Raises ValueError for an empty batch, and for labels that are not integers, have another shape
-    than (n,) or lie outside 0 ... classes - 1 (check_labels).
+    Logits as large as 1e4 or as small as -1e4 must not overflow: subtract the largest logit of each
+    row first, and compute log p directly, not as the logarithm of a probability that may be 0.
+    Raises ValueError for an empty batch, and for labels that are not integers, have a shape other
+    than (n,) or lie outside 0 ... num_classes - 1 (check_labels).
     """
     # BEGIN SOLUTION
     check_labels(logits, labels)
     n = len(logits)
     rows = np.arange(n)
+    # The softmax doesn't change if every logit of a row moves by the same amount. With a largest
+    # logit of 0, exp can't overflow, and the sum of the exps is at least 1.
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     dlogits = np.exp(log_p)
@@ -181,9 +202,9 @@ def softmax_cross_entropy(
 def he_normal(
     rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, dtype: str = "float32"
 ) -> Float[Array, "..."]:
-    """First weights: independent normal draws, mean 0, standard deviation sqrt(2 / fan_in).
+    """He initialization: independent normal draws, mean 0, standard deviation sqrt(2 / fan_in).
 
-    fan_in: how many numbers go into one output of the layer.
+    fan_in: the number of inputs of one output of the layer.
     """
     # BEGIN SOLUTION
     return rng.normal(scale=math.sqrt(2 / fan_in), size=shape).astype(dtype)
@@ -191,26 +212,26 @@ def he_normal(
 
 
 class LeNet:
-    """conv, relu, pool, conv, relu, pool, dense, relu, dense.
+    """conv, relu, pool, conv, relu, pool, flatten, linear, relu, linear.
 
-    Both convolutions have stride 1 and no padding; both poolings are max poolings over 2 x 2
-    windows that don't overlap. What a pooling leaves over at the edge is ignored. Before the first
-    dense layer, the maps are flattened in the order channel, row, column.
+    Both convolutions have stride 1 and no padding. Both poolings are max poolings over 2 x 2
+    windows that don't overlap; a row or column that is left over at the edge is ignored. The maps
+    are flattened in the order channel, row, column.
 
-    parameters: the arrays that are learned, by name.
+    parameters: the learned arrays, by name.
 
-        conv1.w   (filters[0], 1, kernel, kernel)             conv1.b   (filters[0],)
-        conv2.w   (filters[1], filters[0], kernel, kernel)    conv2.b   (filters[1],)
-        dense1.w  (filters[1] * side * side, hidden)          dense1.b  (hidden,)
-        dense2.w  (hidden, classes)                           dense2.b  (classes,)
+        conv1.w    (filters[0], 1, kernel_size, kernel_size)             conv1.b    (filters[0],)
+        conv2.w    (filters[1], filters[0], kernel_size, kernel_size)    conv2.b    (filters[1],)
+        linear1.w  (filters[1] * side * side, hidden_size)               linear1.b  (hidden_size,)
+        linear2.w  (hidden_size, num_classes)                            linear2.b  (num_classes,)
 
-    side is what is left of image_size after both convolutions and poolings (conv_pool_size, twice):
-    28, 12, 4. With the sizes that are given here there are 46,730 parameters.
+    side is the side of the maps after the second pooling (conv_pool_size, twice): 28, 12, 4. With
+    the default sizes there are 46,730 parameters.
 
-    Every w comes from he_normal, with fan_in c_in * kernel * kernel or d_in; every b is 0.
-    Every call uses the arrays that are in `parameters` at that moment. Others write into these
-    arrays, put new ones into the dict, or put a new dict in its place: so keep no second reference.
-    Calls of the model don't change them.
+    Every w comes from he_normal, with a fan_in of c_in * kernel_size * kernel_size or d_in; every b
+    is 0. Every method uses the arrays that are in `parameters` when it is called. Other code writes
+    into these arrays, replaces them in the dict, or replaces the dict: so keep no other reference
+    to them. The methods don't change them.
     """
 
     def __init__(
@@ -218,34 +239,34 @@ class LeNet:
         rng: np.random.Generator,
         image_size: int = 28,
         filters: tuple[int, int] = (16, 32),
-        kernel: int = 5,
-        hidden: int = 64,
-        classes: int = 10,
+        kernel_size: int = 5,
+        hidden_size: int = 64,
+        num_classes: int = 10,
         dtype: str = "float32",
     ) -> None:
-        """Draw the first weights. Raises ValueError when the image is too small for the layers."""
+        """Draw the initial weights. Raises ValueError if the image is too small for the layers."""
         self.image_size = image_size
         self.dtype = np.dtype(dtype)
         self.parameters: Arrays = {}
         # BEGIN SOLUTION
         first, second = filters
-        side = conv_pool_size(conv_pool_size(image_size, kernel), kernel)
+        side = conv_pool_size(conv_pool_size(image_size, kernel_size), kernel_size)
         flat = second * side * side
-        shapes = {
-            "conv1": (first, 1, kernel, kernel),
-            "conv2": (second, first, kernel, kernel),
-            "dense1": (flat, hidden),
-            "dense2": (hidden, classes),
+        window = (kernel_size, kernel_size)
+        area = kernel_size * kernel_size
+        self.parameters = {
+            "conv1.w": he_normal(rng, (first, 1, *window), area, dtype),
+            "conv1.b": np.zeros(first, dtype),
+            "conv2.w": he_normal(rng, (second, first, *window), first * area, dtype),
+            "conv2.b": np.zeros(second, dtype),
+            "linear1.w": he_normal(rng, (flat, hidden_size), flat, dtype),
+            "linear1.b": np.zeros(hidden_size, dtype),
+            "linear2.w": he_normal(rng, (hidden_size, num_classes), hidden_size, dtype),
+            "linear2.b": np.zeros(num_classes, dtype),
         }
-        for layer, shape in shapes.items():
-            is_conv = layer.startswith("conv")
-            fan_in = math.prod(shape[1:]) if is_conv else shape[0]
-            outputs = shape[0] if is_conv else shape[1]
-            self.parameters[f"{layer}.w"] = he_normal(rng, shape, fan_in, dtype)
-            self.parameters[f"{layer}.b"] = np.zeros(outputs, dtype)
         # END SOLUTION
 
-    def forward(self, x: Num[Array, "n 1 s s"]) -> Float[Array, "n classes"]:
+    def forward(self, x: Num[Array, "n 1 s s"]) -> Float[Array, "n num_classes"]:
         """Given: the logits. Raises ValueError for an empty batch or images of a wrong shape."""
         logits, _ = self.forward_with_caches(x)
         return logits
@@ -263,8 +284,8 @@ class LeNet:
 
     def forward_with_caches(
         self, x: Num[Array, "n 1 s s"]
-    ) -> tuple[Float[Array, "n classes"], object]:
-        """The logits, and whatever backward needs. Tests use only forward and loss_and_gradients.
+    ) -> tuple[Float[Array, "n num_classes"], object]:
+        """The logits, and the caches that backward needs. Tests don't call this method directly.
 
         Raises ValueError for an empty batch or images of a wrong shape (check_images).
         """
@@ -282,20 +303,20 @@ class LeNet:
         out, pool2 = max_pool2d_forward(out, 2)  # (n, 32, 4, 4)
 
         out, flat = flatten_forward(out)  # (n, 512)
-        out, dense1 = linear_forward(out, p["dense1.w"], p["dense1.b"])  # (n, 64)
+        out, linear1 = linear_forward(out, p["linear1.w"], p["linear1.b"])  # (n, 64)
         out, relu3 = relu_forward(out)
-        logits, dense2 = linear_forward(out, p["dense2.w"], p["dense2.b"])  # (n, 10)
-        return logits, (conv1, relu1, pool1, conv2, relu2, pool2, flat, dense1, relu3, dense2)
+        logits, linear2 = linear_forward(out, p["linear2.w"], p["linear2.b"])  # (n, 10)
+        return logits, (conv1, relu1, pool1, conv2, relu2, pool2, flat, linear1, relu3, linear2)
         # END SOLUTION
 
-    def backward(self, dlogits: Float[Array, "n classes"], caches: object) -> Arrays:
-        """The gradient for each name in `parameters`; caches are those of forward_with_caches."""
+    def backward(self, dlogits: Float[Array, "n num_classes"], caches: object) -> Arrays:
+        """The gradient for each name in `parameters`, given the caches of forward_with_caches."""
         # BEGIN SOLUTION
-        conv1, relu1, pool1, conv2, relu2, pool2, flat, dense1, relu3, dense2 = caches
+        conv1, relu1, pool1, conv2, relu2, pool2, flat, linear1, relu3, linear2 = caches
         g: Arrays = {}
-        dout, g["dense2.w"], g["dense2.b"] = linear_backward(dlogits, dense2)
+        dout, g["linear2.w"], g["linear2.b"] = linear_backward(dlogits, linear2)
         dout = relu_backward(dout, relu3)
-        dout, g["dense1.w"], g["dense1.b"] = linear_backward(dout, dense1)
+        dout, g["linear1.w"], g["linear1.b"] = linear_backward(dout, linear1)
         dout = flatten_backward(dout, flat)
 
         dout = max_pool2d_backward(dout, pool2)
@@ -319,17 +340,16 @@ def sgd_momentum(
     learning_rate: float,
     momentum: float = 0.9,
 ) -> tuple[Arrays, object]:
-    """One step of gradient descent with momentum, for every array on its own.
+    """One step of stochastic gradient descent with momentum, for each array separately.
 
     velocity = momentum * velocity + gradient        (0 before the first step)
     parameter = parameter - learning_rate * velocity
 
-    state: None at the first step, then what the step before returned. It may be any plain data:
-        dicts, lists and tuples of arrays, numbers and strings.
-    Returns (parameters, state): new dicts of new arrays, in the dtype of the old ones. Nothing that
-    was handed in is changed, so a step can be repeated from the same state.
-    Raises ValueError when the names or shapes of parameters and gradients differ
-    (check_same_shapes).
+    state: None at the first step, then the state that the previous step returned. It may be any
+        plain data: dicts, lists and tuples of arrays, numbers and strings.
+    Returns (parameters, state): new dicts of new arrays, in the dtype of the old ones. The
+    arguments are not changed, so a step can be repeated from the same state.
+    Raises ValueError if the names or shapes of parameters and gradients differ (check_same_shapes).
     """
     # BEGIN SOLUTION
     check_same_shapes(parameters, gradients)
@@ -351,101 +371,97 @@ def adam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
 ) -> tuple[Arrays, object]:
-    """One step of Adam, for every entry on its own.
+    """One step of Adam, elementwise.
 
-    mean = beta1 * mean + (1 - beta1) * gradient             (0 before the first step)
-    square = beta2 * square + (1 - beta2) * gradient**2      (0 before the first step)
-    m = mean / (1 - beta1**t),  s = square / (1 - beta2**t)  (t is 1 at the first step)
-    parameter = parameter - learning_rate * m / (sqrt(s) + epsilon)
+    m = beta1 * m + (1 - beta1) * gradient                     (0 before the first step)
+    v = beta2 * v + (1 - beta2) * gradient**2                  (0 before the first step)
+    m_hat = m / (1 - beta1**t),  v_hat = v / (1 - beta2**t)    (steps t are counted from 1)
+    parameter = parameter - learning_rate * m_hat / (sqrt(v_hat) + epsilon)
 
-    state, what is returned and what is raised: as in sgd_momentum.
+    state, return value and errors: as in sgd_momentum.
     """
     # BEGIN SOLUTION
     check_same_shapes(parameters, gradients)
     if state is None:
         zeros = {name: np.zeros_like(p) for name, p in parameters.items()}
-        state = {"t": 0, "means": zeros, "squares": zeros}
+        state = {"t": 0, "m": zeros, "v": zeros}
     t = state["t"] + 1
-    means, squares, new = {}, {}, {}
+    m, v, new = {}, {}, {}
     for name, p in parameters.items():
         g = gradients[name]
-        means[name] = beta1 * state["means"][name] + (1 - beta1) * g
-        squares[name] = beta2 * state["squares"][name] + (1 - beta2) * g**2
-        m = means[name] / (1 - beta1**t)
-        s = squares[name] / (1 - beta2**t)
-        new[name] = p - learning_rate * m / (np.sqrt(s) + epsilon)
-    return new, {"t": t, "means": means, "squares": squares}
+        m[name] = beta1 * state["m"][name] + (1 - beta1) * g
+        v[name] = beta2 * state["v"][name] + (1 - beta2) * g**2
+        # Both averages start at 0, which makes them too small at first.
+        m_hat = m[name] / (1 - beta1**t)
+        v_hat = v[name] / (1 - beta2**t)
+        new[name] = p - learning_rate * m_hat / (np.sqrt(v_hat) + epsilon)
+    return new, {"t": t, "m": m, "v": v}
     # END SOLUTION
 
 
 # Exercise 2.5
 
 
+@dataclass(frozen=True)
 class Data:
-    """Given: the images to learn from, and those to choose the best weights by."""
+    """Given: training images, and validation images, which choose the best weights.
 
-    def __init__(
-        self,
-        train_images: Num[Array, "n 1 s s"],
-        train_labels: Int[Array, " n"],
-        validation_images: Num[Array, "m 1 s s"],
-        validation_labels: Int[Array, " m"],
-    ) -> None:
-        """Raises ValueError for no images, and for images and labels that differ in number."""
-        for images, labels in (
-            (train_images, train_labels),
-            (validation_images, validation_labels),
-        ):
-            if len(images) == 0 or len(images) != len(labels):
-                raise ValueError(f"there are {len(images)} images and {len(labels)} labels")
-        self.train_images = train_images
-        self.train_labels = train_labels
-        self.validation_images = validation_images
-        self.validation_labels = validation_labels
+    Raises ValueError for no images, or if the numbers of images and labels differ.
+    """
+
+    train_images: Num[Array, "n 1 s s"]
+    train_labels: Int[Array, " n"]
+    validation_images: Num[Array, "m 1 s s"]
+    validation_labels: Int[Array, " m"]
+
+    def __post_init__(self) -> None:
+        check_pairs(self.train_images, self.train_labels)
+        check_pairs(self.validation_images, self.validation_labels)
 
 
-class Config:
-    """Given: how to train. Raises ValueError for settings that make no sense."""
+@dataclass(frozen=True)
+class TrainConfig:
+    """Given: the settings of a training run. Raises ValueError for impossible ones.
 
-    def __init__(
-        self,
-        epochs: int = 3,
-        batch_size: int = 32,
-        learning_rate: float = 0.002,
-        decay: float = 0.7,
-        optimizer: str = "adam",
-        momentum: float = 0.9,
-        seed: int = 0,
-    ) -> None:
-        """Each setting has a value that works.
+    epochs: the total number of passes over the training images; a resumed run includes the passes
+        that it has already made.
+    batch_size: the number of images per step.
+    learning_rate: the learning rate of the first epoch.
+    decay: the learning rate is multiplied by it after each epoch; above 0, at most 1.
+    optimizer: "sgd" (sgd_momentum with `momentum`) or "adam" (with adam's defaults).
+    momentum: from 0 to below 1; adam doesn't use it.
+    seed: the same seed gives the same run, another seed gives other mini-batches.
+    """
 
-        epochs: how often every image is used, all told: those of a run that goes on count too.
-        decay: the learning rate is multiplied by it after each epoch; above 0, at most 1.
-        optimizer: "sgd", which is sgd_momentum with `momentum`, or "adam", with its own defaults.
-        seed: the same seed gives the same run, another seed gives other mini-batches.
-        """
-        if epochs < 1 or batch_size < 1 or learning_rate <= 0 or not 0 < decay <= 1:
-            raise ValueError(
-                "epochs and batch_size must be at least 1, learning_rate above 0, decay above 0 "
-                f"and at most 1, got {epochs}, {batch_size}, {learning_rate}, {decay}"
-            )
-        if optimizer not in ("sgd", "adam"):
-            raise ValueError(f"optimizer must be 'sgd' or 'adam', got {optimizer!r}")
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = float(learning_rate)
-        self.decay = float(decay)
-        self.optimizer = optimizer
-        self.momentum = float(momentum)
-        self.seed = seed
+    epochs: int = 3
+    batch_size: int = 32
+    learning_rate: float = 0.002
+    decay: float = 0.7
+    optimizer: str = "adam"
+    momentum: float = 0.9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, got {self.epochs}")
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if self.optimizer not in ("sgd", "adam"):
+            raise ValueError(f"optimizer must be 'sgd' or 'adam', got {self.optimizer!r}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be at least 0 and below 1, got {self.momentum}")
 
 
 def predict(
     model: object, images: Num[Array, "n 1 s s"], batch_size: int = 100
 ) -> Int[Array, " n"]:
-    """Given: the label with the largest logit for each image; the first one on a tie."""
+    """Given: the label with the largest logit for each image; on a tie, the first one."""
     if len(images) == 0:
-        raise ValueError("there are no images")
+        raise ValueError("predict needs at least one image, got 0")
     starts = range(0, len(images), batch_size)
     return np.concatenate(
         [model.forward(images[start : start + batch_size]).argmax(axis=1) for start in starts]
@@ -455,23 +471,23 @@ def predict(
 def evaluate(
     model: object, images: Num[Array, "n 1 s s"], labels: Int[Array, " n"], batch_size: int = 100
 ) -> tuple[float, float]:
-    """Given: the mean loss over all images, and the share of them that get the right label."""
-    if len(images) == 0 or len(images) != len(labels):
-        raise ValueError(f"there are {len(images)} images and {len(labels)} labels")
-    loss, right = 0.0, 0
+    """Given: the mean loss and the accuracy over all images."""
+    check_pairs(images, labels)
+    loss, correct = 0.0, 0
     for start in range(0, len(images), batch_size):
         batch = slice(start, start + batch_size)
         logits = model.forward(images[batch])
         loss += softmax_cross_entropy(logits, labels[batch])[0] * len(logits)
-        right += int((logits.argmax(axis=1) == labels[batch]).sum())
-    return loss / len(images), right / len(images)
+        correct += int((logits.argmax(axis=1) == labels[batch]).sum())
+    return loss / len(images), correct / len(images)
 
 
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> list[Int[Array, " batch"]]:
-    """Cut the numbers 0 ... n - 1, in an order that rng draws, into pieces of batch_size.
+    """Split the indices 0 ... n - 1, in a random order drawn from rng, into mini-batches.
 
-    Every number is in exactly one piece, and every order is equally likely. The last piece is
-    smaller when batch_size doesn't divide n. Both n and batch_size are at least 1.
+    Every index is in exactly one mini-batch, and every order is equally likely. Mini-batches have
+    batch_size indices; the last one is smaller if batch_size doesn't divide n. Both n and
+    batch_size are at least 1.
     Returns a list of integer arrays.
     """
     # BEGIN SOLUTION
@@ -480,42 +496,44 @@ def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> list[Int[A
     # END SOLUTION
 
 
-def train(model: object, data: Data, config: Config, state: object = None) -> dict:
-    """Fit a model (a LeNet or an MLP) to the training images.
+def train(model: object, data: Data, config: TrainConfig, state: object = None) -> dict:
+    """Train a model (a LeNet or an MLP) on the training images.
 
-    Epoch e (the first is 0) has the learning rate config.learning_rate * config.decay**e. It goes
-    once through the minibatches of the training images, in a new random order, which depends on
-    nothing but config.seed and e. Each mini-batch gives one step of config.optimizer, whose state
-    lives on from epoch to epoch. After each epoch the model is measured on all training images and
-    on all validation images (evaluate).
+    The learning rate is config.learning_rate in the first epoch and is multiplied by config.decay
+    after each one. An epoch is one pass over the mini-batches of the training images, in a new
+    random order that depends only on config.seed and the epoch. Each mini-batch gives one step of
+    config.optimizer, whose state carries over from epoch to epoch. After each epoch the model is
+    evaluated on all training images and on all validation images (evaluate).
 
-    When train returns, model.parameters holds the weights after the epoch with the highest
-    validation accuracy; on a tie, the earliest of them.
+    When train returns, model.parameters holds the best weights: those after the epoch with the
+    highest validation accuracy; on a tie, the earliest such epoch.
 
     Returns history, a dict of lists with one entry per epoch,
 
-        loss, accuracy                          of the training images, after the epoch
-        validation_loss, validation_accuracy    of the validation images, after the epoch
-        learning_rate                           that of the epoch
+        loss, accuracy                          on the training images, after the epoch
+        validation_loss, validation_accuracy    on the validation images, after the epoch
+        learning_rate                           in the epoch
 
     with one entry per step,
 
-        step_loss                               of the mini-batch, before the weights changed
+        step_loss                               on the mini-batch, before the weights change
 
-    and with "state": plain data (dicts, lists and tuples of arrays, numbers, strings and None)
-    from which a run goes on. Accuracies lie between 0 and 1. Losses and accuracies are floats.
+    and with "state", from which a run can be resumed: plain data (dicts, lists and tuples of
+    arrays, numbers, strings and None). Accuracies are between 0 and 1. Losses and accuracies are
+    floats.
 
-    state: None for a new run, or the history["state"] of a run that ended. A run that goes on takes
-        its weights from there, does what is left of config.epochs (all its other settings are as
-        before), and ends with exactly the same numbers as a run that never stopped: the same
-        weights in the model, and the history of all epochs, the earlier ones included. So the state
-        holds the latest weights, the best ones, the optimizer's state and the history so far. With
-        no epochs left it returns the history as it was. The state is not changed, so that one can
-        go on from it more than once.
+    state: None for a new run, or the history["state"] of a run that ended. A resumed run takes its
+        weights from the state, trains until config.epochs epochs are complete (the other settings
+        are as before), and gives exactly the results of an uninterrupted run: the same weights in
+        the model, and the history of all epochs, including the earlier ones. So the state holds the
+        latest weights, the best weights, the optimizer's state and the history so far. With no
+        epochs left, train returns the history as it was. It doesn't change the state, so a run can
+        be resumed from it more than once.
 
-    Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both count
-    from 1, steps within their epoch; a loss over all images belongs to the last step of its epoch.
-    Raises it too when the arrays of the state don't fit the model (check_same_shapes).
+    Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both are
+    counted from 1, steps within their epoch; a loss over all images belongs to the last step of its
+    epoch. Raises ValueError also if the arrays of the state don't fit the model
+    (check_same_shapes).
     Shows the loss of each step and a line per epoch while it runs:
     `with TrainingDisplay(total_steps, title="training") as display`, then `display.step(loss=...)`
     after each step and `display.note("...")` after each epoch.
@@ -535,7 +553,7 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
     with TrainingDisplay(max(config.epochs - first, 0) * steps, title="training") as display:
         for epoch in range(first, config.epochs):
             learning_rate = config.learning_rate * config.decay**epoch
-            # A generator of its own for each epoch: a run that goes on needs no old one.
+            # Each epoch has its own generator, so the state need not hold one.
             rng = np.random.default_rng([config.seed, epoch])
             for step, batch in enumerate(minibatches(n, config.batch_size, rng)):
                 loss, gradients = model.loss_and_gradients(
@@ -561,9 +579,9 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
             check_loss(validation_loss, epoch + 1, steps)
             if validation_accuracy > max(history["validation_accuracy"], default=-1):
                 best = model.parameters
-            figures = (loss, accuracy, validation_loss, validation_accuracy, learning_rate)
-            for name, figure in zip(names, figures, strict=True):
-                history[name].append(figure)
+            values = (loss, accuracy, validation_loss, validation_accuracy, learning_rate)
+            for name, value in zip(names, values, strict=True):
+                history[name].append(value)
             display.note(
                 f"epoch {epoch + 1}: loss {loss:.4f}, accuracy {accuracy:.4f}, "
                 f"validation loss {validation_loss:.4f}, accuracy {validation_accuracy:.4f}"
@@ -575,7 +593,7 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
         "optimizer": optimizer_state,
         "history": {name: list(values) for name, values in history.items()},
     }
-    # Copies: whoever writes into the model's arrays must not change the state.
+    # Copies: writing into the model's arrays must not change the state.
     model.parameters = {name: array.copy() for name, array in best.items()}
     return {**history, "state": state}
     # END SOLUTION
@@ -585,48 +603,48 @@ def train(model: object, data: Data, config: Config, state: object = None) -> di
 
 
 class MLP:
-    """flatten, dense, relu, dense: a network that doesn't know which pixels are neighbours.
+    """flatten, linear, relu, linear: a network that doesn't know which pixels are neighbors.
 
-    parameters: the arrays that are learned, by name.
+    parameters: the learned arrays, by name.
 
-        dense1.w  (image_size * image_size, hidden)    dense1.b  (hidden,)
-        dense2.w  (hidden, classes)                    dense2.b  (classes,)
+        linear1.w  (image_size * image_size, hidden_size)    linear1.b  (hidden_size,)
+        linear2.w  (hidden_size, num_classes)                linear2.b  (num_classes,)
 
-    With the sizes that are given here there are 46,915 parameters, 185 more than in the LeNet.
-    First weights, the dtype and the use of `parameters` are as in LeNet.
+    With the default sizes there are 46,915 parameters, 185 more than in the LeNet.
+    Initialization, dtype and the use of `parameters` are as in LeNet.
     """
 
     def __init__(
         self,
         rng: np.random.Generator,
         image_size: int = 28,
-        hidden: int = 59,
-        classes: int = 10,
+        hidden_size: int = 59,
+        num_classes: int = 10,
         dtype: str = "float32",
     ) -> None:
-        """Draw the first weights."""
+        """Draw the initial weights."""
         self.image_size = image_size
         self.dtype = np.dtype(dtype)
         self.parameters: Arrays = {}
         # BEGIN SOLUTION
         pixels = image_size * image_size
         self.parameters = {
-            "dense1.w": he_normal(rng, (pixels, hidden), pixels, dtype),
-            "dense1.b": np.zeros(hidden, dtype),
-            "dense2.w": he_normal(rng, (hidden, classes), hidden, dtype),
-            "dense2.b": np.zeros(classes, dtype),
+            "linear1.w": he_normal(rng, (pixels, hidden_size), pixels, dtype),
+            "linear1.b": np.zeros(hidden_size, dtype),
+            "linear2.w": he_normal(rng, (hidden_size, num_classes), hidden_size, dtype),
+            "linear2.b": np.zeros(num_classes, dtype),
         }
         # END SOLUTION
 
-    def forward(self, x: Num[Array, "n 1 s s"]) -> Float[Array, "n classes"]:
+    def forward(self, x: Num[Array, "n 1 s s"]) -> Float[Array, "n num_classes"]:
         """The logits. Raises ValueError for an empty batch or wrong shapes (check_images)."""
         # BEGIN SOLUTION
         check_images(x, self.image_size)
         p = self.parameters
         out, _ = flatten_forward(x.astype(self.dtype, copy=False))  # (n, 784)
-        out, _ = linear_forward(out, p["dense1.w"], p["dense1.b"])  # (n, 59)
+        out, _ = linear_forward(out, p["linear1.w"], p["linear1.b"])  # (n, 59)
         out, _ = relu_forward(out)
-        logits, _ = linear_forward(out, p["dense2.w"], p["dense2.b"])  # (n, 10)
+        logits, _ = linear_forward(out, p["linear2.w"], p["linear2.b"])  # (n, 10)
         return logits
         # END SOLUTION
 
@@ -641,14 +659,14 @@ class MLP:
         check_images(x, self.image_size)
         p, g = self.parameters, {}
         out, _ = flatten_forward(x.astype(self.dtype, copy=False))  # (n, 784)
-        out, dense1 = linear_forward(out, p["dense1.w"], p["dense1.b"])  # (n, 59)
+        out, linear1 = linear_forward(out, p["linear1.w"], p["linear1.b"])  # (n, 59)
         out, relu = relu_forward(out)
-        logits, dense2 = linear_forward(out, p["dense2.w"], p["dense2.b"])  # (n, 10)
+        logits, linear2 = linear_forward(out, p["linear2.w"], p["linear2.b"])  # (n, 10)
 
         loss, dlogits = softmax_cross_entropy(logits, labels)
-        dout, g["dense2.w"], g["dense2.b"] = linear_backward(dlogits, dense2)
+        dout, g["linear2.w"], g["linear2.b"] = linear_backward(dlogits, linear2)
         dout = relu_backward(dout, relu)
-        _, g["dense1.w"], g["dense1.b"] = linear_backward(dout, dense1)
+        _, g["linear1.w"], g["linear1.b"] = linear_backward(dout, linear1)
         return loss, g
         # END SOLUTION
 
@@ -656,11 +674,11 @@ class MLP:
 def permute_pixels(
     images: Num[Array, "n c h w"], rng: np.random.Generator
 ) -> Num[Array, "n c h w"]:
-    """Move the pixels to other places: one random permutation, the same for all images.
+    """Shuffle the pixels: one random permutation of the h * w positions, the same for all images.
 
-    The h * w places of an image are permuted; channels stay apart, and are all permuted alike.
-    Every permutation is equally likely, and which one it is depends on rng and on h * w alone: two
-    calls with generators of one seed treat training and validation images in the same way.
+    All channels are permuted in the same way; pixels stay in their channel. Every permutation is
+    equally likely, and it depends only on rng and on h * w: two calls with generators of the same
+    seed permute training and validation images in the same way.
     Returns new images of the same shape and dtype.
     """
     # BEGIN SOLUTION
@@ -674,20 +692,23 @@ def permute_pixels(
 
 
 def receptive_field(layers: list[tuple[int, int]]) -> tuple[int, int]:
-    """How much of the image one number sees, after some convolutions and poolings in a row.
+    """The receptive field of one output after a sequence of convolutions and poolings.
 
-    layers: the (kernel, stride) of each layer along one axis, the one nearest the image first.
-    Returns (size, jump), two ints: how many pixels lie under one output, edge to edge, and how many
-    pixels lie from one output's field to the next one's. Before any layer both are 1. Padding
-    doesn't matter.
-    Raises ValueError when a kernel or a stride is below 1.
+    layers: the (kernel_size, stride) of each layer along one axis, the layer next to the image
+        first.
+    Returns (size, jump), two ints: the number of pixels that the field spans, and the distance in
+    pixels between the fields of neighboring outputs. Without layers, both are 1. Padding doesn't
+    matter.
+    Raises ValueError if a kernel_size or a stride is below 1.
     """
     # BEGIN SOLUTION
     size, jump = 1, 1
-    for kernel, stride in layers:
-        if kernel < 1 or stride < 1:
-            raise ValueError(f"kernel and stride must be at least 1, got {kernel} and {stride}")
-        size += (kernel - 1) * jump
+    for kernel_size, stride in layers:
+        if kernel_size < 1 or stride < 1:
+            raise ValueError(
+                f"kernel_size and stride must be at least 1, got {kernel_size} and {stride}"
+            )
+        size += (kernel_size - 1) * jump
         jump *= stride
     return size, jump
     # END SOLUTION
@@ -696,12 +717,12 @@ def receptive_field(layers: list[tuple[int, int]]) -> tuple[int, int]:
 def feature_maps(
     model: LeNet, image: Num[Array, "1 s s"]
 ) -> dict[str, Float[Array, "filters h w"]]:
-    """What the filters of a LeNet find in one image.
+    """The feature maps of a LeNet for one image.
 
-    image: one image, with its channel: (1, image_size, image_size).
+    image: one image, with its channel axis: (1, image_size, image_size).
     Returns {"conv1": ..., "conv2": ...}: the maps after each convolution and its relu, before the
-    pooling, one for each filter. For the LeNet of 46,730 parameters these are (16, 24, 24) and
-    (32, 8, 8), in the dtype of the model.
+    pooling, one per filter. With the default sizes these are (16, 24, 24) and (32, 8, 8), in the
+    dtype of the model.
     Raises ValueError for an image of a wrong shape (check_images).
     """
     # BEGIN SOLUTION

@@ -9,27 +9,27 @@ from common.testing.remote.operations import call_each, write_into
 
 ROW_AXES = ("image", "feature")
 LOGIT_AXES = ("image", "class")
-# The sizes of a network are what LeNet or MLP is called with.
-TINY = {"image_size": 8, "filters": (2, 3), "kernel": 2, "hidden": 5, "classes": 4}
+# The sizes of a network are the arguments of LeNet or MLP.
+TINY = {"image_size": 8, "filters": (2, 3), "kernel_size": 2, "hidden_size": 5, "num_classes": 4}
 
 
-def weight_shapes(image_size, hidden, classes, filters=(), kernel=0):
+def weight_shapes(image_size, hidden_size, num_classes, filters=(), kernel_size=0):
     """The shapes of a LeNet's parameters by name, or of an MLP's, which has no filters."""
     shapes, channels, side = {}, 1, image_size
     for layer, count in enumerate(filters, start=1):
-        shapes[f"conv{layer}.w"] = (count, channels, kernel, kernel)
+        shapes[f"conv{layer}.w"] = (count, channels, kernel_size, kernel_size)
         shapes[f"conv{layer}.b"] = (count,)
-        channels, side = count, (side - kernel + 1) // 2
+        channels, side = count, (side - kernel_size + 1) // 2
     return shapes | {
-        "dense1.w": (channels * side * side, hidden),
-        "dense1.b": (hidden,),
-        "dense2.w": (hidden, classes),
-        "dense2.b": (classes,),
+        "linear1.w": (channels * side * side, hidden_size),
+        "linear1.b": (hidden_size,),
+        "linear2.w": (hidden_size, num_classes),
+        "linear2.b": (num_classes,),
     }
 
 
 def draw_weights(rng, sizes, dtype="float64"):
-    """Weights of a size that keeps signals alive, and biases that are far from 0."""
+    """Weights that keep the scale of the signal, and biases that are far from 0."""
     weights = {}
     for name, shape in weight_shapes(**sizes).items():
         if name.endswith(".b"):
@@ -41,13 +41,13 @@ def draw_weights(rng, sizes, dtype="float64"):
 
 
 def fan_in_of(shape):
-    """How many numbers go into one output of a layer whose w has that shape."""
+    """The number of inputs of one output of a layer whose w has that shape."""
     return shape[0] if len(shape) == 2 else int(np.prod(shape[1:]))
 
 
 def draw_quarters(rng, shape):
-    """Multiples of 1/4 up to 1: sums of products are exact in float32 too."""
-    # So no value lies within rounding of a relu's or a pooling's edge without lying on it.
+    """Multiples of 1/4 from -1 to 1: sums of products are exact, also in float32."""
+    # So rounding can't move a value across 0 before a relu, or change a pooling's maximum.
     return rng.integers(-4, 5, size=shape) / 4
 
 
@@ -58,24 +58,24 @@ def draw_images(rng, n, sizes):
 
 def draw_batch(rng, n, sizes):
     """n images and their labels."""
-    return draw_images(rng, n, sizes), rng.integers(sizes["classes"], size=n)
+    return draw_images(rng, n, sizes), rng.integers(sizes["num_classes"], size=n)
 
 
 def draw_surprising_labels(rng, logits):
     """Random labels, of which the first is unlikely, so that the loss is not near 0."""
-    # A loss near 0 is the small difference of large numbers: much of it is noise.
+    # A loss near 0 is a small difference of large numbers: much of it is rounding error.
     labels = rng.integers(logits.shape[1], size=len(logits))
     labels[0] = logits[0].argmin()
     return labels
 
 
-def draw_dense(rng, n, d_in, d_out, *, dtype=np.float64):
-    """x, w and b of a dense layer."""
+def draw_linear(rng, n, d_in, d_out, *, dtype=np.float64):
+    """x, w and b of a linear layer."""
     return tuple(draw_exact(rng, shape, dtype) for shape in ((n, d_in), (d_in, d_out), (d_out,)))
 
 
 def draw_exact(rng, shape, dtype):
-    """Any numbers in float64; in float32 such that sums which nearly cancel are exact."""
+    """Normal draws in float64; in float32 numbers whose sums are exact."""
     array = draw_quarters(rng, shape) if dtype == np.float32 else rng.normal(size=shape)
     return array.astype(dtype)
 
@@ -85,12 +85,12 @@ def draw_seed(rng):
 
 
 def generator(rng):
-    """A generator for student code: its seed comes from the test's own."""
+    """A generator for student code, seeded by the test's generator."""
     return np.random.default_rng(draw_seed(rng))
 
 
 def check_named(arrays, expected, what, tolerance=None):
-    """A dict has exactly the expected names, and under each the expected array."""
+    """A dict has exactly the expected names and arrays."""
     check_names(arrays, expected, what)
     for name, array in expected.items():
         assert_close(arrays[name], array, what=f"{what}: {name}", tolerance=tolerance)
@@ -98,19 +98,19 @@ def check_named(arrays, expected, what, tolerance=None):
 
 def check_names(arrays, names, what):
     """A dict has exactly these names."""
-    check(isinstance(arrays, dict), f"{what} must be a dict of arrays by name.")
+    check(isinstance(arrays, dict), f"{what} must be a dict from names to arrays.")
     missing = [name for name in names if name not in arrays]
-    check(not missing, f"{what} have no {', '.join(missing)}.")
+    check(not missing, f"{what}: {', '.join(missing)} missing.")
     extra = [str(name) for name in arrays if name not in names]
     check(
         not extra,
-        f"{what} have names that the handout doesn't give.",
-        f"These are {', '.join(extra)}.",
+        f"{what}: unexpected names.",
+        f"Not in the docstring: {', '.join(extra)}.",
     )
 
 
 def plain_copy(value, what):
-    """A copy by value of a student's state, which must be plain data."""
+    """A copy of a student's state, which must be plain data."""
     if isinstance(value, dict):
         return {key: plain_copy(item, what) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -125,21 +125,21 @@ def plain_copy(value, what):
 
 
 def check_model(model, kind="LeNet"):
-    """A class made an object; returns it."""
-    check(isinstance(model, Handle), f"{kind}(...) must make a model.")
+    """A class returned an object; returns it."""
+    check(isinstance(model, Handle), f"{kind}(...) must return a model.")
     return model
 
 
 def parameters_of(model, names):
-    """The parameters of a LeNet or an MLP, which have exactly these names."""
+    """The parameters of a LeNet or an MLP, which must have exactly these names."""
     parameters = check_model(model, "LeNet" if "conv1.w" in names else "MLP").parameters
     check_names(parameters, names, "parameters")
     return parameters
 
 
 def make_model(network, rng, sizes, weights):
-    """A model of the student's class LeNet or MLP that holds these weights, in their dtype."""
-    model = network(generator(rng), dtype=weights["dense1.w"].dtype.name, **sizes)
+    """A LeNet or MLP of the student's class with these weights, in their dtype."""
+    model = network(generator(rng), dtype=weights["linear1.w"].dtype.name, **sizes)
     parameters_of(model, weights)
     write_into(model, "parameters", weights)
     return model
@@ -151,21 +151,23 @@ def compare_linear_gradients(gradients, expected, situation):
         assert_close(actual, wanted, what=f"{name} ({situation})")
 
 
-def check_layers_stay_apart(student, oracle, rng, shape, *, dense):
+def check_layers_stay_apart(student, oracle, rng, shape, *, linear):
     """Two forward calls, then three backward calls that use the first cache twice."""
     xs, douts = ([rng.normal(size=shape) for _ in range(2)] for _ in range(2))
     expected = [np.where(x > 0, dout, 0) for x, dout in zip(xs, douts, strict=True)]
-    relu = ("relu", [(x,) for x in xs], douts, expected)
+    relu_case = ("relu", [(x,) for x in xs], douts, expected)
 
-    inputs = [draw_dense(rng, *dense) for _ in range(2)]
-    douts = [rng.normal(size=(dense[0], dense[2])) for _ in range(2)]
+    inputs = [draw_linear(rng, *linear) for _ in range(2)]
+    douts = [rng.normal(size=(linear[0], linear[2])) for _ in range(2)]
     pairs = zip(inputs, douts, strict=True)
-    linear = ("linear", inputs, douts, [oracle.linear_gradients(*xwb, dout) for xwb, dout in pairs])
+    expected = [oracle.linear_gradients(*xwb, dout) for xwb, dout in pairs]
+    linear_case = ("linear", inputs, douts, expected)
 
     xs, dxs = ([rng.normal(size=axes) for axes in (shape, shape[::-1])] for _ in range(2))
-    flatten = ("flatten", [(x,) for x in xs], [dx.reshape(len(dx), -1) for dx in dxs], dxs)
+    douts = [dx.reshape(len(dx), -1) for dx in dxs]
+    flatten_case = ("flatten", [(x,) for x in xs], douts, dxs)
 
-    for name, inputs, douts, expected in (relu, linear, flatten):
+    for name, inputs, douts, expected in (relu_case, linear_case, flatten_case):
         forward = getattr(student, f"{name}_forward")
         backward = getattr(student, f"{name}_backward")
         results = call_each(forward, inputs)
@@ -185,7 +187,7 @@ def check_layers_stay_apart(student, oracle, rng, shape, *, dense):
 def compare_loss(loss, expected, situation, dtype):
     """The loss is the expected one, and a float."""
     check_float(loss, f"loss ({situation})")
-    # A loss has the precision of the logits, whatever the type that it is returned in.
+    # A loss is only as precise as the logits, whatever type it is returned in.
     tolerance = 1e-4 if dtype == np.float32 else None
     assert_close(loss, float(expected), what=f"loss ({situation})", tolerance=tolerance)
 

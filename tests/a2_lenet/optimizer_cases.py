@@ -1,4 +1,4 @@
-"""How the tests of exercise 2.4 draw and check the steps of an optimizer."""
+"""Draws and checks the steps of an optimizer, for exercise 2.4."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from common.testing.compare import unpack
 from common.testing.remote.operations import call_each
 from tests.a2_lenet.cases import check_named, check_names, plain_copy
 
-SHAPES = {"conv.w": (2, 1, 3, 2), "dense.w": (4, 3), "dense.b": (5,)}
+SHAPES = {"conv.w": (2, 1, 3, 2), "linear.w": (4, 3), "linear.b": (5,)}
 
 
 def draw_arrays(rng, shapes, dtype="float64"):
@@ -29,16 +29,16 @@ def draw_steps(rng, answer, rates, settings, *, shapes=SHAPES, dtype="float64"):
 
 
 def compare_step(parameters, expected, count):
-    """The parameters after so many steps are the expected ones."""
-    # Finer than usual in float32: steps are small beside the parameters.
+    """The parameters after `count` steps are the expected ones."""
+    # Stricter than usual in float32: steps are small compared with the parameters.
     single = any(array.dtype == np.float32 for array in expected.values())
     check_named(parameters, expected, f"parameters after step {count}", 2e-5 if single else None)
 
 
 def check_steps_can_be_repeated(step, name, rng, shapes=SHAPES):
-    """A step changes nothing that it was given, and what it returns is new."""
-    # What a step returned is the student's own object when it is passed in again: so a step that
-    # writes into it is seen, because the next step from the same position ends elsewhere.
+    """A step doesn't change its arguments, and it returns new arrays."""
+    # A state that is passed back is the same object in the student's process. So a step that writes
+    # into it is detected: the next step from the same state gives another result.
     first, second = (draw_arrays(rng, shapes) for _ in range(2))
     parameters, state = unpack(step(first, second, None, 0.1), 2, name)
     gradients, _ = unpack(step(second, first, None, 0.2), 2, name)
@@ -50,7 +50,7 @@ def check_steps_can_be_repeated(step, name, rng, shapes=SHAPES):
     copied = plain_copy(state, "The state of an optimizer")
     alone, alone_state = unpack(step(dict(parameters), dict(gradients), copied, 0.3), 2, name)
     check_named(alone, expected, "parameters of a step from a copied state", tolerance=0.0)
-    # One step more, from the states of both: they must be the same too.
+    # One more step, from both states: its results must be equal too.
     after, _ = unpack(step(first, second, expected_state, 0.2), 2, name)
     alone, _ = unpack(step(first, second, alone_state, 0.2), 2, name)
     check_named(alone, after, "parameters of the step after that", tolerance=0.0)
@@ -62,7 +62,7 @@ def wrong_gradients(gradients):
     missing = {other: array for other, array in gradients.items() if other != name}
     return (
         ("a gradient that is missing", missing),
-        ("a gradient of no parameter", gradients | {"more.w": last}),
+        ("a gradient without a parameter", gradients | {"more.w": last}),
         ("a gradient under another name", missing | {"other.b": last}),
         ("a gradient of another shape", gradients | {name: last[:1]}),
     )

@@ -1,6 +1,6 @@
-"""PyTorch's answers in float64, for NumPy arrays: what the tests of assignment 2 compare with.
+"""Expected values for assignment 2: PyTorch in float64, on NumPy arrays.
 
-The weights of a network come as separate arrays, in the order in which the stub names them.
+The weights of a network are separate arguments, in the order of its docstring.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import torch.nn.functional as F
 
 
 def linear(x, w, b):
-    """The output of a dense layer whose w has the shape (d_in, d_out)."""
+    """The output of a linear layer whose w has the shape (d_in, d_out)."""
     return _array(F.linear(_tensor(x), _tensor(w).T, _tensor(b)), x.dtype)
 
 
 def linear_gradients(x, w, b, dout):
-    """dx, dw and db of a dense layer, given the gradient of its output."""
+    """dx, dw and db of a linear layer, given the gradient of its output."""
     inputs = [_tensor(array).requires_grad_() for array in (x, w, b)]
     out = F.linear(inputs[0], inputs[1].T, inputs[2])
     gradients = torch.autograd.grad(out, inputs, _tensor(dout))
@@ -22,7 +22,7 @@ def linear_gradients(x, w, b, dout):
 
 
 def cross_entropy(logits, labels):
-    """The mean loss, and its gradient in the type of the logits."""
+    """The mean loss, and its gradient in the dtype of the logits."""
     inputs = _tensor(logits).requires_grad_()
     loss = F.cross_entropy(inputs, _labels(labels))
     return loss.item(), _array(torch.autograd.grad(loss, inputs)[0], logits.dtype)
@@ -39,7 +39,7 @@ def lenet_gradients(x, labels, *weights):
 
 
 def lenet_maps(x, *weights):
-    """What a LeNet's two convolutions give for some images, after the relu."""
+    """The feature maps of a LeNet's two convolutions, after the relu."""
     tensors = [_tensor(array) for array in weights]
     first = F.relu(F.conv2d(_tensor(x), tensors[0], tensors[1]))
     second = F.relu(F.conv2d(F.max_pool2d(first, 2), tensors[2], tensors[3]))
@@ -69,8 +69,8 @@ def adam_steps(parameter, gradients, rates, beta1, beta2, epsilon):
 def lenet_training(x, labels, validation_x, rates, optimizer, momentum, *weights):
     """A LeNet trained for some epochs, each of a single step with all images at once.
 
-    Returns the losses before each step; then what there is after each: the logits of all images,
-    the logits of the validation images, and all weights in one row.
+    Returns the loss before each step, and after each step the logits of all images, the logits of
+    the validation images, and all weights in one row.
     """
     tensors = [_tensor(array).requires_grad_() for array in weights]
     algorithm = _optimizer(optimizer, tensors, momentum)
@@ -91,9 +91,9 @@ def lenet_training(x, labels, validation_x, rates, optimizer, momentum, *weights
 
 
 def receptive_field(layers):
-    """How many pixels an output depends on, and how far the next one's first pixel lies from it.
+    """The number of pixels that an output depends on, and the distance to the next one's field.
 
-    Found by gradients: sums over windows, laid on each other as the layers are.
+    Found by gradients, through convolutions whose weights are all 1.
     """
     length = 2
     for size, step in reversed(layers):
@@ -103,22 +103,22 @@ def receptive_field(layers):
     for size, step in layers:
         out = F.conv1d(out, torch.ones(1, 1, size, dtype=torch.float64), stride=step)
     seen = [
-        torch.autograd.grad(out[0, 0, place], x, retain_graph=True)[0][0, 0].nonzero()[:, 0]
-        for place in (0, 1)
+        torch.autograd.grad(out[0, 0, index], x, retain_graph=True)[0][0, 0].nonzero()[:, 0]
+        for index in (0, 1)
     ]
     first, second = seen
     return np.array(first[-1] - first[0] + 1), np.array(second[0] - first[0])
 
 
-def _lenet(x, conv1_w, conv1_b, conv2_w, conv2_b, dense1_w, dense1_b, dense2_w, dense2_b):
+def _lenet(x, conv1_w, conv1_b, conv2_w, conv2_b, linear1_w, linear1_b, linear2_w, linear2_b):
     x = F.max_pool2d(F.relu(F.conv2d(x, conv1_w, conv1_b)), 2)
     x = F.max_pool2d(F.relu(F.conv2d(x, conv2_w, conv2_b)), 2)
-    return _mlp(x, dense1_w, dense1_b, dense2_w, dense2_b)
+    return _mlp(x, linear1_w, linear1_b, linear2_w, linear2_b)
 
 
-def _mlp(x, dense1_w, dense1_b, dense2_w, dense2_b):
-    hidden = F.relu(F.linear(x.flatten(1), dense1_w.T, dense1_b))
-    return F.linear(hidden, dense2_w.T, dense2_b)
+def _mlp(x, linear1_w, linear1_b, linear2_w, linear2_b):
+    hidden = F.relu(F.linear(x.flatten(1), linear1_w.T, linear1_b))
+    return F.linear(hidden, linear2_w.T, linear2_b)
 
 
 def _loss_and_gradients(network, x, labels, weights):

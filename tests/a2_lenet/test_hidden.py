@@ -10,10 +10,10 @@ from common.testing.compare import assert_close, assert_equal, check, unpack
 from tests.a2_lenet import cases, network_cases, optimizer_cases, training_cases
 from tests.a2_lenet.cases import LOGIT_AXES, ROW_AXES, TINY
 
-OTHER = {"image_size": 12, "filters": (3, 4), "kernel": 3, "hidden": 6, "classes": 5}
-ODD = {"image_size": 11, "filters": (4, 2), "kernel": 2, "hidden": 3, "classes": 6}
-LARGER = {"image_size": 17, "filters": (5, 3), "kernel": 4, "hidden": 2, "classes": 7}
-OTHER_MLP = {"image_size": 5, "hidden": 4, "classes": 6}
+OTHER = {"image_size": 12, "filters": (3, 4), "kernel_size": 3, "hidden_size": 6, "num_classes": 5}
+ODD = {"image_size": 11, "filters": (4, 2), "kernel_size": 2, "hidden_size": 3, "num_classes": 6}
+LARGER = {"image_size": 17, "filters": (5, 3), "kernel_size": 4, "hidden_size": 2, "num_classes": 7}
+OTHER_MLP = {"image_size": 5, "hidden_size": 4, "num_classes": 6}
 OTHER_SHAPES = {"a": (3,), "b.w": (2, 4), "c": (1, 2, 3, 1), "d": (1,)}
 
 
@@ -35,10 +35,10 @@ def test_relu_is_right_for_other_arrays(student, rng):
 @weight(1)
 @number("2.1")
 def test_linear_is_right_for_other_sizes(student, rng, oracle):
-    """Output and gradients are PyTorch's on other sizes and types; what doesn't fit is refused."""
+    """Output and gradients equal PyTorch's for other sizes; bad shapes raise ValueError."""
     for sizes in ((6, 5, 2), (1, 4, 3), (2, 1, 6), (7, 3, 1)):
         for dtype in (np.float64, np.float32):
-            x, w, b = cases.draw_dense(rng, *sizes, dtype=dtype)
+            x, w, b = cases.draw_linear(rng, *sizes, dtype=dtype)
             result = student.linear_forward(transposed(x), sliced(w), sliced(b))
             out, _ = unpack(result, 2, "linear_forward")
             expected = oracle.linear(x, w, b)
@@ -49,7 +49,7 @@ def test_linear_is_right_for_other_sizes(student, rng, oracle):
             gradients = unpack(student.linear_backward(dout, cache), 3, "linear_backward")
             expected = oracle.linear_gradients(x, w, b, dout)
             cases.compare_linear_gradients(gradients, expected, "views")
-    x, w, b = cases.draw_dense(rng, 3, 4, 2)
+    x, w, b = cases.draw_linear(rng, 3, 4, 2)
     for situation, inputs in (
         ("a d_in that differs between x and w", (x[:, 1:], w, b)),
         ("a b of one entry", (x, w, b[:1])),
@@ -62,7 +62,7 @@ def test_linear_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("2.1")
 def test_flatten_is_right_for_other_shapes_and_layers_have_no_side_effects(student, rng, oracle):
-    """Rows in row-major order and back; inputs stay; each backward pass uses its own cache."""
+    """Rows in row-major order and back; inputs don't change; each pass uses its own cache."""
     for shape in ((3, 2, 5, 4), (1, 4, 1, 6), (5, 3, 2), (2, 7)):
         for view in (sliced, transposed):
             x, expected = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
@@ -71,13 +71,13 @@ def test_flatten_is_right_for_other_shapes_and_layers_have_no_side_effects(stude
             assert_close(out, rows, what="out (other shapes)", axes=ROW_AXES)
             dx = student.flatten_backward(view(expected.reshape(rows.shape)), cache)
             assert_close(dx, expected, what="dx (other shapes)")
-    cases.check_layers_stay_apart(student, oracle, rng, (3, 4, 2), dense=(2, 5, 3))
+    cases.check_layers_stay_apart(student, oracle, rng, (3, 4, 2), linear=(2, 5, 3))
 
 
 @weight(2)
 @number("2.2")
 def test_cross_entropy_is_right_for_other_logits(student, rng, oracle):
-    """Loss and gradient are PyTorch's for other sizes, types and views; inputs stay."""
+    """Loss and gradient equal PyTorch's for other sizes, dtypes and views; inputs don't change."""
     for n, classes in ((7, 3), (1, 6), (4, 9), (3, 2)):
         for dtype in (np.float64, np.float32):
             logits = (4 * rng.normal(size=(n, classes))).astype(dtype)
@@ -92,7 +92,7 @@ def test_cross_entropy_is_right_for_other_logits(student, rng, oracle):
 @weight(1)
 @number("2.2")
 def test_cross_entropy_does_not_overflow_for_other_logits(student, rng):
-    """One logit is far above the others: the loss is how far the label's logit lies below it."""
+    """If one logit is far above the others, the loss is its distance from the label's logit."""
     n, classes = 8, 5
     highs = np.array([1e4, 1e4, 0, -9e3] * 2)
     lows = np.array([-1e4, 0, -1e4, -1e4] * 2)
@@ -109,8 +109,8 @@ def test_cross_entropy_does_not_overflow_for_other_logits(student, rng):
 
 @weight(1)
 @number("2.2")
-def test_cross_entropy_refuses_other_bad_labels(student, rng):
-    """Labels out of range, floats, another number of them and empty batches: ValueError."""
+def test_cross_entropy_rejects_other_bad_labels(student, rng):
+    """Labels out of range, float labels, too few labels and empty batches raise ValueError."""
     for n, classes in ((3, 6), (8, 2)):
         logits, labels = rng.normal(size=(n, classes)), rng.integers(classes, size=n)
         for situation, given, wrong in cases.bad_labels(logits, labels):
@@ -121,7 +121,7 @@ def test_cross_entropy_refuses_other_bad_labels(student, rng):
 @weight(1)
 @number("2.3")
 def test_he_normal_is_right_for_other_shapes(student, rng):
-    """Normal draws of mean 0 and standard deviation sqrt(2 / fan_in), from the given generator."""
+    """Normal draws with mean 0 and standard deviation sqrt(2 / fan_in), from the generator."""
     for shape, fan_in, dtype in (
         ((30, 60), 30, "float64"),
         ((20, 4, 3, 7), 84, "float32"),
@@ -137,24 +137,30 @@ def test_he_normal_is_right_for_other_shapes(student, rng):
 
 @weight(1)
 @number("2.3")
-def test_lenet_has_the_right_first_weights_for_other_sizes(student, rng):
-    """Names, shapes, dtype and spread; biases of 0; images that are too small are refused."""
+def test_lenet_has_the_right_initial_weights_for_other_sizes(student, rng):
+    """Names, shapes, dtype, standard deviation, biases of 0; small images raise ValueError."""
     for sizes in (OTHER, ODD, LARGER):
         for dtype in ("float32", "float64"):
             model = student.LeNet(cases.generator(rng), dtype=dtype, **sizes)
             network_cases.check_initial_parameters(model, sizes, dtype)
-    sizes = {"image_size": 20, "filters": (100, 30), "kernel": 4, "hidden": 40, "classes": 50}
+    sizes = {
+        "image_size": 20,
+        "filters": (100, 30),
+        "kernel_size": 4,
+        "hidden_size": 40,
+        "num_classes": 50,
+    }
     network_cases.check_initial_weights(student.LeNet(cases.generator(rng), **sizes), sizes)
-    for image_size, kernel in ((12, 4), (4, 4), (5, 2), (9, 3)):
-        sizes = {"image_size": image_size, "kernel": kernel}
+    for image_size, kernel_size in ((12, 4), (4, 4), (5, 2), (9, 3)):
+        sizes = {"image_size": image_size, "kernel_size": kernel_size}
         check_refused("images too small", student.LeNet, cases.generator(rng), **sizes)
-    cases.check_model(student.LeNet(cases.generator(rng), image_size=10, kernel=3))
+    cases.check_model(student.LeNet(cases.generator(rng), image_size=10, kernel_size=3))
 
 
 @weight(2)
 @number("2.3")
 def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, oracle):
-    """With the same weights, the logits are PyTorch's, leftover pixels and views included."""
+    """With the same weights, the logits equal PyTorch's, also for leftover pixels and views."""
     for sizes, n in ((OTHER, 4), (ODD, 3), (LARGER, 1)):
         for view in (sliced, transposed):
             weights = cases.draw_weights(rng, sizes)
@@ -168,7 +174,7 @@ def test_lenet_gives_the_logits_of_its_layers_for_other_sizes(student, rng, orac
 @weight(2)
 @number("2.3")
 def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, oracle):
-    """With the same weights, the loss and all gradients are PyTorch's, in the model's dtype."""
+    """With the same weights, the loss and all gradients equal PyTorch's, in the model's dtype."""
     for sizes, n in ((OTHER, 4), (ODD, 3), (LARGER, 1)):
         weights = cases.draw_weights(rng, sizes)
         model = cases.make_model(student.LeNet, rng, sizes, weights)
@@ -182,8 +188,8 @@ def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, 
 
 @weight(1)
 @number("2.3")
-def test_lenet_has_no_side_effects_and_refuses_what_does_not_fit(student, rng, oracle):
-    """Weights of the moment, models and calls that stay apart, ValueErrors: on other sizes."""
+def test_lenet_has_no_side_effects_and_rejects_what_does_not_fit(student, rng, oracle):
+    """Current weights, independent models and calls, ValueErrors: on other sizes."""
     network_cases.check_independence(student.LeNet, oracle.lenet_gradients, rng, sizes=ODD, n=2)
     model = cases.make_model(student.LeNet, rng, OTHER, cases.draw_weights(rng, OTHER))
     network_cases.check_refusals(model, rng, OTHER, n=4)
@@ -192,7 +198,7 @@ def test_lenet_has_no_side_effects_and_refuses_what_does_not_fit(student, rng, o
 @weight(1)
 @number("2.4")
 def test_sgd_momentum_is_right_for_other_steps(student, rng, oracle):
-    """Other shapes, rates and momenta give PyTorch's parameters after each step."""
+    """Other shapes, learning rates and momenta give PyTorch's parameters after each step."""
 
     def check_steps(momentum, settings, rates, **kind):
         answer = oracle.sgd_steps
@@ -212,7 +218,7 @@ def test_sgd_momentum_is_right_for_other_steps(student, rng, oracle):
 @weight(2)
 @number("2.4")
 def test_adam_is_right_for_other_steps(student, rng, oracle):
-    """Other shapes, rates, betas and epsilons give PyTorch's parameters after each step."""
+    """Other shapes, learning rates, betas and epsilons give PyTorch's parameters."""
 
     def check_steps(values, settings, rates, **kind):
         answer = oracle.adam_steps
@@ -233,7 +239,7 @@ def test_adam_is_right_for_other_steps(student, rng, oracle):
 @weight(1)
 @number("2.4")
 def test_optimizers_have_no_side_effects_on_other_arrays(student, rng):
-    """Steps can be repeated, also from a copied state; gradients that don't fit are refused."""
+    """Steps can be repeated, also from a copied state; bad gradients raise ValueError."""
     for name, step in (("sgd_momentum", student.sgd_momentum), ("adam", student.adam)):
         optimizer_cases.check_steps_can_be_repeated(step, name, rng, OTHER_SHAPES)
         shapes = {"first": (3, 2), "second": (4,)}
@@ -246,7 +252,7 @@ def test_optimizers_have_no_side_effects_on_other_arrays(student, rng):
 @weight(1)
 @number("2.5")
 def test_minibatches_are_right_for_other_numbers(student, rng):
-    """Every number once, in an order that looks random and that the generator decides."""
+    """Every index once, in a random order that the generator decides."""
     for n, batch_size in ((23, 5), (24, 6), (2, 9), (17, 16)):
         pieces = student.minibatches(n, batch_size, cases.generator(rng))
         training_cases.check_pieces(pieces, n, batch_size)
@@ -254,8 +260,8 @@ def test_minibatches_are_right_for_other_numbers(student, rng):
     for _ in range(2):
         pieces = student.minibatches(2000, 70, np.random.default_rng(seed))
         orders.append(training_cases.check_pieces(pieces, 2000, 70))
-    check(np.array_equal(*orders), "The same generator must give the same minibatches.")
-    training_cases.check_is_shuffled(orders[0], "The numbers")
+    check(np.array_equal(*orders), "The same seed must give the same mini-batches.")
+    training_cases.check_is_shuffled(orders[0], "The indices")
 
 
 @weight(2)
@@ -267,25 +273,25 @@ def test_train_takes_the_steps_of_pytorch_for_other_settings(student, rng, oracl
         run = training_cases.draw_full_batch_run(oracle, rng, best=4, n=5, **settings)
         model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
         data = student.Data(run.images, run.labels, run.validation_images, run.predictions[4])
-        history = student.train(model, data, student.Config(**run.settings))
+        history = student.train(model, data, student.TrainConfig(**run.settings))
         training_cases.compare_last_weights(model, history, run, f"{optimizer}, five epochs")
 
-        labels = rng.integers(TINY["classes"], size=16)
+        labels = rng.integers(TINY["num_classes"], size=16)
         model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
         data = student.Data(run.images, run.labels, run.validation_images, labels)
-        history = student.train(model, data, student.Config(**run.settings))
+        history = student.train(model, data, student.TrainConfig(**run.settings))
         training_cases.compare_history(history, run, labels)
 
 
 @weight(1)
 @number("2.5")
 def test_train_leaves_other_best_weights_in_the_model(student, rng, oracle):
-    """Those after the epoch with the highest validation accuracy; on a tie, the earliest."""
+    """The best epoch has the highest validation accuracy; on a tie, it is the earliest one."""
 
     def check_best(run, best, labels, situation):
         model = cases.make_model(student.LeNet, rng, TINY, run.initial_weights)
         data = student.Data(run.images, run.labels, run.validation_images, labels)
-        student.train(model, data, student.Config(**run.settings))
+        student.train(model, data, student.TrainConfig(**run.settings))
         training_cases.compare_best_weights(model, run, best, situation)
 
     settings = {"optimizer": "adam", "epochs": 3, "learning_rate": 0.12, "decay": 0.9}
@@ -298,25 +304,25 @@ def test_train_leaves_other_best_weights_in_the_model(student, rng, oracle):
 
 @weight(1)
 @number("2.5")
-def test_train_shuffles_other_images_anew_and_uses_each_once(student, rng, oracle):
+def test_train_uses_other_images_once_in_each_epoch_in_a_new_order(student, rng, oracle):
     """Every image once in each epoch, in an order that depends on the seed and the epoch."""
     images, labels = cases.draw_batch(rng, 13, TINY)
-    weights, losses = training_cases.draw_telling_weights(oracle, rng, images, labels)
+    weights, losses = training_cases.draw_separating_weights(oracle, rng, images, labels)
     model = cases.make_model(student.LeNet, rng, TINY, weights)
     data = student.Data(images, labels, images, labels)
     settings = {"optimizer": "sgd", "learning_rate": training_cases.STANDSTILL, "epochs": 3}
     for batch_size in (1, 5):
-        history = student.train(model, data, student.Config(batch_size=batch_size, **settings))
+        history = student.train(model, data, student.TrainConfig(batch_size=batch_size, **settings))
         training_cases.compare_step_losses(history, losses, batch_size, epochs=3)
     same = np.array_equal(data.train_images, images) and np.array_equal(data.train_labels, labels)
-    check(same, "train changes the images or labels that it is given.")
+    check(same, "train must not change the images or labels that it is given.")
     training_cases.check_orders(student, oracle, rng, n=14)
 
 
 @weight(1)
 @number("2.5")
-def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
-    """Exactly the same weights and history, with momentum and with Adam, for early best weights."""
+def test_other_resumed_runs_equal_uninterrupted_ones(student, rng):
+    """Exactly the same weights and history, with both optimizers and early or late best weights."""
     sizes = {"epochs": 3, "n": 10, "batch_size": 3}
     for optimizer, dtype in (("sgd", "float64"), ("adam", "float32")):
         for wrong_labels in (True, False):
@@ -327,43 +333,43 @@ def test_other_runs_go_on_as_if_they_had_never_stopped(student, rng):
 @weight(1)
 @number("2.5")
 def test_train_stops_other_runs_that_diverge(student, rng):
-    """ValueError with epoch and step, counted from 1; ValueError for a state of another model."""
+    """ValueError with epoch and step, counted from 1; ValueError for another model's state."""
     for n, batch_size, step, poisoned in ((9, 3, 2, False), (4, 4, 1, False), (5, 2, 1, True)):
         images, labels = cases.draw_batch(rng, n, TINY)
         images = images.astype(np.float32)
         weights = cases.draw_weights(rng, TINY, "float32")
         if poisoned:
-            weights["dense2.b"][:] = np.nan
+            weights["linear2.b"][:] = np.nan
         model = cases.make_model(student.LeNet, rng, TINY, weights)
         data = student.Data(images, labels, images, labels)
         settings = {"optimizer": "sgd", "batch_size": batch_size, "epochs": 2}
-        config = student.Config(learning_rate=1e300, **settings)
+        config = student.TrainConfig(learning_rate=1e300, **settings)
         training_cases.check_diverges(student.train, model, data, config, step=step)
-    training_cases.check_strange_state(student, rng)
+    training_cases.check_state_of_another_model(student, rng)
 
 
 @weight(2)
 @number("2.5")
 @tags("training")
-def test_lenet_reads_held_out_digits_with_other_seeds(student, rng):
-    """4,000 halved images, 3 epochs, another seed: 88 % of 1,000 others are read rightly."""
+def test_lenet_reaches_88_percent_with_other_seeds(student, rng):
+    """4,000 halved images, 3 epochs, another seed: 88 % accuracy on 1,000 other images."""
     seed, mnist = cases.draw_seed(rng), load_mnist()
     order = rng.permutation(len(mnist.train_labels))
     images, labels = training_cases.halved(mnist.train_images[order]), mnist.train_labels[order]
     data = student.Data(images, labels, images[:500], labels[:500])
     model = cases.check_model(student.LeNet(cases.generator(rng), **training_cases.HALF))
-    student.train(model, data, student.Config(learning_rate=0.006, decay=0.5, seed=seed))
+    student.train(model, data, student.TrainConfig(learning_rate=0.006, decay=0.5, seed=seed))
     training_cases.check_digits(model, rng)
 
 
 @weight(1)
 @number("2.6")
 def test_mlp_is_right_for_other_sizes(student, rng, oracle):
-    """First weights, logits, gradients, dtype and ValueErrors, on other sizes."""
+    """Initial weights, logits, gradients, dtype and ValueErrors, on other sizes."""
     for dtype in ("float32", "float64"):
         model = student.MLP(cases.generator(rng), dtype=dtype, **OTHER_MLP)
         network_cases.check_initial_parameters(model, OTHER_MLP, dtype)
-    sizes = {"image_size": 9, "hidden": 50, "classes": 35}
+    sizes = {"image_size": 9, "hidden_size": 50, "num_classes": 35}
     network_cases.check_initial_weights(student.MLP(cases.generator(rng), **sizes), sizes)
     for view in (sliced, transposed):
         weights = cases.draw_weights(rng, OTHER_MLP)
@@ -389,23 +395,23 @@ def test_mlp_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("2.6")
 def test_permute_pixels_is_right_for_other_images(student, rng):
-    """One random permutation, which depends on the generator and the number of pixels alone."""
+    """One random permutation, which depends only on the generator and the number of pixels."""
     for shape in ((2, 3, 7, 3), (1, 1, 5, 8)):
         training_cases.check_permutation(student.permute_pixels, rng, shape)
 
 
 @weight(1)
 @number("2.6")
-def test_an_mlp_whose_weights_are_permuted_too_sees_no_difference(student, rng):
-    """When the rows of dense1.w move as the pixels do, the logits stay the same."""
+def test_an_mlp_with_permuted_weights_gives_the_same_logits_on_permuted_pixels(student, rng):
+    """If the rows of linear1.w are permuted like the pixels, the logits stay the same."""
     seed, weights = cases.draw_seed(rng), cases.draw_weights(rng, OTHER_MLP)
     model = cases.make_model(student.MLP, rng, OTHER_MLP, weights)
     images = cases.draw_images(rng, 4, OTHER_MLP)
-    hidden = np.maximum(images.reshape(4, -1) @ weights["dense1.w"] + weights["dense1.b"], 0)
-    expected = hidden @ weights["dense2.w"] + weights["dense2.b"]
+    hidden = np.maximum(images.reshape(4, -1) @ weights["linear1.w"] + weights["linear1.b"], 0)
+    expected = hidden @ weights["linear2.w"] + weights["linear2.b"]
     assert_close(model.forward(images), expected, what="logits", axes=LOGIT_AXES)
     order = training_cases.permutation_of(student.permute_pixels, seed, images.shape)
-    permuted = weights | {"dense1.w": weights["dense1.w"][order]}
+    permuted = weights | {"linear1.w": weights["linear1.w"][order]}
     other = cases.make_model(student.MLP, rng, OTHER_MLP, permuted)
     logits = other.forward(student.permute_pixels(images, np.random.default_rng(seed)))
     assert_close(logits, expected, what="logits of shuffled images", axes=LOGIT_AXES)
@@ -414,22 +420,22 @@ def test_an_mlp_whose_weights_are_permuted_too_sees_no_difference(student, rng):
 @weight(1)
 @number("2.7")
 def test_receptive_field_is_right_for_other_layers(student, rng, oracle):
-    """Whatever the layers, size and jump are those of the pixels that outputs depend on."""
+    """Size and jump are those of the pixels that the outputs depend on."""
     for count in range(1, 9):
         layers = [(int(rng.integers(1, 8)), int(rng.integers(1, 4))) for _ in range(count)]
         expected = tuple(map(int, oracle.receptive_field(layers)))
         result = student.receptive_field(layers)
         assert_equal(result, expected, what="the receptive field's size and jump")
-        place = int(rng.integers(count))
-        for kernel, stride in ((0, 1), (1, 0), (-2, 2), (2, -2)):
-            wrong = [*layers[:place], (kernel, stride), *layers[place + 1 :]]
-            check_refused("a kernel or a stride below 1", student.receptive_field, wrong)
+        index = int(rng.integers(count))
+        for kernel_size, stride in ((0, 1), (1, 0), (-2, 2), (2, -2)):
+            wrong = [*layers[:index], (kernel_size, stride), *layers[index + 1 :]]
+            check_refused("a kernel_size or a stride below 1", student.receptive_field, wrong)
 
 
 @weight(1)
 @number("2.7")
 def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
-    """conv1 and conv2 after their relu, in the dtype of the model; wrong shapes: ValueError."""
+    """conv1 and conv2 after relu, in the dtype of the model; wrong shapes raise ValueError."""
     for sizes, dtype, image_type in (
         (OTHER, "float32", "float32"),
         (ODD, "float64", "uint8"),
@@ -456,11 +462,11 @@ def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
 
 @weight(1)
 @number("2.8")
-def test_q2_larger_images_need_a_larger_dense_layer(lab):
+def test_q2_larger_images_need_a_larger_linear_layer(lab):
     """Lab, question 2: the parameters of a LeNet for images of 56 x 56 pixels."""
     side = ((56 - 4) // 2 - 4) // 2
-    dense1 = (32 * side * side + 1) * 64
-    check_number(lab, "q2_parameters", (25 + 1) * 16 + (400 + 1) * 32 + dense1 + (64 + 1) * 10)
+    linear1 = (32 * side * side + 1) * 64
+    check_number(lab, "q2_parameters", (25 + 1) * 16 + (400 + 1) * 32 + linear1 + (64 + 1) * 10)
 
 
 # The signs of the lab's first kernel after training, where it is more than 0.02 away from 0.
@@ -469,62 +475,62 @@ SIGNS = "+?++-+++---?------++-+-++"
 
 @weight(1)
 @number("2.8")
-def test_q5_the_patch_that_a_kernel_answers_to_most_is_found(lab):
-    """Lab, question 5: ink below each positive weight, paper below each negative one."""
+def test_q5_the_patch_with_the_largest_response(lab):
+    """Lab, question 5: ink under each positive weight, paper under each negative one."""
     patch = array_answer(lab, "q5_patch", (5, 5))
     check(
-        patch.min() >= 0 and patch.max() <= 1, "q5_patch holds no pixels from 0 to 1.", value=patch
+        patch.min() >= 0 and patch.max() <= 1, "q5_patch must hold pixels from 0 to 1.", value=patch
     )
     wrong = [
-        place
-        for place, (sign, pixel) in enumerate(zip(SIGNS, patch.flat, strict=True))
+        index
+        for index, (sign, pixel) in enumerate(zip(SIGNS, patch.flat, strict=True))
         if sign != "?" and abs(pixel - (sign == "+")) > 1e-6
     ]
     check(
         not wrong,
-        "Another patch than q5_patch gives a larger answer.",
-        f"{len(wrong)} pixels are not as the kernel would like them best",
+        "Another patch gives a larger response than q5_patch.",
+        f"{len(wrong)} pixels don't have their best value",
         value=patch,
     )
 
 
 @weight(1)
 @number("2.8")
-def test_q6_the_shift_that_is_too_much_is_found(lab):
-    """Lab, question 6: from which shift on fewer than half of the digits are right."""
+def test_q6_the_shift_that_is_too_large(lab):
+    """Lab, question 6: the smallest shift with an accuracy below one half."""
     check_number(lab, "q6_pixels", 4)  # measured: 63 % at 3 pixels, 45 % at 4
 
 
 @weight(1)
 @number("2.8")
 def test_q6_why_a_shift_hurts(lab):
-    """Lab, question 6: what in a LeNet depends on the place."""
+    """Lab, question 6: what in a LeNet depends on the position."""
     check_choice(lab, "q6_why", "c", ("a", "b", "c", "d"))
 
 
 @weight(1)
 @number("2.9")
-def test_q7_the_most_frequent_mistake_is_found(lab):
-    """Lab, question 7: what it is, and what the LeNet says."""
-    check_sizes(lab, "q7_pair", (4, 9))  # measured: 7 times; no other mistake more than 5 times
+def test_q7_the_most_frequent_error(lab):
+    """Lab, question 7: the label and the prediction."""
+    check_sizes(lab, "q7_pair", (4, 9))  # measured: 7 times; no other error more than 5 times
 
 
 @weight(1)
 @number("2.9")
-def test_q8_few_mistakes_are_left(lab):
-    """Lab, question 8: the mistakes among images with a largest probability of 0.9 or more."""
+def test_q8_few_errors_are_left(lab):
+    """Lab, question 8: the errors among images with a confidence of 0.9 or more."""
     check_number(lab, "q8_left", 4, tolerance=1)
 
 
 @weight(1)
 @number("2.9")
 def test_q9_a_linear_network_does_not_notice_the_shuffle(lab):
-    """Lab, question 9: the images for which it says another digit than with ordinary pixels."""
+    """Lab, question 9: the images whose prediction differs from that with ordinary pixels."""
     check_number(lab, "q9_changed", 0)
 
 
 @weight(1)
 @number("2.9")
-def test_q10_the_permutation_that_does_no_harm_is_found(lab):
-    """Lab, question 10: what leaves neighbours neighbours, in the same way at each place."""
+def test_q10_the_permutation_that_does_no_harm(lab):
+    """Lab, question 10: what keeps neighbors together, in the same way at each position."""
     check_choice(lab, "q10_harmless", "b", ("a", "b", "c", "d"))

@@ -20,20 +20,20 @@ class LeNet:
         rng: np.random.Generator,
         image_size: int = 28,
         filters: tuple[int, int] = (16, 32),
-        kernel: int = 5,
-        hidden: int = 64,
-        classes: int = 10,
+        kernel_size: int = 5,
+        hidden_size: int = 64,
+        num_classes: int = 10,
         dtype: str = "float32",
     ) -> None:
-        """Draw the first weights."""
+        """Draw the initial weights."""
         self.image_size = image_size
         self.dtype = np.dtype(dtype)
-        side = ((image_size - kernel + 1) // 2 - kernel + 1) // 2
+        side = ((image_size - kernel_size + 1) // 2 - kernel_size + 1) // 2
         layers = {
-            "conv1": torch.nn.Conv2d(1, filters[0], kernel),
-            "conv2": torch.nn.Conv2d(filters[0], filters[1], kernel),
-            "dense1": torch.nn.Linear(filters[1] * side**2, hidden),
-            "dense2": torch.nn.Linear(hidden, classes),
+            "conv1": torch.nn.Conv2d(1, filters[0], kernel_size),
+            "conv2": torch.nn.Conv2d(filters[0], filters[1], kernel_size),
+            "linear1": torch.nn.Linear(filters[1] * side**2, hidden_size),
+            "linear2": torch.nn.Linear(hidden_size, num_classes),
         }
         self.parameters: Arrays = {}
         for name, layer in layers.items():
@@ -44,30 +44,30 @@ class LeNet:
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """The logits."""
-        return passed(x, self.tensors())[-1].numpy()
+        return run_layers(x, self.tensors())[-1].numpy()
 
     def loss_and_gradients(self, x: np.ndarray, labels: np.ndarray) -> tuple[float, Arrays]:
         """The mean loss of a batch, and its gradient for each name in `parameters`."""
         tensors = {name: tensor.requires_grad_() for name, tensor in self.tensors().items()}
-        loss = F.cross_entropy(passed(x, tensors)[-1], torch.as_tensor(labels))
+        loss = F.cross_entropy(run_layers(x, tensors)[-1], torch.as_tensor(labels))
         gradients = torch.autograd.grad(loss, list(tensors.values()))
         return loss.item(), {
             name: gradient.numpy() for name, gradient in zip(tensors, gradients, strict=True)
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The parameters of the moment."""
+        """The current parameters as tensors."""
         return {name: torch.as_tensor(array) for name, array in self.parameters.items()}
 
 
-def passed(x: np.ndarray, p: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The maps of both convolutions, and the logits."""
+def run_layers(x: np.ndarray, p: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The feature maps of both convolutions, and the logits."""
     images = torch.as_tensor(x).to(p["conv1.w"].dtype)
     first = F.relu(F.conv2d(images, p["conv1.w"], p["conv1.b"]))
     second = F.relu(F.conv2d(F.max_pool2d(first, 2), p["conv2.w"], p["conv2.b"]))
     flat = F.max_pool2d(second, 2).flatten(1)
-    hidden = F.relu(F.linear(flat, p["dense1.w"].T, p["dense1.b"]))
-    return first, second, F.linear(hidden, p["dense2.w"].T, p["dense2.b"])
+    hidden = F.relu(F.linear(flat, p["linear1.w"].T, p["linear1.b"]))
+    return first, second, F.linear(hidden, p["linear2.w"].T, p["linear2.b"])
 
 
 def adam(
@@ -79,22 +79,22 @@ def adam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
 ) -> tuple[Arrays, Any]:
-    """One step of Adam, for every array on its own."""
-    step, means, squares = state or (0, {}, {})
-    step, means, squares, moved = step + 1, dict(means), dict(squares), {}
+    """One step of Adam, for each array separately."""
+    t, first, second = state or (0, {}, {})
+    t, first, second, new = t + 1, dict(first), dict(second), {}
     for name, array in parameters.items():
         gradient, zeros = torch.as_tensor(gradients[name]), torch.zeros(array.shape)
-        mean, square = (kept.get(name, zeros.to(gradient)) for kept in (means, squares))
-        means[name] = mean.lerp(gradient, 1 - beta1)
-        squares[name] = square.lerp(gradient.square(), 1 - beta2)
-        root = (squares[name] / (1 - beta2**step)).sqrt()
-        change = means[name] / (1 - beta1**step) / (root + epsilon)
-        moved[name] = (torch.as_tensor(array) - learning_rate * change).numpy()
-    return moved, (step, means, squares)
+        m, v = (moments.get(name, zeros.to(gradient)) for moments in (first, second))
+        first[name] = m.lerp(gradient, 1 - beta1)
+        second[name] = v.lerp(gradient.square(), 1 - beta2)
+        m_hat, v_hat = first[name] / (1 - beta1**t), second[name] / (1 - beta2**t)
+        change = m_hat / (v_hat.sqrt() + epsilon)
+        new[name] = (torch.as_tensor(array) - learning_rate * change).numpy()
+    return new, (t, first, second)
 
 
 def feature_maps(model: Any, image: np.ndarray) -> Arrays:
-    """What the filters find in one image: the maps after each convolution and its relu."""
+    """The feature maps of one image, after each convolution and its relu."""
     tensors = {name: torch.as_tensor(array) for name, array in model.parameters.items()}
-    first, second, _ = passed(image[None], tensors)
+    first, second, _ = run_layers(image[None], tensors)
     return {"conv1": first[0].numpy(), "conv2": second[0].numpy()}

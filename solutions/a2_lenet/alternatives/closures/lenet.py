@@ -25,7 +25,7 @@ def relu_backward(dout: Array, cache: Backward) -> Array:
 
 def linear_forward(x: Array, w: Array, b: Array) -> tuple[Array, Backward]:
     """x @ w + b."""
-    check_dense(x, w, b)
+    check_linear(x, w, b)
 
     def backward(dout: Array) -> tuple[Array, Array, Array]:
         dx = np.einsum("no,io->ni", dout, w)
@@ -90,8 +90,8 @@ def convolution(p: Arrays, name: str) -> Callable:
     return forward
 
 
-def dense(p: Arrays, name: str) -> Callable:
-    """The same for a dense layer."""
+def linear(p: Arrays, name: str) -> Callable:
+    """The same for a linear layer."""
 
     def forward(x: Array) -> tuple[Array, Backward]:
         out, cache = linear_forward(x, p[name + ".w"], p[name + ".b"])
@@ -137,33 +137,34 @@ class LeNet:
         rng: np.random.Generator,
         image_size: int = 28,
         filters: tuple[int, int] = (16, 32),
-        kernel: int = 5,
-        hidden: int = 64,
-        classes: int = 10,
+        kernel_size: int = 5,
+        hidden_size: int = 64,
+        num_classes: int = 10,
         dtype: str = "float32",
     ) -> None:
         self.image_size = image_size
         self.dtype = np.dtype(dtype)
         first, second = filters
-        side = conv_pool_size(conv_pool_size(image_size, kernel), kernel)
-        area, flat = kernel * kernel, second * side * side
+        side = conv_pool_size(conv_pool_size(image_size, kernel_size), kernel_size)
+        area, flat = kernel_size**2, second * side * side
+        window = (kernel_size, kernel_size)
         # The last layer first: the order of the draws is free.
         self.parameters = {
-            "dense2.b": np.zeros(classes, dtype),
-            "dense2.w": he_normal(rng, (hidden, classes), hidden, dtype),
-            "dense1.b": np.zeros(hidden, dtype),
-            "dense1.w": he_normal(rng, (flat, hidden), flat, dtype),
+            "linear2.b": np.zeros(num_classes, dtype),
+            "linear2.w": he_normal(rng, (hidden_size, num_classes), hidden_size, dtype),
+            "linear1.b": np.zeros(hidden_size, dtype),
+            "linear1.w": he_normal(rng, (flat, hidden_size), flat, dtype),
             "conv2.b": np.zeros(second, dtype),
-            "conv2.w": he_normal(rng, (second, first, kernel, kernel), first * area, dtype),
+            "conv2.w": he_normal(rng, (second, first, *window), first * area, dtype),
             "conv1.b": np.zeros(first, dtype),
-            "conv1.w": he_normal(rng, (first, 1, kernel, kernel), area, dtype),
+            "conv1.w": he_normal(rng, (first, 1, *window), area, dtype),
         }
 
     def layers(self) -> list[Callable]:
         """The layers, with the parameters of this moment."""
         p = self.parameters
         convolutions = [convolution(p, "conv1"), RELU, POOL, convolution(p, "conv2"), RELU, POOL]
-        return [*convolutions, FLATTEN, dense(p, "dense1"), RELU, dense(p, "dense2")]
+        return [*convolutions, FLATTEN, linear(p, "linear1"), RELU, linear(p, "linear2")]
 
     def forward(self, x: Array) -> Array:
         """The logits."""
@@ -237,7 +238,7 @@ def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> list[Array
     return batches
 
 
-def train(model: object, data: Data, config: Config, state: dict | None = None) -> dict:
+def train(model: object, data: Data, config: TrainConfig, state: dict | None = None) -> dict:
     """Fit a model. All that a run knows is in one dict of plain data."""
     rng = np.random.default_rng(config.seed)
     if state is None:
@@ -300,7 +301,7 @@ def train(model: object, data: Data, config: Config, state: dict | None = None) 
 
 
 def permute_pixels(images: Array, rng: np.random.Generator) -> Array:
-    """Put each pixel at the place that the permutation names."""
+    """Put each pixel at the position that the permutation gives."""
     rows, columns = np.unravel_index(
         np.argsort(rng.random(images.shape[2] * images.shape[3])), images.shape[2:]
     )
@@ -312,10 +313,10 @@ def permute_pixels(images: Array, rng: np.random.Generator) -> Array:
 def receptive_field(layers: list[tuple[int, int]]) -> tuple[int, int]:
     """One output at a time, walked back to the image."""
     if any(number < 1 for layer in layers for number in layer):
-        raise ValueError("kernels and strides must be at least 1")
+        raise ValueError(f"kernel_size and stride must be at least 1, got {layers}")
     size = 1
-    for kernel, stride in reversed(layers):
-        size = (size - 1) * stride + kernel
+    for kernel_size, stride in reversed(layers):
+        size = (size - 1) * stride + kernel_size
     return int(size), math.prod(int(stride) for _, stride in layers)
 
 

@@ -21,7 +21,7 @@ def relu_backward(dout: Array, cache: tuple) -> Array:
 
 def linear_forward(x: Array, w: Array, b: Array) -> tuple[Array, dict]:
     """x @ w + b."""
-    check_dense(x, w, b)
+    check_linear(x, w, b)
     return np.matmul(x, w) + b, {"x": x, "w": w}
 
 
@@ -66,8 +66,8 @@ class LeNet:
         a, _ = conv2d_forward_fast(np.maximum(a, 0), p["conv2.w"], p["conv2.b"])
         a, _ = max_pool2d_forward(a, 2)
         a = np.maximum(a, 0).reshape(len(x), -1)
-        a = np.maximum(a @ p["dense1.w"] + p["dense1.b"], 0)
-        return a @ p["dense2.w"] + p["dense2.b"]
+        a = np.maximum(a @ p["linear1.w"] + p["linear1.b"], 0)
+        return a @ p["linear2.w"] + p["linear2.b"]
 
     def loss_and_gradients(self, x: Array, labels: Array) -> tuple[float, Arrays]:
         """The mean loss, and its gradients by name."""
@@ -79,12 +79,12 @@ class LeNet:
         a2, conv2 = conv2d_forward_fast(h1, p["conv2.w"], p["conv2.b"])
         m2, pool2 = max_pool2d_forward(a2, 2)
         h2 = np.maximum(m2, 0).reshape(len(x), -1)
-        h3 = np.maximum(h2 @ p["dense1.w"] + p["dense1.b"], 0)
-        logits = h3 @ p["dense2.w"] + p["dense2.b"]
+        h3 = np.maximum(h2 @ p["linear1.w"] + p["linear1.b"], 0)
+        logits = h3 @ p["linear2.w"] + p["linear2.b"]
 
         loss, d4 = softmax_cross_entropy(logits, labels)
-        d3 = (d4 @ p["dense2.w"].T) * (h3 > 0)
-        d2 = (d3 @ p["dense1.w"].T) * (h2 > 0)
+        d3 = (d4 @ p["linear2.w"].T) * (h3 > 0)
+        d2 = (d3 @ p["linear1.w"].T) * (h2 > 0)
         d2 = max_pool2d_backward(d2.reshape(m2.shape), pool2)
         d1, dw2, db2 = conv2d_backward_fast(d2, conv2)
         d1 = max_pool2d_backward(d1 * (h1 > 0), pool1)
@@ -94,10 +94,10 @@ class LeNet:
             "conv1.b": db1,
             "conv2.w": dw2,
             "conv2.b": db2,
-            "dense1.w": h2.T @ d3,
-            "dense1.b": d3.sum(axis=0),
-            "dense2.w": h3.T @ d4,
-            "dense2.b": d4.sum(axis=0),
+            "linear1.w": h2.T @ d3,
+            "linear1.b": d3.sum(axis=0),
+            "linear2.w": h3.T @ d4,
+            "linear2.b": d4.sum(axis=0),
         }
         return loss, gradients
 
@@ -150,7 +150,7 @@ def adam(
 
 
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> list[Array]:
-    """Draw without putting back, then cut at every batch_size."""
+    """Sample without replacement, then cut at every batch_size."""
     order = rng.choice(n, size=n, replace=False)
     count = (n + batch_size - 1) // batch_size
     return [order[i * batch_size : min(n, (i + 1) * batch_size)] for i in range(count)]
@@ -167,7 +167,7 @@ def snapshot(model: object) -> Arrays:
     return {name: array.copy() for name, array in model.parameters.items()}
 
 
-def train(model: object, data: Data, config: Config, state: list | None = None) -> dict:
+def train(model: object, data: Data, config: TrainConfig, state: list | None = None) -> dict:
     """Fit a model, in one loop over steps."""
     n = len(data.train_images)
     per_epoch = (n - 1) // config.batch_size + 1
@@ -181,15 +181,17 @@ def train(model: object, data: Data, config: Config, state: list | None = None) 
     batches: list[Array] = []
     with TrainingDisplay(max(total - len(step_losses), 0), title="training") as display:
         for step in range(len(step_losses), total):
-            epoch, place = divmod(step, per_epoch)
+            epoch, position = divmod(step, per_epoch)
             learning_rate = config.learning_rate * config.decay**epoch
-            if place == 0:
+            if position == 0:
                 # The child of the seed that belongs to this epoch.
                 seed = np.random.SeedSequence(config.seed, spawn_key=(epoch,))
                 batches = minibatches(n, config.batch_size, np.random.default_rng(seed))
-            images, labels = data.train_images[batches[place]], data.train_labels[batches[place]]
-            loss, gradients = model.loss_and_gradients(images, labels)
-            check_loss(loss, epoch + 1, place + 1)
+            batch = batches[position]
+            loss, gradients = model.loss_and_gradients(
+                data.train_images[batch], data.train_labels[batch]
+            )
+            check_loss(loss, epoch + 1, position + 1)
             if config.optimizer == "adam":
                 new, moments = adam(model.parameters, gradients, moments, learning_rate)
             else:
@@ -199,15 +201,15 @@ def train(model: object, data: Data, config: Config, state: list | None = None) 
             write(model, new)
             step_losses.append(loss)
             display.step(loss=loss)
-            if place < per_epoch - 1:
+            if position < per_epoch - 1:
                 continue
             row = [
                 *evaluate(model, data.train_images, data.train_labels),
                 *evaluate(model, data.validation_images, data.validation_labels),
                 learning_rate,
             ]
-            check_loss(row[0], epoch + 1, place + 1)
-            check_loss(row[2], epoch + 1, place + 1)
+            check_loss(row[0], epoch + 1, position + 1)
+            check_loss(row[2], epoch + 1, position + 1)
             if not rows or row[3] > max(row[3] for row in rows):
                 best = snapshot(model)
             rows.append(row)
@@ -225,5 +227,5 @@ def train(model: object, data: Data, config: Config, state: list | None = None) 
 def permute_pixels(images: Array, rng: np.random.Generator) -> Array:
     """Pixels first, then shuffle them: along their axis, all images together."""
     pixels = np.moveaxis(images.reshape(*images.shape[:2], -1), 2, 0)
-    # Not rng.shuffle: it would change the images that were handed in.
+    # Not rng.shuffle: it would change the images that were passed in.
     return np.moveaxis(rng.permutation(pixels, axis=0), 0, 2).reshape(images.shape)
