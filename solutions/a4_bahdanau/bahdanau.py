@@ -549,8 +549,8 @@ class Seq2Seq(nn.Module):
         best_ids: list[list[int]] = [[] for _ in range(n)]
         best_score = [-math.inf] * n
         with torch.no_grad():
-            # Each sentence has `beam_width` slots; -inf marks those without a live hypothesis.
-            # At first only slot 0 has one: the empty hypothesis, for which the model reads BOS.
+            # Each sentence has `beam_width` slots. log_p holds the log-probabilities of the live
+            # hypotheses, and -inf in free slots. At first only slot 0 has one: the empty row.
             state, memory = self.start(source.repeat_interleave(beam_width, dim=0))
             ids = torch.full((n, beam_width, 1), BOS)
             log_p = torch.full((n, beam_width), -math.inf, dtype=state.dtype)
