@@ -1,8 +1,8 @@
 """Loads 10,000 number words in English and French, for translation, with tokenizer.
 
-Tokens are words. A word that a hyphen joins to the one before begins with that hyphen, and a comma
-is a token of its own: "two thousand, one hundred and six" has seven tokens, "ninety-seven" has two,
-ninety and -seven. So detokenize gives back the exact spelling.
+Tokens are words. A token that follows a hyphen keeps it, and a comma is a token of its own: "two
+thousand, one hundred and six" has seven tokens, "ninety-seven" has two, ninety and -seven. So
+detokenize restores the exact spelling.
 """
 
 import hashlib
@@ -18,24 +18,24 @@ from common.data.cache import cached, digest
 from common.data.packages import NUM2WORDS
 
 WORDS_SHA256 = "42e50f8957b7e718f68e4e3164de2d51a1f6429d888cae4f5ee248c05bdd51f4"
-# Every number from 1 to 1000, and so many of each length above: the first, the last, how many.
+# Every number from 1 to 1000, and this many of each length above: the first, the last, how many.
 GROUPS = ((1, 1000, 1000), (1001, 9999, 2000), (10_000, 99_999, 3000), (100_000, 999_999, 4000))
 TRAIN, VALIDATION, TEST = 8000, 1000, 1000
 
-PADDING, BEGIN, END = 0, 1, 2
-SPECIAL = ("<pad>", "<begin>", "<end>")
+PAD, BOS, EOS = 0, 1, 2
+SPECIAL = ("<pad>", "<bos>", "<eos>")
 
 
 class Vocabulary:
-    """Tokens and their ids. 0 is padding, 1 begins a sequence, 2 ends it; words come after."""
+    """Tokens and their ids: 0 is PAD, 1 is BOS (begin), 2 is EOS (end); words come after."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        """The words are sorted, and each is taken once."""
+        """The words are sorted, without duplicates."""
         self.tokens = (*SPECIAL, *sorted(set(words)))
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     def __len__(self) -> int:
-        """How many tokens there are, the three special ones included."""
+        """The number of tokens, including the three special ones."""
         return len(self.tokens)
 
     def encode(self, tokens: Iterable[str]) -> Int64[np.ndarray, "length"]:
@@ -47,13 +47,16 @@ class Vocabulary:
         return np.array([self._ids[token] for token in tokens], dtype=np.int64)
 
     def decode(self, ids: ArrayLike) -> list[str]:
-        """The words up to the first end, without padding and begin."""
-        places = np.asarray(ids, dtype=np.int64)  # (length,)
-        if places.size and not 0 <= places.min() <= places.max() < len(self):
-            raise ValueError(f"an id is not in the range from 0 to {len(self) - 1}")
-        numbers = places.tolist()
-        end = numbers.index(END) if END in numbers else len(numbers)
-        return [self.tokens[number] for number in numbers[:end] if number >= len(SPECIAL)]
+        """The words up to the first EOS, without PAD and BOS."""
+        array = np.asarray(ids, dtype=np.int64)  # (length,)
+        if array.size and not 0 <= array.min() <= array.max() < len(self):
+            raise ValueError(
+                f"ids must be in the range from 0 to {len(self) - 1}, "
+                f"got {array.min()} to {array.max()}"
+            )
+        row = array.tolist()
+        end = row.index(EOS) if EOS in row else len(row)
+        return [self.tokens[token] for token in row[:end] if token >= len(SPECIAL)]
 
 
 @dataclass(frozen=True)
@@ -67,24 +70,24 @@ class Pairs:
     target_vocabulary: Vocabulary
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return len(self.numbers)
 
     @cached_property
     def source_ids(self) -> list[Int64[np.ndarray, "length"]]:
-        """The ids of each source: its tokens alone."""
+        """The ids of each source: only its tokens."""
         return [self.source_vocabulary.encode(tokens) for tokens in self.source]
 
     @cached_property
     def target_ids(self) -> list[Int64[np.ndarray, "length"]]:
-        """The ids of each target: begin, its tokens, end."""
-        begin, end = SPECIAL[BEGIN], SPECIAL[END]
-        return [self.target_vocabulary.encode([begin, *tokens, end]) for tokens in self.target]
+        """The ids of each target: BOS, its tokens, EOS."""
+        bos, eos = SPECIAL[BOS], SPECIAL[EOS]
+        return [self.target_vocabulary.encode([bos, *tokens, eos]) for tokens in self.target]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Three parts that share no number. Every token occurs in the first."""
+    """Three splits that share no number. Every token occurs in the training split."""
 
     train: Pairs
     validation: Pairs
@@ -102,7 +105,7 @@ class Numbers:
 
 
 def load_numbers() -> Numbers:
-    """The pairs, split in the same way each time: 8,000, 1,000 and 1,000, each in mixed order."""
+    """The pairs in three fixed splits of 8,000, 1,000 and 1,000, each in random order."""
     lines = cached("numbers", WORDS_SHA256, number_words).decode().splitlines()
     rows = [line.split("\t") for line in lines]
     numbers = [int(number) for number, _, _ in rows]
@@ -126,7 +129,7 @@ def tokenize(words: str) -> list[str]:
 
 
 def detokenize(tokens: Sequence[str]) -> str:
-    """The spelling that tokenize took apart."""
+    """The inverse of tokenize: the number in words."""
     return " ".join(tokens).replace(" -", "-").replace(" ,", ",")
 
 
@@ -135,18 +138,18 @@ def pad(
 ) -> tuple[Int64[np.ndarray, "n t"], Int64[np.ndarray, "n"]]:
     """Sequences of ids as rows, with padding after them, and their lengths.
 
-    There are as many columns as the longest sequence has ids.
+    The number of columns is the length of the longest sequence.
     """
     rows = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     lengths = np.array([len(row) for row in rows], dtype=np.int64)  # (n,)
-    ids = np.full((len(rows), int(lengths.max(initial=0))), PADDING, dtype=np.int64)  # (n, t)
+    ids = np.full((len(rows), int(lengths.max(initial=0))), PAD, dtype=np.int64)  # (n, t)
     for index, row in enumerate(rows):
         ids[index, : len(row)] = row
     return ids, lengths
 
 
 def number_words() -> bytes:
-    """The chosen numbers in the order of the split: a line for each, with both spellings."""
+    """The chosen numbers in the order of the splits: one line per number, with both spellings."""
     num2words = NUM2WORDS.load().num2words
     lines = [
         f"{number}\t{num2words(number, lang='en')}\t{num2words(number, lang='fr')}\n"
@@ -161,7 +164,7 @@ def number_words() -> bytes:
 
 
 def draw_numbers(first: int, last: int, count: int) -> list[int]:
-    """So many different numbers from first to last, the same each time."""
+    """`count` different numbers from first to last, the same each time."""
     if count == last - first + 1:
         return list(range(first, last + 1))
     chosen: dict[int, None] = {}  # a set that keeps its order

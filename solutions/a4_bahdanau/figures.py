@@ -28,11 +28,11 @@ from common.training.plots import (
 )
 
 ENGLISH = ("nine", "hundred", "and", "seventy")
-FRENCH = ("neuf", "cent", "soixante", "-dix", "<end>")
+FRENCH = ("neuf", "cent", "soixante", "-dix", "<eos>")
 
 
 def bottleneck() -> Figure:
-    """All that the decoder learns of the source is one vector."""
+    """The decoder sees the source only through one vector."""
     figure, axes = canvas(29.6, 9.8, cell=0.3)
     columns = [1.9 + 2.9 * k for k in range(len(ENGLISH))]
     top, low, narrow = 2.6, 6.6, 14.2
@@ -57,7 +57,7 @@ def bottleneck() -> Figure:
     line(axes, (narrow + 0.2, 2.2), (steps[-1] - 0.35, 2.2), colour=RED)
     arrow(axes, (narrow + 0.55, 4.6), (steps[0] - 0.9, 4.6), RED)
     words(axes, (narrow + 1.4, 5.2), "state_0", RED, size=8.5)
-    for k, (x, token) in enumerate(zip(steps, ("<begin>", *FRENCH), strict=False)):
+    for k, (x, token) in enumerate(zip(steps, ("<bos>", *FRENCH), strict=False)):
         box(axes, (x, 4.6), 1.8, 1.3, "GRU", ORANGE)
         arrow(axes, (x - 0.35, 2.2), (x - 0.35, 3.95), RED)
         arrow(axes, (x + 0.35, 3.95), (x + 0.35, 1.65))
@@ -67,14 +67,14 @@ def bottleneck() -> Figure:
         words(axes, (x, 7.4), token, size=9.5)
     for x, following in pairwise(steps):
         arrow(axes, (x + 0.9, 4.6), (following - 0.9, 4.6), BLUE)
-    words(axes, (6.2, 1.2), "encoder: reads both ways", FAINT, size=9.5)
+    words(axes, (6.2, 1.2), "encoder: bidirectional", FAINT, size=9.5)
     words(axes, (narrow, 9.1), "one vector, for 4 words or for 40", RED, size=9.5)
-    words(axes, (24.0, 9.1), "decoder: reads what it wrote last", FAINT, size=9.5)
+    words(axes, (24.0, 9.1), "decoder: reads its last output", FAINT, size=9.5)
     return figure
 
 
 def attention() -> Figure:
-    """One step of the decoder: compare, softmax, average, write."""
+    """One step of the decoder: scores, softmax, weighted average, logits."""
     figure, axes = canvas(29.0, 12.2, cell=0.3)
     columns = [4.4 + 3.2 * k for k in range(len(ENGLISH))]
     weights = (0.02, 0.03, 0.10, 0.85)
@@ -99,10 +99,10 @@ def attention() -> Figure:
     line(axes, (query, 8.75), (query, 8.1), colour=ORANGE)
     line(axes, (query, 8.1), (columns[0], 8.1), colour=ORANGE)
     axes.plot(columns, [8.1] * len(columns), "o", color=ORANGE, markersize=5, zorder=6)
-    words(axes, (columns[-1] + 0.9, 7.5), "compared with each key", FAINT, size=9, align="left")
+    words(axes, (columns[-1] + 0.9, 7.5), "scored against each key", FAINT, size=9, align="left")
     box(axes, (query, seen), 3.4, 1.2, "context c_k", GREEN)
     arrow(axes, (columns[-1] + 1.0, seen), (query - 1.7, seen), GREEN)
-    words(axes, (columns[-1] + 1.1, 1.1), "the keys, weighted", FAINT, size=9, align="left")
+    words(axes, (columns[-1] + 1.1, 1.1), "weighted average", FAINT, size=9, align="left")
     line(axes, (query + 1.7, seen), (cell - 0.5, seen), colour=GREEN)
     arrow(axes, (cell - 0.5, seen), (cell - 0.5, 8.75), GREEN)
     box(axes, (cell, 9.4), 2.4, 1.3, "GRU", ORANGE)
@@ -118,7 +118,7 @@ def attention() -> Figure:
 
 
 def padding() -> Figure:
-    """Three sentences in a batch: where each GRU begins, and where its last state is."""
+    """Three sentences in a batch: where each GRU starts, and where its last state is."""
     sentences = [["nine", "hundred", "and", "two"], ["forty", "-one"], ["six"]]
     figure, axes = canvas(25.4, 9.8, cell=0.33)
     wide = 2.0
@@ -142,25 +142,25 @@ def padding() -> Figure:
             arrow(axes, (start, y - 0.85), (stop, y - 0.85), BLUE)
     for row in range(3):
         words(axes, (2.4, 2.6 + 2.2 * row), f"row {row}", FAINT, size=9, align="right")
-    words(axes, (3.0, 8.6), "orange-red: the state that goes into final", RED, size=9, align="left")
-    words(axes, (3.0, 9.3), "grey: padding, states are zeros", FAINT, size=9, align="left")
-    words(axes, (15.4, 8.6), "blue: each GRU begins with zeros at", BLUE, size=9, align="left")
+    words(axes, (3.0, 8.6), "orange-red: the state used in final", RED, size=9, align="left")
+    words(axes, (3.0, 9.3), "gray: padding, states are zeros", FAINT, size=9, align="left")
+    words(axes, (15.4, 8.6), "blue: each GRU starts from zeros at", BLUE, size=9, align="left")
     words(axes, (15.4, 9.3), "the sentence's own first or last id", BLUE, size=9, align="left")
     return figure
 
 
 def shifted() -> Figure:
-    """Teacher forcing: what each step reads, what it is to write, and what counts."""
+    """Teacher forcing: what each step reads, what it predicts, and what counts in the loss."""
     figure, axes = canvas(17.4, 8.4, cell=0.38)
     wide = 2.5
-    reads = [["<begin>", "quatre", "-vingt", "-neuf"], ["<begin>", "six", "<end>", "<pad>"]]
-    wanted = [["quatre", "-vingt", "-neuf", "<end>"], ["six", "<end>", "<pad>", "<pad>"]]
+    reads = [["<bos>", "quatre", "-vingt", "-neuf"], ["<bos>", "six", "<eos>", "<pad>"]]
+    wanted = [["quatre", "-vingt", "-neuf", "<eos>"], ["six", "<eos>", "<pad>", "<pad>"]]
     for k in range(4):
         words(axes, (3.4 + wide * (k + 0.5), 0.7), f"step {k}", FAINT, size=9)
     for sentence in range(2):
         top = 1.3 + 3.3 * sentence
         for row, (name, tokens) in enumerate(
-            (("reads", reads[sentence]), ("is to write", wanted[sentence]))
+            (("reads", reads[sentence]), ("predicts", wanted[sentence]))
         ):
             y = top + 1.25 * row
             words(axes, (3.1, y + 0.5), name, size=9.5, align="right")
@@ -182,42 +182,41 @@ def shifted() -> Figure:
                 words(axes, (corner[0] + wide / 2, y + 0.5), token, ink, size=9)
         count = ("4 ids count", "2 ids count")[sentence]
         words(axes, (13.9, top + 1.75), count, size=9.5, align="left")
-    words(axes, (3.4, 7.8), "the loss is the mean over these 6", size=9.5, align="left")
+    words(axes, (3.4, 7.8), "the loss is the mean over these 6 ids", size=9.5, align="left")
     return figure
 
 
-# Chances of (a, b, end) after each beginning; the README works this tree by hand.
+# Probabilities of (a, b, eos) after each hypothesis; the handout works this tree by hand.
 AFTER = {"": (0.5, 0.4, 0.1), "a": (0.1, 0.5, 0.4), "b": (0.3, 0.1, 0.6), "ab": (0.06, 0.04, 0.9)}
 
 
 def beam() -> Figure:
-    """Beam search of width 2 over three steps: what is kept, dropped and finished."""
+    """Beam search with beam width 2 over three steps: kept, dropped and finished hypotheses."""
     figure, axes = canvas(28.0, 12.4, cell=0.31)
-    places = {
+    positions = {
         "": (1.6, 6.0),
         "a": (8.4, 3.2),
         "b": (8.4, 8.0),
-        "<end>": (8.4, 10.9),
-        "a <end>": (16.2, 1.6),
+        "<eos>": (8.4, 10.9),
+        "a <eos>": (16.2, 1.6),
         "a b": (16.2, 3.2),
         "a a": (16.2, 4.8),
-        "b <end>": (16.2, 6.8),
+        "b <eos>": (16.2, 6.8),
         "b a": (16.2, 8.4),
         "b b": (16.2, 10.0),
-        "a b <end>": (24.6, 2.2),
+        "a b <eos>": (24.6, 2.2),
         "a b a": (24.6, 3.8),
         "a b b": (24.6, 5.4),
     }
     kept = {"", "a", "b", "a b", "a b a"}
-    finished = {"b <end>", "a b <end>"}
-    for name, (x, y) in places.items():
+    finished = {"b <eos>", "a b <eos>"}
+    for name, (x, y) in positions.items():
         *parent, _ = name.split() or [""]
         colour = GREEN if name in finished else BLUE if name in kept else FAINT
-        chance = probability(name.split())
-        text = f"{name or '(empty)'}   {chance:.3g}" if name else "(empty)"
+        text = f"{name}   {probability(name.split()):.3g}" if name else "(empty)"
         width = 4.6 if name else 2.6
         if name:
-            before = places[" ".join(parent)]
+            before = positions[" ".join(parent)]
             start = (before[0] + (2.3 if parent else 1.3), before[1])
             arrow(axes, start, (x - 2.3, y), colour)
         if colour == FAINT:
@@ -226,18 +225,18 @@ def beam() -> Figure:
             box(axes, (x, y), width, 1.15, text, colour)
     for x, text in ((8.4, "step 0"), (16.2, "step 1"), (24.6, "step 2")):
         words(axes, (x, 0.5), text, size=10, bold=True)
-    words(axes, (21.2, 8.0), "blue: kept, goes on", BLUE, size=9.5, align="left")
+    words(axes, (21.2, 8.0), "blue: kept, live", BLUE, size=9.5, align="left")
     words(axes, (21.2, 9.0), "green: kept, finished", GREEN, size=9.5, align="left")
-    words(axes, (21.2, 10.0), "grey: dropped", FAINT, size=9.5, align="left")
+    words(axes, (21.2, 10.0), "gray: dropped", FAINT, size=9.5, align="left")
     return figure
 
 
 def probability(tokens: list[str]) -> float:
-    """The chance of a beginning: the product of those of its tokens."""
-    chance = 1.0
+    """The probability of a hypothesis: the product of those of its tokens."""
+    product = 1.0
     for k, token in enumerate(tokens):
-        chance *= AFTER["".join(tokens[:k])][("a", "b", "<end>").index(token)]
-    return chance
+        product *= AFTER["".join(tokens[:k])][("a", "b", "<eos>").index(token)]
+    return product
 
 
 # What `python -m assignments.a4_bahdanau.experiments alignment` prints for 418,973.
@@ -245,7 +244,7 @@ READ = (
     *("four", "hundred", "and", "eighteen", "thousand"),
     *(",", "nine", "hundred", "and", "seventy", "-three"),
 )
-LOOKED_AT = (
+ATTENDED = (
     ("quatre", {0: 0.97}),
     ("cent", {2: 0.70, 3: 0.12}),
     ("dix", {3: 0.99}),
@@ -255,21 +254,21 @@ LOOKED_AT = (
     ("cent", {8: 0.80, 9: 0.10}),
     ("soixante", {9: 0.95}),
     ("-treize", {9: 0.73, 10: 0.26}),
-    ("<end>", {3: 0.12, 8: 0.20, 9: 0.13, 10: 0.42}),
+    ("<eos>", {3: 0.12, 8: 0.20, 9: 0.13, 10: 0.42}),
 )
 
 
 def heat() -> Figure:
-    """The weights of one translation, those of 0.1 and more."""
-    weights = np.zeros((len(LOOKED_AT), len(READ)))
-    for row, (_, seen) in enumerate(LOOKED_AT):
+    """The weights of one translation, from 0.1 up."""
+    weights = np.zeros((len(ATTENDED), len(READ)))
+    for row, (_, seen) in enumerate(ATTENDED):
         for column, weight in seen.items():
             weights[row, column] = weight
     shown = np.where(weights > 0, [[f"{weight:.2f}" for weight in row] for row in weights], "")
     figure, axes = canvas(16.6, 14.0, cell=0.42)
     left, top = 3.4, 2.8
     number_grid(axes, shown, (left, top), shades(weights, BLUE, strongest=0.6), size=8.5)
-    for row, (word, _) in enumerate(LOOKED_AT):
+    for row, (word, _) in enumerate(ATTENDED):
         words(axes, (left - 0.3, top + row + 0.5), word, size=10, align="right")
     for column, word in enumerate(READ):
         axes.text(
@@ -284,7 +283,7 @@ def heat() -> Figure:
             ha="left",
             va="center",
         )
-    words(axes, (left, 13.5), "rows: what is written; columns: what is looked at", FAINT, 9, "left")
+    words(axes, (left, 13.5), "rows: generated words; columns: source words", FAINT, 9, "left")
     return figure
 
 

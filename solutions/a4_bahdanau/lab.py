@@ -11,19 +11,19 @@
 # ---
 
 # %% [markdown]
-# # Lab 4: which word comes from which, and how much fits into one vector
+# # Lab 4: word alignment, and how much fits into one vector
 #
-# No network is trained here. You find out which French word comes from which English one by
-# counting alone, and see what that can't know. You pack sentences into one vector until they can't
-# be read any more. Then you look at padding, and search a tree greedily and broadly. It takes about
-# an hour.
+# No network is trained here. You align French words with English ones by counting alone (IBM
+# Model 1, fitted with EM), and see what this method can't know. You pack sentences into one vector
+# until they can no longer be decoded. Then you examine padding, and compare greedy decoding with
+# beam search on a tree. It takes about an hour.
 #
-# - Put your answers in place of the three dots, and run the cell below each: it checks the form,
-#   and some of the values. Hidden tests decide the rest.
-# - Keep the names of the answers (`q1_share`, ...), and run everything once more from the top
-#   before you submit. Questions 6 and 11 ask for a few sentences, which people read.
-# - The lab runs on your own `masked_softmax`, or on a stand-in as long as yours isn't finished. The
-#   next cell says which. After a change of `bahdanau.py`, restart the kernel. When the lab is
+# - Replace the three dots with your answers, and run the cell below each: it checks the form, and
+#   some of the values. Hidden tests decide the others.
+# - Keep the names of the answers (`q1_share`, ...), and rerun everything from the top before you
+#   submit. Questions 6 and 11 ask for a few sentences, which are graded by the staff.
+# - The lab runs on your own `masked_softmax` if it is correct, and on a stand-in otherwise. The
+#   next cell prints which. After a change to `bahdanau.py`, restart the kernel. When the lab is
 #   graded, it runs on the stand-in, so a mistake in your code costs nothing here.
 
 # %%
@@ -50,17 +50,17 @@ masked_softmax = own_or_standin(
 )
 numbers = load_numbers()
 pairs = numbers.train
-for place in range(4):
-    print(pairs.numbers[place])
-    print("   ", *pairs.source[place])
-    print("   ", *pairs.target[place])
+for k in range(4):
+    print(pairs.numbers[k])
+    print("   ", *pairs.source[k])
+    print("   ", *pairs.target[k])
 
 # %% [markdown]
-# ## Which word comes from which?
+# ## Word alignment
 #
 # `pairs.source[k]` and `pairs.target[k]` are the tokens of the number `pairs.numbers[k]` in English
-# and in French, as lists. The two need not have the same length: English says "and" and writes
-# commas, and French counts seventy as sixty and ten.
+# and in French, as lists. Their lengths can differ: English has "and" and commas, and French counts
+# seventy as sixty and ten.
 
 # %%
 lengths = np.array(
@@ -74,7 +74,7 @@ np.add.at(table, (lengths[:, 0], lengths[:, 1]), 1)
 plt.figure(figsize=(4.5, 4))
 plt.imshow(np.sqrt(table), cmap="Blues", origin="lower")
 plt.plot([0, 12], [0, 12], color="grey", linewidth=0.8)
-plt.title("dark: many pairs; on the line: equally long", fontsize=9)
+plt.title("dark: many pairs; on the line: equal lengths", fontsize=9)
 plt.xlabel("French tokens")
 plt.ylabel("English tokens")
 plt.show()
@@ -85,8 +85,8 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 1.** In which part of the 8,000 training pairs is the French number **longer** than
-# the English one, in tokens? A number from 0 to 1; an error of 0.002 is allowed.
+# **Question 1.** In what fraction of the 8,000 training pairs is the French number **longer** than
+# the English one, in tokens? A number from 0 to 1; the tolerance is 0.002.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -114,16 +114,19 @@ assert abs(q1_share - q1_counted / len(pairs)) <= 0.002, "count the pairs where 
 # # END QUESTION
 
 # %% [markdown]
-# Nobody tells which word belongs to which. But "cent" turns up wherever "hundred" does. In 1993,
-# twenty years before attention, a group at IBM made a method of it. Suppose each French word comes
-# from one English word, and `chance[e, f]` is how likely English word `e` gives French word `f`.
+# The data has no alignments: nothing says which word translates which. But "cent" occurs wherever
+# "hundred" does. **IBM Model 1** (Brown et al., 1993), twenty years before attention, uses this.
+# It assumes that each French word comes from one English word, and `probability[e, f]` is the
+# probability that English word `e` gives French word `f`. The alignments are hidden, so it is
+# fitted with **expectation-maximization (EM)**:
 #
-# 1. For each French word, share out one unit of weight among the English words of its sentence, in
-#    proportion to `chance`. At first all chances are alike.
-# 2. Add up the weights of each pair of words over all sentences, and make them the new chances.
+# 1. E-step: for each French word, distribute a weight of 1 over the English words of its sentence,
+#    in proportion to `probability`. At first all probabilities are equal.
+# 2. M-step: sum the weights of each pair of words over all sentences, and normalize the sums: these
+#    are the new probabilities.
 #
-# Then again. The weights are rows that sum to 1: soft alignments, as attention has them. The cell
-# takes the numbers below 1,000 alone. In its pictures, dark is a large weight.
+# Repeat both steps. The weights of a French word sum to 1: a soft alignment, like attention
+# weights. The cell uses only the numbers below 1,000. In its plots, dark means a large weight.
 
 # %%
 answered(q1_share=q1_share)
@@ -131,43 +134,43 @@ small = [k for k, number in enumerate(pairs.numbers) if number < 1000]
 english, french = pairs.source_vocabulary, pairs.target_vocabulary
 
 
-def align(source, target, chance):
-    """The weight of each English word (across) for each French word (down), both as ids."""
-    weights = chance[source][:, target].T
+def align(source, target, probability):
+    """The weight of each English word (columns) for each French word (rows), both as ids."""
+    weights = probability[source][:, target].T
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def learn(rounds):
-    """The chances after so many rounds over the small numbers."""
-    chance = np.full((len(english), len(french)), 1 / len(french))
+def fit(rounds):
+    """The probabilities of IBM Model 1 after this many rounds of EM over the small numbers."""
+    probability = np.full((len(english), len(french)), 1 / len(french))
     for _ in range(rounds):
-        counts = np.full(chance.shape, 1e-9)
+        counts = np.full(probability.shape, 1e-9)
         for k in small:
             source, target = pairs.source_ids[k], pairs.target_ids[k][1:-1]
-            weights = align(source, target, chance)
+            weights = align(source, target, probability)  # E-step
             np.add.at(counts, (source[None, :], target[:, None]), weights)
-        chance = counts / counts.sum(axis=1, keepdims=True)
-    return chance
+        probability = counts / counts.sum(axis=1, keepdims=True)  # M-step
+    return probability
 
 
-def show_alignment(source, target, chance, axis):
-    """A picture of the weights: French down, English across."""
-    weights = align(english.encode(source), french.encode(target), chance)
+def show_alignment(source, target, probability, axis):
+    """A plot of the weights: French words as rows, English words as columns."""
+    weights = align(english.encode(source), french.encode(target), probability)
     axis.imshow(weights, cmap="Blues", vmin=0, vmax=1)
     axis.set_xticks(range(len(source)), source, rotation=90, fontsize=8)
     axis.set_yticks(range(len(target)), target, fontsize=8)
 
 
-chances = {rounds: learn(rounds) for rounds in (0, 1, 3, 10)}
+fitted = {rounds: fit(rounds) for rounds in (0, 1, 3, 10)}
 EXAMPLES = (
     ("seven hundred and ninety -six", "sept cent quatre -vingt -seize"),
     ("two hundred and two", "deux cent deux"),
 )
 for source, target in EXAMPLES:
     _, panels = plt.subplots(1, 4, figsize=(11, 3))
-    for axis, (rounds, chance) in zip(panels, chances.items(), strict=True):
-        show_alignment(source.split(), target.split(), chance, axis)
-        axis.set_title(f"rounds: {rounds}", fontsize=9)
+    for axis, (rounds, probability) in zip(panels, fitted.items(), strict=True):
+        show_alignment(source.split(), target.split(), probability, axis)
+        axis.set_title(f"rounds of EM: {rounds}", fontsize=9)
     plt.tight_layout()
     plt.show()
 
@@ -177,8 +180,8 @@ for source, target in EXAMPLES:
 # points: 1
 
 # %% [markdown]
-# **Question 2.** Look at "two hundred and two" after 10 rounds. The **last** French word is "deux".
-# Divide its weight on the last English "two" by its weight on the first one. What do you get?
+# **Question 2.** Take "two hundred and two" after 10 rounds. The **last** French word is "deux".
+# What is the ratio of its weight on the last English "two" to its weight on the first "two"?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -193,7 +196,7 @@ q2_ratio = 1.0  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q2_ratio - 1) < 1e-6, "both have the same chance: look at the last row of the picture"
+assert abs(q2_ratio - 1) < 1e-6, "both have the same probability: see the last row of the plot"
 
 # %% [raw]
 # # END TESTS
@@ -207,12 +210,13 @@ assert abs(q2_ratio - 1) < 1e-6, "both have the same chance: look at the last ro
 # points: 2
 
 # %% [markdown]
-# **Question 3.** Attention in an encoder and decoder can put all weight on the right "two". What
-# does it have that the counting above lacks?
+# **Question 3.** Attention in an encoder-decoder model can put all weight on the right "two". What
+# does it have that IBM Model 1 lacks?
 #
 # - `"a"`: weights that sum to 1.
 # - `"b"`: more rounds over the data.
-# - `"c"`: keys that know what stands around a word, and a query that knows what has been written.
+# - `"c"`: keys that depend on a word's context, and a query that depends on the words generated so
+#   far.
 # - `"d"`: a larger vocabulary, in which the two "two" are different words.
 
 # %% [raw]
@@ -241,20 +245,20 @@ assert q3_lack == "c"
 # # END QUESTION
 
 # %% [markdown]
-# ## One vector for all
+# ## One vector for the whole sentence
 #
-# How much can a decoder find in one vector? Here is an encoder that needs no training. There are 30
-# words. Each has a random vector of `size` numbers for each place, all $+1/\sqrt{size}$ or
-# $-1/\sqrt{size}$, so its length is 1. A sentence is the **sum** of the vectors of its words. To
-# read the word at a place, take the dot product with the vector of each of the 30 words for that
-# place. The right one gives 1 and some noise, the others noise alone. The largest wins.
+# How much can a decoder recover from one vector? Here is an encoder that needs no training. There
+# are 30 words. Each has a random vector of `size` numbers for each position, all $+1/\sqrt{size}$
+# or $-1/\sqrt{size}$, so its norm is 1. A sentence is the **sum** of the vectors of its words. To
+# decode the word at a position, take the dot product with the vector of each of the 30 words for
+# that position. The right word scores 1 plus noise, the others only noise. The highest score wins.
 
 # %%
 answered(q3_lack=q3_lack)
 
 
 def read_back(length, size, sentences=40):
-    """Which part of the words is read right, and the scores of all wrong words."""
+    """The fraction of words that are decoded correctly, and the scores of all wrong words."""
     rng = np.random.default_rng([length, size])
     right, wrong = [], []
     for _ in range(sentences):
@@ -275,8 +279,8 @@ for size in (16, 64, 256):
 plt.xscale("log", base=2)
 plt.xticks(LENGTHS, LENGTHS)
 plt.xlabel("words in the sentence")
-plt.ylabel("words read right")
-plt.legend(title="numbers in the vector")
+plt.ylabel("fraction decoded correctly")
+plt.legend(title="size of the vector")
 plt.show()
 
 # %% [raw]
@@ -286,8 +290,8 @@ plt.show()
 
 # %% [markdown]
 # **Question 4.** A sentence of 16 words is packed into a vector of 64 numbers. What is the standard
-# deviation of the score of a wrong word? Measure it, or think: it is a sum of 16 dot products of
-# independent vectors, and each has the variance 1/64. An error of 0.03 is allowed.
+# deviation of the score of a wrong word? Measure it, or derive it: the score is a sum of 16 dot
+# products of independent vectors, and each has variance 1/64. The tolerance is 0.03.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -302,7 +306,7 @@ q4_noise = math.sqrt(16 / 64)  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert abs(q4_noise - read_back(16, 64)[1].std()) <= 0.03, "read_back gives the scores"
+assert abs(q4_noise - read_back(16, 64)[1].std()) <= 0.03, "read_back returns the scores"
 
 # %% [raw]
 # # END TESTS
@@ -315,15 +319,15 @@ answered(q4_noise=q4_noise)
 
 
 def draw_scores(length, log_size):
-    """The scores of all wrong words, and 1, where the right ones lie but for noise."""
+    """The scores of all wrong words, and 1, the score of a right word without noise."""
     size = 2**log_size
-    part, wrong = read_back(length, size)
-    step = max(2 / size, 1 / 16)  # scores are whole multiples of 2 / size apart
+    right, wrong = read_back(length, size)
+    step = max(2 / size, 1 / 16)  # scores differ by multiples of 2 / size
     plt.figure(figsize=(8, 2.5))
     plt.hist(wrong, np.arange(wrong.min() - 1 / size, wrong.max() + step, step), color="grey")
     plt.axvline(1, color="red")
     plt.xlabel("scores of wrong words; red: a right word without noise")
-    plt.title(f"{length} words, {size} numbers: {part:.0%} read right", fontsize=9)
+    plt.title(f"{length} words, {size} numbers: {right:.0%} decoded correctly", fontsize=9)
     plt.show()
 
 
@@ -335,8 +339,8 @@ slide(draw_scores, length=(2, 32), log_size=(3, 9))
 # points: 2
 
 # %% [markdown]
-# **Question 5.** Of 8 words in a vector of 64 numbers, about three in four are read right. How many
-# numbers must the vector have, so that 24 words are read as well as that (with the same noise)?
+# **Question 5.** Of 8 words in a vector of 64 numbers, about three in four are decoded correctly.
+# How many numbers must the vector have so that 24 words are decoded as well (with the same noise)?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -370,17 +374,17 @@ assert q5_size == 192
 # points: 2
 
 # %% [markdown]
-# **Question 6.** With attention, the decoder gets all the word vectors side by side in place of
-# their sum. What becomes of the noise, and what does it cost? Two to four sentences.
+# **Question 6.** With attention, the decoder gets all the word vectors side by side instead of
+# their sum. What happens to the noise, and what does it cost? Two to four sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# There is no noise from the other words: each can be read from its own vector, however long the
-# sentence. What has to be learned is which one to look at. The memory grows with the sentence, and
-# every step of the decoder compares its query with all keys, so the work grows with the product of
-# both lengths.
+# There is no noise from the other words: each can be decoded from its own vector, however long the
+# sentence is. The model must learn which one to attend to. Memory grows with the length of the
+# sentence, and every decoder step compares its query with all keys, so the work grows with the
+# product of both lengths.
 
 # %% [raw]
 # # END SOLUTION
@@ -395,9 +399,9 @@ assert q5_size == 192
 
 # %% [markdown]
 # **Question 7.** Is the vector simply too small to hold a number? How many **bits** are enough to
-# tell all numbers from 1 to 999,999 apart? A whole number, the smallest. (For comparison: 64
-# numbers of float32 have 2,048 bits. So what is missing isn't room, but a way to write and to
-# read that a network can learn.)
+# distinguish all numbers from 1 to 999,999? The smallest whole number. (For comparison: 64 float32
+# numbers have 2,048 bits. So the limit isn't capacity, but an encoding that a network can learn to
+# write and to read.)
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -427,20 +431,20 @@ assert q7_bits == 20
 # %% [markdown]
 # ## Padding
 #
-# A batch is a rectangle, and sentences are not. Here are 64 sources as they come, and 64 neighbours
-# after sorting all by length. Padding is white.
+# A batch is rectangular, but sentences differ in length. Here are 64 sources in random order, and
+# 64 neighbors after sorting all sources by length (bucketing). Padding is white.
 
 # %%
 answered(q7_bits=q7_bits)
-as_they_come = pairs.source_ids[:64]
+unsorted = pairs.source_ids[:64]
 by_length = sorted(pairs.source_ids, key=len)[4000:4064]
 _, panels = plt.subplots(1, 2, figsize=(8, 4))
-batches = {"as they come": as_they_come, "sorted": by_length}
+batches = {"unsorted": unsorted, "sorted": by_length}
 for axis, (name, sources) in zip(panels, batches.items(), strict=True):
     batch, _ = pad(sources)
     axis.imshow(batch != 0, cmap="Blues", vmin=0, vmax=1.5, aspect="auto")
     axis.set_title(f"{name}: {batch.shape[0]} x {batch.shape[1]}", fontsize=9)
-    axis.set(xlabel="place", ylabel="sentence")
+    axis.set(xlabel="position", ylabel="sentence")
 plt.tight_layout()
 plt.show()
 
@@ -450,14 +454,14 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 8.** Which part of the left rectangle (`pad(as_they_come)`) is padding? A number from 0
-# to 1; an error of 0.002 is allowed.
+# **Question 8.** What fraction of the left batch (`pad(unsorted)`) is padding? A number from 0 to
+# 1; the tolerance is 0.002.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
-q8_padding = np.mean(pad(as_they_come)[0] == 0)  # SOLUTION
+q8_padding = np.mean(pad(unsorted)[0] == 0)  # SOLUTION
 
 # %% [raw]
 # # END SOLUTION
@@ -469,7 +473,7 @@ q8_padding = np.mean(pad(as_they_come)[0] == 0)  # SOLUTION
 assert 0 <= q8_padding <= 1, "a number from 0 to 1, not in percent"
 
 # %%
-q8_words = sum(map(len, as_they_come)) / (64 * max(map(len, as_they_come)))
+q8_words = sum(map(len, unsorted)) / (64 * max(map(len, unsorted)))
 assert abs(q8_padding + q8_words - 1) <= 0.002, "padding has the id 0"
 
 # %% [raw]
@@ -479,9 +483,8 @@ assert abs(q8_padding + q8_words - 1) <= 0.002, "padding has the id 0"
 # # END QUESTION
 
 # %% [markdown]
-# Padding has states and scores like everything else in the rectangle, and only the mask keeps it
-# out. Here is a sentence of three words (black) with nine columns of padding (red), without a mask
-# and with one.
+# Padding has states and scores like all other positions; only the mask excludes it. Here is a
+# sentence of three words (black) with nine columns of padding (red), without and with a mask.
 
 # %%
 answered(q8_padding=q8_padding)
@@ -492,7 +495,8 @@ for axis, mask, name in zip(panels, (None, real), ("no mask", "mask"), strict=Tr
     axis.bar(range(12), masked_softmax(scores, mask), color=["black"] * 3 + ["red"] * 9)
     axis.set_xticks(range(12))
     axis.set_title(name, fontsize=9)
-panels[0].set_ylabel("weight")
+    axis.set_xlabel("position")
+panels[0].set_ylabel("attention weight")
 plt.show()
 
 # %% [raw]
@@ -502,8 +506,8 @@ plt.show()
 
 # %% [markdown]
 # **Question 9.** The three words have the scores 2, 1 and 0, and each of the nine columns of
-# padding has the score 0. How much weight goes to the padding altogether, without a mask? An error
-# of 0.001 is allowed.
+# padding has the score 0. How much weight does the padding get in total, without a mask? The
+# tolerance is 0.001.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -527,15 +531,15 @@ assert abs(q9_lost - float(masked_softmax(scores)[3:].sum())) <= 0.001, "add up 
 # # END QUESTION
 
 # %% [markdown]
-# ## Greedy and broad
+# ## Greedy decoding and beam search
 #
-# A decoder writes three words, each a, b or c. Its chances depend on what it has written. The cell
-# draws all 27 sentences: the wider a field, the likelier what it stands for. From the top down:
-# first word, second word, third word.
+# A decoder generates three words, each a, b or c. The probabilities depend on the words so far. The
+# cell draws all 27 sentences; the width of a field is its probability. From top to bottom: the
+# first word, two words, three words.
 
 # %%
 answered(q9_lost=q9_lost)
-CHANCES = {
+PROBABILITIES = {
     "": (0.5, 0.3, 0.2),
     "a": (0.4, 0.35, 0.25),
     "b": (0.5, 0.3, 0.2),
@@ -543,14 +547,14 @@ CHANCES = {
     "aa": (0.5, 0.3, 0.2),
     "ab": (0.6, 0.2, 0.2),
     "ca": (0.9, 0.05, 0.05),
-}  # after all other beginnings: 0.4, 0.3, 0.3
+}  # of a, b and c after these words; after any others: 0.4, 0.3, 0.3
 
 
 def probability(words):
-    """How likely a sentence, or its beginning, is: the product of the chances of its words."""
+    """The probability of a sentence or of its first words: a product over its words."""
     result = 1.0
-    for place, word in enumerate(words):
-        result *= CHANCES.get(words[:place], (0.4, 0.3, 0.3))["abc".index(word)]
+    for k, word in enumerate(words):
+        result *= PROBABILITIES.get(words[:k], (0.4, 0.3, 0.3))["abc".index(word)]
     return result
 
 
@@ -572,16 +576,17 @@ plt.show()
 # points: 3
 
 # %% [markdown]
-# **Question 10.** How likely is the sentence that **greedy** decoding writes (`q10_greedy`)? And
-# what is the smallest **width** with which beam search finds the likeliest of all 27 sentences
-# (`q10_width`)? It keeps that many beginnings after each step. Do it by hand, with `probability`.
+# **Question 10.** What is the probability of the sentence that **greedy** decoding generates
+# (`q10_greedy`)? And what is the smallest **beam width** with which beam search finds the most
+# likely of all 27 sentences (`q10_beam_width`)? Beam search keeps that many hypotheses after each
+# step. Do it by hand, with `probability`.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
 q10_greedy = probability("aaa")  # SOLUTION
-q10_width = 3  # SOLUTION
+q10_beam_width = 3  # SOLUTION
 
 # %% [raw]
 # # END SOLUTION
@@ -593,14 +598,14 @@ q10_width = 3  # SOLUTION
 written = ""
 for _ in range(3):
     written = max((written + word for word in "abc"), key=probability)
-assert abs(q10_greedy - probability(written)) < 1e-6, "the likeliest word at each step, no way back"
+assert abs(q10_greedy - probability(written)) < 1e-6, "take the most likely word at each step"
 
 # %%
-assert q10_width in range(1, 28), "a whole number from 1 to 27"
+assert q10_beam_width in range(1, 28), "a whole number from 1 to 27"
 
 # %%
 # HIDDEN
-assert q10_width == 3
+assert q10_beam_width == 3
 
 # %% [raw]
 # # END TESTS
@@ -609,7 +614,7 @@ assert q10_width == 3
 # # END QUESTION
 
 # %%
-answered(q10_greedy=q10_greedy, q10_width=q10_width)
+answered(q10_greedy=q10_greedy, q10_beam_width=q10_beam_width)
 ranked = sorted(("".join(words) for words in product("abc", repeat=3)), key=probability)[::-1]
 plt.figure(figsize=(10, 2.5))
 plt.bar(ranked, [probability(words) for words in ranked])
@@ -624,17 +629,18 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 11.** Why does greedy decoding miss the likeliest sentence here? And which width would
-# find it in every table of chances, for three words of three kinds? Two to four sentences.
+# **Question 11.** Why does greedy decoding miss the most likely sentence here? And which beam width
+# would find it for any table of probabilities, with sentences of three words and a vocabulary of
+# three? Two to four sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# The likeliest sentence begins with c, which is the least likely first word. Greedy decoding throws
-# it away at once, since it can't know how sure everything after it is. A beam that keeps every
-# beginning of two words, nine of them, is safe for three words of three kinds. Below that, a table
-# can be made in which the one that was dropped leads to the best.
+# The most likely sentence starts with c, which is the least likely first word. Greedy decoding
+# drops it immediately, since it can't know how certain the words after it are. A beam that keeps
+# all nine hypotheses of two words is safe for three words from a vocabulary of three. With fewer,
+# there is a table in which a dropped hypothesis leads to the best sentence.
 
 # %% [raw]
 # # END SOLUTION

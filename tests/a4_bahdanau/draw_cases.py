@@ -1,4 +1,4 @@
-"""What the tests of assignment 4 draw: modules with random weights, and inputs for them."""
+"""Random inputs for the tests of assignment 4: modules with random weights, and their inputs."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from common.data.numbers import BEGIN, END, PADDING
+from common.data.numbers import BOS, EOS, PAD
 from common.student_code.values import Handle
 from common.testing.compare import TOLERANCES, check, kind_of
 from common.testing.remote.torch_modules import load_parameters
 
-FIRST_WORD = 1 + max(PADDING, BEGIN, END)
+FIRST_WORD = 1 + max(PAD, BOS, EOS)
 
 
 def gru_shapes(x, h, front, end=""):
@@ -22,7 +22,7 @@ def gru_shapes(x, h, front, end=""):
 
 
 def parameter_shapes(kind, *sizes):
-    """The names and shapes that the docstring of a module gives."""
+    """The names and shapes in the docstring of a module."""
     if kind == "AdditiveAttention":
         q, k, h = sizes
         return {"query.weight": (h, q), "key.weight": (h, k), "score.weight": (1, h)}
@@ -65,7 +65,7 @@ class Drawn:
 
     @property
     def tolerance(self):
-        """The error allowed in what such a module gives as Python's floats."""
+        """The error allowed in Python floats that such a module returns."""
         return TOLERANCES[str(self.dtype).removeprefix("torch.")]
 
     def build(self, module_class):
@@ -79,13 +79,13 @@ class Drawn:
 
 
 def check_is_module(kind, module):
-    """The student's class gives objects, not plain values."""
-    sentence = f"{kind} must be a class of modules, but it gives {kind_of(module)}."
+    """The student's class creates modules, not plain values."""
+    sentence = f"{kind}(...) must create a module, got {kind_of(module)}."
     check(isinstance(module, Handle), sentence)
 
 
 def module(rng, kind, *sizes, dtype=torch.float64):
-    """Random weights, and biases that are far from 0."""
+    """Random weights, and biases far from 0."""
     parameters = {}
     for name, shape in parameter_shapes(kind, *sizes).items():
         if len(shape) == 1:
@@ -103,41 +103,41 @@ def floats(rng, *shape, dtype=torch.float64):
 
 
 def mask(rng, *shape):
-    """In every row at least two are True and one is False, for three keys or more.
+    """In every row at least two are True and one is False, for three or more keys.
 
-    With a single True, weights would not move, and there would be no gradient to compare.
+    With a single True, the weight would be constant, and there would be no gradient to compare.
     """
-    places = rng.uniform(size=shape).argsort(axis=-1)
-    mask = (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
+    ranks = rng.uniform(size=shape).argsort(axis=-1)
+    mask = (rng.uniform(size=shape) < 0.5) & (ranks > 0) | (ranks > shape[-1] - 3)
     return torch.from_numpy(mask)
 
 
-def source(rng, lengths, vocabulary, t=None):
-    """A batch of sources of these lengths with padding after them, in t columns."""
-    source = np.full((len(lengths), t or max(lengths)), PADDING)
+def source(rng, lengths, vocab_size, t=None):
+    """A batch of sources of these lengths, padded to t columns."""
+    source = np.full((len(lengths), t or max(lengths)), PAD)
     for row, length in zip(source, lengths, strict=True):
-        row[:length] = rng.integers(FIRST_WORD, vocabulary, size=length)
+        row[:length] = rng.integers(FIRST_WORD, vocab_size, size=length)
     return torch.from_numpy(source)
 
 
-def target(rng, lengths, vocabulary, u=None):
-    """A batch of targets with so many words each, between BEGIN and END; u columns."""
-    target = np.full((len(lengths), u or max(lengths) + 2), PADDING)
+def target(rng, lengths, vocab_size, u=None):
+    """A batch of targets with these numbers of words between BOS and EOS, in u columns."""
+    target = np.full((len(lengths), u or max(lengths) + 2), PAD)
     for row, length in zip(target, lengths, strict=True):
-        words = rng.integers(FIRST_WORD, vocabulary, size=length)
-        row[: length + 2] = [BEGIN, *words, END]
+        words = rng.integers(FIRST_WORD, vocab_size, size=length)
+        row[: length + 2] = [BOS, *words, EOS]
     return torch.from_numpy(target)
 
 
-def ids(rng, vocabulary, *shape):
-    """Ids without PADDING: an embedding may well give it no gradient."""
-    return torch.from_numpy(rng.integers(BEGIN, vocabulary, size=shape))
+def ids(rng, vocab_size, *shape):
+    """Ids without PAD, since an embedding may give it no gradient."""
+    return torch.from_numpy(rng.integers(BOS, vocab_size, size=shape))
 
 
-def inputs(rng, vocabulary, n, u):
-    """What the decoder reads with teacher forcing: BEGIN, then words."""
-    words = rng.integers(FIRST_WORD, vocabulary, size=(n, u))
-    words[:, 0] = BEGIN
+def inputs(rng, vocab_size, n, u):
+    """Decoder inputs for teacher forcing: BOS, then words."""
+    words = rng.integers(FIRST_WORD, vocab_size, size=(n, u))
+    words[:, 0] = BOS
     return torch.from_numpy(words)
 
 

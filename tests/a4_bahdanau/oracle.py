@@ -1,7 +1,7 @@
-"""PyTorch's answers in float64: what the tests of assignment 4 compare with.
+"""PyTorch's answers in float64, which the tests of assignment 4 compare with.
 
-Every sentence is taken alone and without its padding, so that no batch can spoil an answer.
-Answers come in the type that the parameters have, or the inputs where there are none.
+Every sentence is processed alone and without its padding, so no batch can affect an answer.
+Answers have the dtype of the parameters, or of the inputs if there are none.
 """
 
 from itertools import product
@@ -9,20 +9,20 @@ from itertools import product
 import torch
 import torch.nn.functional as F
 
-from common.data.numbers import BEGIN, END, PADDING
+from common.data.numbers import BOS, EOS, PAD
 
 GRU_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def answer(name, parameters, inputs):
-    """All that the module or function of that name returns, as a list."""
+    """Everything that the module or function of this name returns, as a list."""
     dtype = _dtype(parameters, inputs)
     found = ANSWERS[name](_doubled(parameters), *map(_double, inputs))
     return [tensor.detach().to(dtype) for tensor in found]
 
 
 def gradients(name, parameters, inputs, cotangents):
-    """The gradients of the inputs, None for those that are no floats, and of the parameters."""
+    """The gradients of the inputs (None for integer ones) and of the parameters."""
     dtype, named = _dtype(parameters, inputs), _doubled(parameters)
     given = [_double(value) for value in inputs]
     leaves = [value for value in given if _is_float(value)]
@@ -42,14 +42,14 @@ def gradients(name, parameters, inputs, cotangents):
 
 
 def sequences(parameters, source, max_length):
-    """The log-probability of every row of ids of up to that length, with END at its end or nowhere.
+    """The log-probability of every row of ids of up to that length, with EOS at most at its end.
 
     source: the ids of one sentence. The vocabulary must be tiny.
     """
     size = len(parameters["decoder.output.bias"])
-    words = [token for token in range(size) if token != END]
+    words = [token for token in range(size) if token != EOS]
     rows = list(product(words, repeat=max_length - 1))
-    inputs = torch.tensor([(BEGIN, *row) for row in rows])
+    inputs = torch.tensor([(BOS, *row) for row in rows])
     (logits, *_) = _translation(_doubled(parameters), source, inputs)
     found = {}
     for row, steps in zip(rows, logits.log_softmax(-1).tolist(), strict=True):
@@ -61,50 +61,51 @@ def sequences(parameters, source, max_length):
 
 
 def training(parameters, source, target, steps, learning_rate, max_norm):
-    """Losses and norms of steps that take all pairs at once, and the parameters after the last.
+    """Losses and norms of full-batch steps, and the parameters after the last.
 
-    Adam as its paper has it, on one long vector.
+    Adam as in its paper, on one long vector.
     """
     values, losses, norms = _doubled(parameters), [], []
     mean = square = 0.0
-    for k in range(steps):
+    for t in range(1, steps + 1):
         leaves = [value.requires_grad_() for value in values.values()]
         (loss,) = _loss(values, source, target)
         found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-        slope = torch.cat([gradient.flatten() for gradient in found])
+        grad = torch.cat([gradient.flatten() for gradient in found])
         losses += [loss.item()]
-        norms += [slope.norm().item()]
-        slope = slope * min(1.0, max_norm / (norms[-1] + 1e-6))  # 1e-6 as PyTorch has it
-        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
-        root = (square / (1 - 0.999 ** (k + 1))).sqrt() + 1e-8
-        move = learning_rate * (steps - k) / steps * mean / (1 - 0.9 ** (k + 1)) / root
-        parts = move.split([value.numel() for value in values.values()])
+        norms += [grad.norm().item()]
+        grad = grad * min(1.0, max_norm / (norms[-1] + 1e-6))  # 1e-6 as PyTorch has it
+        mean, square = 0.9 * mean + 0.1 * grad, 0.999 * square + 0.001 * grad**2
+        scale = (square / (1 - 0.999**t)).sqrt() + 1e-8
+        rate = learning_rate * (1 - (t - 1) / steps)
+        update = rate * mean / (1 - 0.9**t) / scale
+        parts = update.split([value.numel() for value in values.values()])
         pairs = zip(values.items(), parts, strict=True)
         values = {name: (value - part.view_as(value)).detach() for (name, value), part in pairs}
     return losses, norms, values
 
 
 def _masked_softmax(_, scores, mask=None):
-    """Row by row, over those places alone that are allowed."""
+    """Row by row, over the allowed positions only."""
     allowed = torch.ones(scores.shape, dtype=torch.bool) if mask is None else mask
     size = scores.shape[-1]
     pairs = zip(
         scores.reshape(-1, size), allowed.expand(scores.shape).reshape(-1, size), strict=True
     )
-    rows = [_spread(row[places].softmax(0)[None], places) for row, places in pairs]
+    rows = [_spread(row[seen].softmax(0)[None], seen) for row, seen in pairs]
     return (torch.cat(rows).reshape(scores.shape),)
 
 
-def _spread(weights, places):
-    """Weights (m, seen) at the places (t,) that are True, and zeros elsewhere."""
-    zeros = weights.new_zeros(len(weights), len(places))
-    return zeros.index_copy(1, places.nonzero()[:, 0], weights)
+def _spread(weights, seen):
+    """Weights (m, k) at the k positions where seen (t,) is True, and zeros elsewhere."""
+    zeros = weights.new_zeros(len(weights), len(seen))
+    return zeros.index_copy(1, seen.nonzero()[:, 0], weights)
 
 
-def _look(named, queries, keys):
-    """Contexts and weights of some queries of one sentence, which look at all of its keys.
+def _attend(named, queries, keys):
+    """Contexts and weights of some queries of one sentence, which attend to all of its keys.
 
-    Each pair of a query and a key goes through one layer, in which both weights lie side by side.
+    Each pair of a query and a key goes through one layer, with both weights side by side.
     """
     sides = (queries.repeat_interleave(len(keys), 0), keys.repeat(len(queries), 1))
     joint = torch.hstack((named["query.weight"], named["key.weight"]))
@@ -114,17 +115,17 @@ def _look(named, queries, keys):
 
 
 def _attention(named, query, keys, mask=None):
-    """Each sentence looks at the keys that it may see; the others are not even there."""
-    seen = torch.ones(keys.shape[:2], dtype=torch.bool) if mask is None else mask
+    """Each sentence attends to its allowed keys; the others are removed."""
+    allowed = torch.ones(keys.shape[:2], dtype=torch.bool) if mask is None else mask
     found = []
-    for i, places in enumerate(seen):
-        context, weights = _look(named, query[i : i + 1], keys[i, places])
-        found.append((context, _spread(weights, places)))
+    for i, seen in enumerate(allowed):
+        context, weights = _attend(named, query[i : i + 1], keys[i, seen])
+        found.append((context, _spread(weights, seen)))
     return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 
 
 def _read(weights, x, state=None):
-    """The states (m, u, hidden) of a GRU of PyTorch's with these weights, after each step."""
+    """The states (m, u, hidden) of PyTorch's GRU with these weights, after each step."""
     first = x.new_zeros(len(x), weights[1].shape[1]) if state is None else state
     return torch.gru(x, first[None], weights, True, 1, 0.0, False, False, True)[0]
 
@@ -141,7 +142,7 @@ def _sentence(named, ids):
 
 
 def _encoder(named, source):
-    """Sentence by sentence; zeros are put where there was padding."""
+    """Sentence by sentence, with zeros at the padding."""
     found = [_sentence(named, _without_padding(row)) for row in source]
     states = [F.pad(states, (0, 0, 0, source.shape[1] - len(states))) for states, _ in found]
     return torch.stack(states), torch.stack([final for _, final in found])
@@ -152,9 +153,9 @@ def _start(named, context):
 
 
 def _step(named, token, state, context):
-    """One step of a GRU whose inputs are ids as unit vectors, with the context beside them.
+    """One step of a GRU whose inputs are one-hot ids, with the context beside them.
 
-    So the embedding is a part of its weights.
+    So the embedding is part of its weights.
     """
     embedding, weight = named["embedding.weight"], named["cell.weight_ih"]
     of_ids, of_context = weight.split([embedding.shape[1], context.shape[1]], 1)
@@ -166,13 +167,13 @@ def _step(named, token, state, context):
     return F.linear(joined, named["output.weight"], named["output.bias"]), after
 
 
-def _steps(named, inputs, state, look):
-    """Logits (m, u, vocabulary), and the weights of each step."""
+def _steps(named, inputs, state, attend):
+    """Logits (m, u, vocab_size), and the weights of each step."""
     found = []
     for token in inputs.unbind(1):
-        context, seen = look(state)
+        context, weights = attend(state)
         row, state = _step(named, token, state, context)
-        found.append((row, seen))
+        found.append((row, weights))
     rows, weights = zip(*found, strict=True)
     return torch.stack(rows, 1), weights
 
@@ -194,14 +195,14 @@ def _attention_decoder(named, inputs, final, keys, mask=None):
 
 
 def _translation(named, ids, inputs):
-    """Logits (m, u, vocabulary) of m rows of ids for one source; with attention, weights too."""
+    """Logits (m, u, vocab_size) of m rows of ids for one source; with attention, weights too."""
     decoder = _part(named, "decoder.")
     keys, final = _sentence(_part(named, "encoder."), ids)
     context, inner = final.expand(len(inputs), -1), _part(decoder, "attention.")
     (state,) = _start(decoder, context)
     if not inner:
         return _steps(decoder, inputs, state, lambda _: (context, None))[:1]
-    logits, weights = _steps(decoder, inputs, state, lambda s: _look(inner, s, keys))
+    logits, weights = _steps(decoder, inputs, state, lambda s: _attend(inner, s, keys))
     return logits, torch.stack(weights, 1)
 
 
@@ -232,12 +233,12 @@ ANSWERS = {
 
 
 def _part(named, prefix):
-    """The parameters whose names begin in this way, without that beginning."""
+    """The parameters with this prefix, without the prefix."""
     return {n.removeprefix(prefix): value for n, value in named.items() if n.startswith(prefix)}
 
 
 def _without_padding(ids):
-    return ids[ids.ne(PADDING)]
+    return ids[ids.ne(PAD)]
 
 
 def _is_float(value):
@@ -257,5 +258,5 @@ def _dtype(parameters, inputs):
 
 
 def _without_noise(gradient):
-    """Zeros where there is nothing but rounding: a query that sees one key moves no weight."""
+    """Zeros where there is only rounding: a query with one key changes no weight."""
     return gradient if gradient.abs().max() > 1e-12 else torch.zeros_like(gradient)

@@ -1,11 +1,11 @@
-"""The hidden tests of assignment 4: the public tests' properties on other shapes and seeds."""
+"""The hidden tests of assignment 4: the properties of the public tests on other inputs."""
 
 import math
 
 import torch
 from gradescope_utils.autograder_utils.decorators import number, weight
 
-from common.data.numbers import END, PADDING
+from common.data.numbers import EOS, PAD
 from common.labs.answer_checks import check_choice, check_number
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import check
@@ -43,9 +43,9 @@ def test_masked_softmax_is_right_for_other_shapes_and_masks(student, rng, oracle
 
 @weight(1)
 @number("4.1")
-def test_masked_softmax_gives_zeros_to_other_rows_without_any_place(student, rng, oracle):
+def test_masked_softmax_gives_zeros_to_other_fully_masked_rows(student, rng, oracle):
     """Zeros in out and in the gradient of the scores, never NaN."""
-    softmax, situation = student.masked_softmax, "rows without any place"
+    softmax, situation = student.masked_softmax, "fully masked rows"
     for shape in ((4, 3), (3, 4, 5)):
         scores, mask = draw.floats(rng, *shape), draw.mask(rng, *shape)
         mask[rng.integers(shape[0])] = False
@@ -57,7 +57,7 @@ def test_masked_softmax_gives_zeros_to_other_rows_without_any_place(student, rng
 @weight(1)
 @number("4.1")
 def test_masked_softmax_has_the_gradient_of_softmax_for_other_shapes(student, rng, oracle):
-    """With and without masks, under a random gradient."""
+    """With and without masks, for a random upstream gradient."""
     softmax = student.masked_softmax
     for shape, mask_shape in (((4, 6), (4, 6)), ((3, 2, 5), (3, 1, 5)), ((2, 7), (7,))):
         scores, mask = draw.floats(rng, *shape), draw.mask(rng, *mask_shape)
@@ -68,7 +68,7 @@ def test_masked_softmax_has_the_gradient_of_softmax_for_other_shapes(student, rn
 @weight(1)
 @number("4.1")
 def test_masked_softmax_takes_other_huge_scores_and_has_no_side_effects(student, rng, oracle):
-    """Huge scores, float32 and views on other shapes; inputs stay; odd masks are refused."""
+    """Huge scores, float32 and views on other shapes; unchanged inputs; bad masks: ValueError."""
     softmax, scores, mask = student.masked_softmax, draw.floats(rng, 4, 5), draw.mask(rng, 4, 5)
     calls = ((draw.floats(rng, 4, 5), draw.mask(rng, 4, 5)), (scores, mask))
     cases.check_stays_apart(softmax, oracle, cases.SOFTMAX, calls)
@@ -81,7 +81,7 @@ def test_masked_softmax_takes_other_huge_scores_and_has_no_side_effects(student,
         cases.check_softmax_vjp(softmax, (large, mask), "large scores", oracle=oracle, rng=rng)
     for hidden in (1e200, -1e200, 1e6):
         inputs = (scores.masked_fill(~mask, hidden), mask)
-        situation = "huge numbers where the mask is False"
+        situation = "huge masked scores"
         compare_weights(softmax(*inputs), cases.SOFTMAX, inputs, situation, oracle=oracle)
     views = as_views(scores.float(), mask)
     compare_weights(softmax(*views), cases.SOFTMAX, views, "float32, views", oracle=oracle)
@@ -107,15 +107,15 @@ def test_additive_attention_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("4.2")
 def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
-    """Hidden keys play no part, whatever they hold; where all are hidden, zeros."""
+    """Masked keys have no effect, whatever they hold; if all are masked, zeros."""
     for n, t, q, k, h in ((4, 6, 2, 5, 3), (2, 3, 5, 4, 6), (1, 5, 3, 2, 4)):
         drawn, mask = draw.module(rng, "AdditiveAttention", q, k, h), draw.mask(rng, n, t)
         query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
         unseeing = cases.hide_row(mask, rng.integers(n))
         for situation, inputs in (
             ("another mask", (query, keys, mask)),
-            ("huge numbers in hidden keys", cases.blinded(query, keys, mask)),
-            ("a sentence in which all is hidden", (query, keys, unseeing)),
+            ("huge numbers in masked keys", cases.blinded(query, keys, mask)),
+            ("a fully masked sentence", (query, keys, unseeing)),
         ):
             result = drawn.build(student.AdditiveAttention)(*inputs)
             compare_weights(result, drawn, inputs, situation, oracle=oracle)
@@ -124,7 +124,7 @@ def test_additive_attention_is_right_for_other_masks(student, rng, oracle):
 @weight(2)
 @number("4.2")
 def test_additive_attention_has_all_gradients_for_other_sizes(student, rng, oracle):
-    """Those of query, keys and weights, with a mask, and where all is hidden."""
+    """Those of query, keys and parameters, with a mask, and if all is masked."""
     for n, t, q, k, h in ((3, 4, 2, 5, 6), (2, 6, 5, 3, 4)):
         drawn, mask = draw.module(rng, "AdditiveAttention", q, k, h), draw.mask(rng, n, t)
         query, keys = draw.floats(rng, n, q), draw.floats(rng, n, t, k)
@@ -136,13 +136,13 @@ def test_additive_attention_has_all_gradients_for_other_sizes(student, rng, orac
             check_gradients(attention, drawn, inputs, situation, oracle=oracle, rng=rng)
         inputs = cases.blinded(query, keys, cases.hide_row(mask, rng.integers(n)))
         attention = drawn.build(student.AdditiveAttention)
-        check_gradients(attention, drawn, inputs, "all is hidden", oracle=oracle, rng=rng)
+        check_gradients(attention, drawn, inputs, "everything masked", oracle=oracle, rng=rng)
 
 
 @weight(1)
 @number("4.2")
 def test_additive_attention_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
-    """float32 and views on other shapes; inputs stay; odd masks and sizes are refused."""
+    """float32 and views on other shapes; unchanged inputs; bad masks and sizes: ValueError."""
     mask = draw.mask(rng, 2, 5)
     drawn = draw.module(rng, "AdditiveAttention", 4, 3, 6, dtype=SINGLE)
     inputs = cases.as_single(draw.floats(rng, 2, 4), draw.floats(rng, 2, 5, 3), mask)
@@ -177,7 +177,7 @@ def test_encoder_is_right_for_other_sizes(student, rng, oracle):
 @weight(1)
 @number("4.3")
 def test_encoder_gives_the_same_numbers_with_other_padding(student, rng, oracle):
-    """Sentences of other lengths, in any order, and with columns of padding alone."""
+    """Sentences of other lengths, in any order, and with columns of only padding."""
     for n, t, v, e, h in ((4, 6, 8, 5, 3), (6, 5, 9, 2, 4), (1, 4, 6, 3, 2)):
         drawn = draw.module(rng, "Encoder", v, e, h)
         lengths = [1, *rng.integers(1, t, size=n - 1)]
@@ -199,8 +199,8 @@ def test_encoder_has_all_gradients_for_other_sizes(student, rng, oracle):
 
 @weight(1)
 @number("4.3")
-def test_encoder_keeps_other_types_and_refuses_what_is_no_source(student, rng, oracle):
-    """float32 and views on other shapes; calls stay apart; what is no source is refused."""
+def test_encoder_keeps_other_types_and_rejects_bad_sources(student, rng, oracle):
+    """float32 and views on other shapes; independent calls; bad sources: ValueError."""
     drawn = draw.module(rng, "Encoder", 9, 4, 2, dtype=SINGLE)
     source = draw.source(rng, [3, 5, 2], 9, 6)
     result = drawn.build(student.Encoder)(*as_views(source))
@@ -251,7 +251,7 @@ def test_fixed_context_decoder_reads_other_targets(student, rng, oracle):
 @weight(1)
 @number("4.4")
 def test_fixed_context_decoder_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
-    """float32 and views on other shapes; inputs stay; odd ids and sizes are refused."""
+    """float32 and views on other shapes; unchanged inputs; bad ids and sizes: ValueError."""
     single = draw.module(rng, "FixedContextDecoder", 8, 2, 6, 3, dtype=SINGLE)
     inputs = cases.as_single(draw.inputs(rng, 8, 3, 4), draw.floats(rng, 3, 6))
     logits = single.build(student.FixedContextDecoder)(*as_views(*inputs))
@@ -298,8 +298,8 @@ def test_attention_decoder_takes_other_first_steps(student, rng, oracle):
 
 @weight(2)
 @number("4.5")
-def test_attention_decoder_looks_anew_at_every_step_of_other_targets(student, rng, oracle):
-    """Logits, weights and gradients of all steps, with masks, and where all is hidden."""
+def test_attention_decoder_attends_at_every_step_of_other_targets(student, rng, oracle):
+    """Logits, weights and gradients of all steps, with masks, and if all is masked."""
     for n, u, t, sizes in ((3, 4, 5, (8, 2, 6, 3, 5)), (2, 2, 4, (6, 5, 3, 4, 1))):
         drawn = draw.module(rng, "AttentionDecoder", *sizes)
         masked = draw.whole(rng, n, u, t, sizes=sizes, mask=draw.mask(rng, n, t))
@@ -308,15 +308,15 @@ def test_attention_decoder_looks_anew_at_every_step_of_other_targets(student, rn
             check_gradients(decoder, drawn, inputs, situation, oracle=oracle, rng=rng)
         inputs = (*masked[:3], cases.hide_row(masked[3], rng.integers(n)))
         result = drawn.build(student.AttentionDecoder)(*inputs)
-        compare_results(result, drawn, inputs, "a sentence in which all is hidden", oracle=oracle)
+        compare_results(result, drawn, inputs, "a fully masked sentence", oracle=oracle)
         decoder = drawn.build(student.AttentionDecoder)
-        check_gradients(decoder, drawn, inputs, "all is hidden", oracle=oracle, rng=rng)
+        check_gradients(decoder, drawn, inputs, "everything masked", oracle=oracle, rng=rng)
 
 
 @weight(1)
 @number("4.5")
 def test_attention_decoder_keeps_other_types_and_has_no_side_effects(student, rng, oracle):
-    """float32 and views on other shapes; inputs stay; odd ids, masks and sizes are refused."""
+    """float32 and views on other shapes; unchanged inputs; bad ids, masks, sizes: ValueError."""
     sizes, mask = (8, 2, 6, 3, 5), draw.mask(rng, 3, 4)
     single = draw.module(rng, "AttentionDecoder", *sizes, dtype=SINGLE)
     inputs = cases.as_single(*draw.whole(rng, 3, 2, 4, sizes=sizes, mask=mask))
@@ -350,7 +350,7 @@ def test_attention_decoder_keeps_other_types_and_has_no_side_effects(student, rn
 @weight(1)
 @number("4.6")
 def test_loss_is_right_for_other_pairs(student, rng, oracle):
-    """Other lengths and more padding, with both decoders; what is no pair is refused."""
+    """Other lengths and more padding, with both decoders; bad pairs: ValueError."""
     for attention in (True, False):
         drawn = draw.translator(rng, attention, (9, 8, 3, 4))
         for lengths, counts, t, u in (
@@ -369,7 +369,7 @@ def test_loss_is_right_for_other_pairs(student, rng, oracle):
 
 @weight(1)
 @number("4.6")
-def test_loss_has_gradients_for_all_weights_with_other_pairs(student, rng, oracle):
+def test_loss_has_gradients_for_all_parameters_with_other_pairs(student, rng, oracle):
     """Those of the encoder and of the decoder, with other lengths."""
     for attention in (True, False):
         drawn = draw.translator(rng, attention, (9, 8, 3, 4))
@@ -380,23 +380,23 @@ def test_loss_has_gradients_for_all_weights_with_other_pairs(student, rng, oracl
         search.compare_loss_gradients(gradients, oracle, drawn, pairs, situation="other lengths")
 
 
-def rename(rng, vocabulary, letters=story.LETTERS):
-    """Other ids for the letters of the stories."""
-    ids = draw.FIRST_WORD + rng.permutation(vocabulary - draw.FIRST_WORD)[: len(letters)]
+def rename(rng, vocab_size, letters=story.LETTERS):
+    """Random ids for the letters of the stories."""
+    ids = draw.FIRST_WORD + rng.permutation(vocab_size - draw.FIRST_WORD)[: len(letters)]
     return dict(zip(letters, ids.tolist(), strict=True))
 
 
 def some_stories(rng, expected):
-    """All stories and what is expected of each, in another order."""
+    """All stories and their expected translations, in random order."""
     order = rng.permutation(len(story.STORIES)).tolist()
     stories = list(story.STORIES.values())
-    return [stories[place] for place in order], [expected[place] for place in order]
+    return [stories[index] for index in order], [expected[index] for index in order]
 
 
 @weight(1)
 @number("4.6")
-def test_greedy_decode_writes_other_ids_until_the_end(student, rng):
-    """The stories with other ids and in another order; ties."""
+def test_greedy_decode_takes_other_ids_until_the_end(student, rng):
+    """Other ids, and sentences in another order; ties."""
     for attention, max_length, expected in (
         (True, 5, ("a$", "a$", "$", "a$", "babab", "_a^_a")),
         (False, 2, ("a$", "a$", "$", "a$", "ba", "_a")),
@@ -413,13 +413,13 @@ def test_greedy_decode_writes_other_ids_until_the_end(student, rng):
     ):
         model = story.flat_model(6, bias, attention=False).build(student.Seq2Seq)
         rows = model.greedy_decode(source, 3)
-        check(rows == [expected] * 3, "On a tie, greedy_decode must write the lowest id.")
+        check(rows == [expected] * 3, "On a tie, greedy_decode must take the lowest id.")
 
 
 @weight(1)
 @number("4.6")
-def test_searches_translate_other_sentences_alike_in_every_batch(student, rng, oracle):
-    """Greedy decoding and a beam of width 1: each id has the highest logit for its sentence."""
+def test_searches_give_other_sentences_the_same_translation_in_every_batch(student, rng, oracle):
+    """Greedy decoding and beam_width 1: each id has the highest logit for its sentence."""
     calls = []
     for attention in (True, False):
         for sizes in ((8, 6, 3, 4), (25, 30, 5, 7)):
@@ -432,42 +432,44 @@ def test_searches_translate_other_sentences_alike_in_every_batch(student, rng, o
         rows = drawn.build(student.Seq2Seq).greedy_decode(source, steps)
         search.check_greedy(rows, oracle, drawn, source, max_length=steps, situation=situation)
         result = drawn.build(student.Seq2Seq).beam_decode(source, 1, 1.0, 5)
-        search.check_width_1(result, oracle, drawn, source, max_length=5, situation=situation)
+        search.check_beam_width_1(result, oracle, drawn, source, max_length=5, situation=situation)
 
 
 @weight(1)
 @number("4.6")
 def test_beam_decode_finds_the_best_of_all_for_other_sentences(student, rng, oracle):
-    """Nothing is dropped: the best of all rows of ids, whatever alpha is."""
+    """Nothing is dropped: the best of all rows of ids, for any length_penalty."""
     for attention, sizes, max_length in ((True, (8, 4, 3, 4), 4), (False, (6, 6, 4, 3), 3)):
         drawn = draw.translator(rng, attention, sizes)
         source = draw.source(rng, [2, 4, 1], sizes[0], 5)
-        width = 2 * sizes[1] ** max_length
+        beam_width = 2 * sizes[1] ** max_length
         every = [search.all_candidates(oracle, drawn, ids, max_length) for ids in source]
-        for alpha in (0.0, 0.5, 2.0):
-            result = drawn.build(student.Seq2Seq).beam_decode(source, width, alpha, max_length)
-            expected = [search.best_of(found, alpha) for found in every]
-            search.compare_beams(result, expected, f"nothing is dropped, alpha {alpha}")
+        for penalty in (0.0, 0.5, 2.0):
+            model = drawn.build(student.Seq2Seq)
+            result = model.beam_decode(source, beam_width, penalty, max_length)
+            expected = [search.best_of(found, penalty) for found in every]
+            search.compare_beams(result, expected, f"nothing is dropped, length_penalty {penalty}")
 
 
-def kept_by(found, width, max_length):
-    """The candidates of a search of that width, of all rows and their log-probabilities."""
+def candidates_of(found, beam_width, max_length):
+    """The candidates of a beam search, from all rows and their log-probabilities."""
     kept = {()}
     for before in range(max_length):
         rows = [row for row in found if len(row) - 1 == before and row[:-1] in kept]
-        kept |= {*sorted(rows, key=found.__getitem__)[-width:]}
+        kept |= {*sorted(rows, key=found.__getitem__)[-beam_width:]}
     kept -= {()}
-    return {row: found[row] for row in kept if row[-1] == END or len(row) == max_length}
+    return {row: found[row] for row in kept if row[-1] == EOS or len(row) == max_length}
 
 
-def draw_tricky(rng, oracle, attention, *, widths, alpha):
-    """A model and sources that two widths translate differently; what the first one gives."""
+def draw_tricky(rng, oracle, attention, *, widths, penalty):
+    """A model and sources that two beam widths translate differently; the result of the first."""
     while True:
         drawn = draw.translator(rng, attention, (9, 5, 4, 3))
         source = draw.source(rng, [3, 1, 2, 4, 1], 9, 5)
-        rows = [oracle.sequences(drawn.parameters, ids[ids.ne(PADDING)], 4) for ids in source]
+        rows = [oracle.sequences(drawn.parameters, ids[ids.ne(PAD)], 4) for ids in source]
         expected, differs = (
-            [search.best_of(kept_by(found, width, 4), alpha) for found in rows] for width in widths
+            [search.best_of(candidates_of(found, width, 4), penalty) for found in rows]
+            for width in widths
         )
         if expected != differs:
             return drawn, source, expected
@@ -475,23 +477,26 @@ def draw_tricky(rng, oracle, attention, *, widths, alpha):
 
 @weight(1)
 @number("4.6")
-def test_beam_decode_follows_as_many_beginnings_as_it_is_wide_elsewhere(student, rng, oracle):
-    """Models for which one beginning more, or one fewer, gives something else."""
-    for attention, widths, alpha in (
+def test_beam_decode_keeps_beam_width_hypotheses_elsewhere(student, rng, oracle):
+    """Models for which one hypothesis more, or one fewer, changes the result."""
+    for attention, widths, penalty in (
         (True, (2, 1), 1.0),
         (False, (2, 3), 0.0),
         (True, (3, 2), 1.5),
         (False, (3, 2), 0.6),
     ):
-        drawn, source, expected = draw_tricky(rng, oracle, attention, widths=widths, alpha=alpha)
-        result = drawn.build(student.Seq2Seq).beam_decode(source, widths[0], alpha, 4)
-        search.compare_beams(result, expected, f"width {widths[0]}, alpha {alpha}")
+        drawn, source, expected = draw_tricky(
+            rng, oracle, attention, widths=widths, penalty=penalty
+        )
+        result = drawn.build(student.Seq2Seq).beam_decode(source, widths[0], penalty, 4)
+        situation = f"beam_width {widths[0]}, length_penalty {penalty}"
+        search.compare_beams(result, expected, situation)
 
 
 @weight(1)
 @number("4.6")
-def test_beam_decode_weighs_other_stories_by_alpha(student, rng):
-    """All stories in one batch, with other ids and in another order."""
+def test_beam_decode_weighs_other_sentences_by_length_penalty(student, rng):
+    """Many sentences in one batch, with other ids and in another order."""
     for settings, expected in (
         ((2, 2.0, 8), ("b$", "aaaaaaa$", "aaaaaaa$", "bcdef$", "babababa", "_a^_a^_a")),
         ((2, 3.0, 3), ("b$", "aa$", "aa$", "bcd", "bab", "_a^")),
@@ -508,8 +513,8 @@ def test_beam_decode_weighs_other_stories_by_alpha(student, rng):
 
 @weight(1)
 @number("4.6")
-def test_decoding_has_no_side_effects_and_refuses_what_makes_no_sense(student, rng):
-    """Sources and weights stay, calls give the same; bad numbers and sources are refused."""
+def test_decoding_has_no_side_effects_and_rejects_bad_settings(student, rng):
+    """Unchanged sources and weights, repeated calls; bad settings and sources: ValueError."""
     for attention in (True, False):
         drawn = draw.translator(rng, attention, (9, 6, 3, 4), SINGLE)
         source = draw.source(rng, [2, 4, 1, 3], 9, 5)
@@ -518,10 +523,10 @@ def test_decoding_has_no_side_effects_and_refuses_what_makes_no_sense(student, r
     model = drawn.build(student.Seq2Seq)
     check_refused("a max_length of 0", model.greedy_decode, source, 0)
     for situation, more in (
-        ("a width of 0", (0,)),
-        ("a negative alpha", (1, -1.0)),
-        ("an infinite alpha", (3, math.inf)),
-        ("an alpha that is NaN", (3, math.nan)),
+        ("a beam_width of 0", (0,)),
+        ("a negative length_penalty", (1, -1.0)),
+        ("an infinite length_penalty", (3, math.inf)),
+        ("a length_penalty of NaN", (3, math.nan)),
         ("a negative max_length", (2, 1.0, -1)),
     ):
         check_refused(situation, model.beam_decode, source, *more)
@@ -552,7 +557,7 @@ def test_train_takes_the_steps_of_adam_on_other_pairs(student, rng, oracle):
     runs.append((drawn, as_views(*pairs), max_norm, "views"))
     for drawn, pairs, max_norm, situation in runs:
         model = drawn.build(student.Seq2Seq)
-        config = student.Config(batch_size=4, epochs=5, learning_rate=0.03, max_norm=max_norm)
+        config = student.TrainConfig(batch_size=4, epochs=5, learning_rate=0.03, max_norm=max_norm)
         history = student.train(model, *pairs, config)
         expected = oracle.training(drawn.parameters, *pairs, 5, 0.03, max_norm)
         training.compare_training(history, model, expected, situation, learning_rate=0.03)
@@ -570,7 +575,7 @@ def test_train_uses_other_pairs_once_in_each_epoch_and_stops_in_time(student, rn
 @weight(1)
 @number("4.7")
 def test_exact_match_counts_other_translations(student, rng):
-    """Too long, too short, without an end, with padding in it, and very long, with other ids."""
+    """Too long, too short, without EOS, with PAD inside, and very long, with other ids."""
     for situation, texts, settings in (
         ("all kinds", (("fed$", "fed"), ("ab$", "abc"), ("abcd$", "ab"), ("ce$", "ec")), {}),
         ("one id too many", (("fe$", "f"), ("dc", "dc")), {}),
@@ -588,29 +593,29 @@ def test_exact_match_counts_other_translations(student, rng):
     ):
         drawn, source, target = training.story_pairs(texts, 11, rename(rng, 11), **settings)
         model = drawn.build(student.Seq2Seq)
-        training.compare_share(student.exact_match(model, source, target), texts, situation)
+        training.compare_accuracy(student.exact_match(model, source, target), texts, situation)
         check_unchanged("exact_match", student.exact_match, model, source, target)
     alphabet = "abcdefghijklmnopqrstuvwxyz"
     texts = ((f"{alphabet}$", alphabet), (f"{alphabet[2:]}$", alphabet[2:]), ("ab$", "b"))
     drawn, source, target = training.story_pairs(texts, 29, rename(rng, 29, alphabet))
     model = drawn.build(student.Seq2Seq)
-    training.compare_share(student.exact_match(model, source, target), texts, "many words")
+    training.compare_accuracy(student.exact_match(model, source, target), texts, "many words")
     check_unchanged("exact_match", student.exact_match, model, source, target)
 
 
 @weight(1)
 @number("4.7")
 def test_alignment_is_right_for_other_models(student, rng, oracle):
-    """Tokens with their END, the weights of every step, no gradient; padding has no weight."""
+    """Tokens with EOS, the weights of every step, no gradient; padding has no weight."""
     texts = ("bdf$", "fa", "ce_$", "$")
     for steps in (2, 5):
         letters = rename(rng, 12)
-        model = story.model([story.told(text) for text in texts], 12, letters).build(
+        model = story.model([story.certain(text) for text in texts], 12, letters).build(
             student.Seq2Seq
         )
         for ids, text in zip(story.source(4), texts, strict=True):
             result = student.alignment(model, ids, steps)
-            training.compare_told_alignment(result, ids, text, max_length=steps, letters=letters)
+            training.compare_certain_alignment(result, ids, text, max_length=steps, letters=letters)
     for sizes, length, t in (((8, 6, 3, 4), 5, 5), ((10, 9, 5, 3), 2, 5), ((6, 5, 2, 6), 3, 4)):
         drawn = draw.translator(rng, True, sizes)
         ids = draw.source(rng, [length], sizes[0], t)[0]
@@ -634,7 +639,7 @@ def test_alignment_is_right_for_other_models(student, rng, oracle):
 @weight(2)
 @number("4.8")
 def test_q3_what_counting_lacks_is_found(lab):
-    """Lab, question 3: what attention has that counting pairs of words lacks."""
+    """Lab, question 3: what attention has that counting word pairs lacks."""
     check_choice(lab, "q3_lack", "c", ("a", "b", "c", "d"))
 
 
@@ -648,12 +653,12 @@ def test_q5_the_vector_grows_with_the_sentence(lab):
 @weight(1)
 @number("4.8")
 def test_q7_the_bits_of_a_number_are_counted(lab):
-    """Lab, question 7: the smallest power of two that has room for 999,999 numbers."""
+    """Lab, question 7: the smallest power of two that is at least 999,999."""
     check_number(lab, "q7_bits", (999_999 - 1).bit_length())
 
 
 @weight(2)
 @number("4.9")
-def test_q10_the_smallest_safe_width_is_found(lab):
-    """Lab, question 10: the best sentence begins with the third likeliest word."""
-    check_number(lab, "q10_width", 3)
+def test_q10_the_smallest_safe_beam_width_is_found(lab):
+    """Lab, question 10: the best sentence starts with the third most likely word."""
+    check_number(lab, "q10_beam_width", 3)

@@ -1,24 +1,24 @@
 """One at a time: the encoder's GRUs step by step, decoding sentence by sentence with a heap.
 
 The softmax is exp and a sum. Nothing is packed: the mask holds the encoder's state at padding. Each
-beginning of the beam search has a state of its own, and the search stops when no beginning can win
-any more. A hook notes the weights of the attention, and a scheduler sets the learning rate.
+hypothesis of the beam search has a state of its own, and the search stops when none that is live
+can win. A hook records the attention weights, and a scheduler sets the learning rate.
 """
 
 import heapq
 
 
-def check_decoding(max_length: int, width: int = 1, alpha: float = 1.0) -> None:
+def check_decoding(max_length: int, beam_width: int = 1, length_penalty: float = 1.0) -> None:
     """Raise ValueError for settings that make no sense."""
-    if width < 1 or max_length < 1 or not 0 <= alpha < math.inf:
+    if beam_width < 1 or max_length < 1 or not 0 <= length_penalty < math.inf:
         raise ValueError(
-            "width and max_length must be at least 1, alpha at least 0 and finite, "
-            f"got {width}, {max_length} and {alpha}"
+            "beam_width and max_length must be at least 1, length_penalty at least 0 and finite, "
+            f"got {beam_width}, {max_length} and {length_penalty}"
         )
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """exp and a sum: in a row without any place both are 0."""
+    """exp and a sum: in a fully masked row both are 0."""
     check_scores(scores)
     check_mask(mask, scores.shape)
     if mask is None:
@@ -61,13 +61,11 @@ class Encoder(nn.Module):
 
     def forward(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(states, final)."""
-        check_source(source, self.vocabulary)
+        check_source(source, self.vocab_size)
         vectors = self.embedding(source)  # (n, t, embedding_size)
         columns = list(range(source.shape[1]))
-        forward, last_forward = self.walk(vectors, source != PADDING, columns, "_l0")
-        backward, last_backward = self.walk(
-            vectors, source != PADDING, columns[::-1], "_l0_reverse"
-        )
+        forward, last_forward = self.walk(vectors, source != PAD, columns, "_l0")
+        backward, last_backward = self.walk(vectors, source != PAD, columns[::-1], "_l0_reverse")
         states = [torch.cat([forward[j], backward[j]], dim=1) for j in columns]
         return torch.stack(states, dim=1), torch.cat([last_forward, last_backward], dim=1)
 
@@ -86,8 +84,8 @@ class Encoder(nn.Module):
         return states, state
 
 
-class Beginning:
-    """What a sentence may begin with: its ids, their log-probability, the state after them."""
+class Hypothesis:
+    """A row of ids, its log-probability, and the state after it."""
 
     def __init__(self, ids: list[int], total: float, state: Tensor) -> None:
         self.ids = ids
@@ -95,112 +93,113 @@ class Beginning:
         self.state = state  # (1, hidden_size)
 
     def is_finished(self) -> bool:
-        """Whether it ends with END."""
-        return bool(self.ids) and self.ids[-1] == END
+        """Whether it ends with EOS."""
+        return bool(self.ids) and self.ids[-1] == EOS
 
-    def score(self, alpha: float) -> float:
-        """The log-probability by the length."""
-        return self.total / len(self.ids) ** alpha
+    def score(self, length_penalty: float) -> float:
+        """The log-probability divided by a power of the length."""
+        return self.total / len(self.ids) ** length_penalty
 
 
 class Seq2Seq(nn.Module):
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """The log-probabilities of the real ids, picked out and averaged."""
-        check_target(target, self.target_vocabulary, n=len(source))
-        log_p = self(source, target[:, :-1]).log_softmax(dim=2)  # (n, u - 1, vocabulary)
+        check_target(target, self.target_vocab_size, n=len(source))
+        log_p = self(source, target[:, :-1]).log_softmax(dim=2)  # (n, u - 1, target_vocab_size)
         wanted = target[:, 1:]
         picked = log_p.gather(2, wanted.unsqueeze(2)).squeeze(2)  # (n, u - 1)
-        return -picked[wanted != PADDING].mean()
+        return -picked[wanted != PAD].mean()
 
     @torch.no_grad()
     def greedy_decode(self, source: Tensor, max_length: int = 20) -> list[list[int]]:
         """Sentence by sentence."""
         check_decoding(max_length)
-        check_source(source, self.encoder.vocabulary)
+        check_source(source, self.encoder.vocab_size)
         return [self.translate(row[None], max_length) for row in source]
 
     def translate(self, source: Tensor, max_length: int) -> list[int]:
         """One sentence."""
         state, memory = self.start(source)
         written: list[int] = []
-        token = BEGIN
+        token = BOS
         while len(written) < max_length:
             logits, state = self.step(torch.tensor([token]), state, memory)
             token = int(logits[0].argmax())
-            if token == END:
+            if token == EOS:
                 break
             written.append(token)
         return written
 
     def beam_decode(
-        self, source: Tensor, width: int, alpha: float = 1.0, max_length: int = 20
+        self, source: Tensor, beam_width: int, length_penalty: float = 1.0, max_length: int = 20
     ) -> tuple[list[list[int]], list[float]]:
-        """Sentence by sentence, beginning by beginning."""
-        check_decoding(max_length, width, alpha)
-        check_source(source, self.encoder.vocabulary)
+        """Sentence by sentence, hypothesis by hypothesis."""
+        check_decoding(max_length, beam_width, length_penalty)
+        check_source(source, self.encoder.vocab_size)
         translations, scores = [], []
         with torch.inference_mode():
             for row in source:
-                best = self.search(row[row != PADDING][None], width, alpha, max_length)
+                best = self.search(row[row != PAD][None], beam_width, length_penalty, max_length)
                 translations.append(best.ids[:-1] if best.is_finished() else best.ids)
-                scores.append(best.score(alpha))
+                scores.append(best.score(length_penalty))
         return translations, scores
 
-    def search(self, source: Tensor, width: int, alpha: float, max_length: int) -> Beginning:
+    def search(
+        self, source: Tensor, beam_width: int, length_penalty: float, max_length: int
+    ) -> Hypothesis:
         """The best of one sentence."""
         state, memory = self.start(source)
-        beginnings, finished = [Beginning([], 0.0, state)], []
+        live, finished = [Hypothesis([], 0.0, state)], []
         for _ in range(max_length):
-            heap: list[tuple[float, int, Beginning]] = []  # the worst is on top
-            for beginning in beginnings:
-                for extension in self.extensions(beginning, memory, width):
-                    # The middle number only keeps Python from comparing beginnings.
+            heap: list[tuple[float, int, Hypothesis]] = []  # the worst is on top
+            for hypothesis in live:
+                for extension in self.extensions(hypothesis, memory, beam_width):
+                    # The middle number only keeps Python from comparing hypotheses.
                     heapq.heappush(heap, (extension.total, id(extension), extension))
-                    if len(heap) > width:
+                    if len(heap) > beam_width:
                         heapq.heappop(heap)
             kept = [extension for _, _, extension in heap]
             finished += [extension for extension in kept if extension.is_finished()]
-            beginnings = [extension for extension in kept if not extension.is_finished()]
+            live = [extension for extension in kept if not extension.is_finished()]
             # No extension can get a higher score than this: its log-probability only falls.
-            reach = max((b.total / max_length**alpha for b in beginnings), default=-math.inf)
-            if not beginnings or reach < max((b.score(alpha) for b in finished), default=-math.inf):
+            reach = max((h.total / max_length**length_penalty for h in live), default=-math.inf)
+            best = max((h.score(length_penalty) for h in finished), default=-math.inf)
+            if not live or reach < best:
                 break
-        left = beginnings if len(kept[0].ids) == max_length else []
-        return max(finished + left, key=lambda candidate: candidate.score(alpha))
+        left = live if len(kept[0].ids) == max_length else []
+        return max(finished + left, key=lambda candidate: candidate.score(length_penalty))
 
     def extensions(
-        self, beginning: Beginning, memory: tuple[Tensor, ...], width: int
-    ) -> list[Beginning]:
-        """The likeliest extensions of a beginning: more than `width` are never kept."""
-        token = beginning.ids[-1] if beginning.ids else BEGIN
-        logits, state = self.step(torch.tensor([token]), beginning.state, memory)
+        self, hypothesis: Hypothesis, memory: tuple[Tensor, ...], beam_width: int
+    ) -> list[Hypothesis]:
+        """The most likely extensions of a hypothesis: more than `beam_width` are never kept."""
+        token = hypothesis.ids[-1] if hypothesis.ids else BOS
+        logits, state = self.step(torch.tensor([token]), hypothesis.state, memory)
         log_p = logits[0].log_softmax(dim=0)
-        likeliest = log_p.topk(min(width, len(log_p)))
+        best = log_p.topk(min(beam_width, len(log_p)))
         return [
-            Beginning([*beginning.ids, token], beginning.total + value, state)
-            for value, token in zip(
-                likeliest.values.tolist(), likeliest.indices.tolist(), strict=True
-            )
+            Hypothesis([*hypothesis.ids, token], hypothesis.total + value, state)
+            for value, token in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
 
-def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dict:
+def train(model: Seq2Seq, source: Tensor, target: Tensor, config: TrainConfig) -> dict:
     """A list of batches for each epoch, and a scheduler for the learning rate."""
-    check_source(source, model.encoder.vocabulary)
-    check_target(target, model.target_vocabulary, n=len(source))
+    check_source(source, model.encoder.vocab_size)
+    check_target(target, model.target_vocab_size, n=len(source))
     torch.manual_seed(config.seed)
     batches: list[Tensor] = []
     for _ in range(config.epochs):
         batches += torch.randperm(len(source)).split(config.batch_size)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / len(batches))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 - done / len(batches))
     history: dict[str, list[float]] = {"loss": [], "norm": [], "learning_rate": []}
     with TrainingDisplay(len(batches), title="translation") as display:
-        for k, batch in enumerate(batches):
+        for step, batch in enumerate(batches, start=1):
             optimizer.zero_grad()
             loss = model.loss(without_padding(source[batch]), without_padding(target[batch]))
             if not math.isfinite(loss.item()):
-                raise ValueError(f"the loss is {loss.item()} at step {k}: the run diverged")
+                raise ValueError(f"the loss is {loss.item()} at step {step}: the run diverged")
             loss.backward()
             norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_norm)
             history["loss"].append(loss.item())
@@ -213,11 +212,11 @@ def train(model: Seq2Seq, source: Tensor, target: Tensor, config: Config) -> dic
 
 
 def alignment(model: Seq2Seq, source: Tensor, max_length: int = 20) -> tuple[list[int], Tensor]:
-    """A hook on the attention notes its weights while greedy_decode runs."""
+    """A hook on the attention records its weights while greedy_decode runs."""
     if not model.has_attention:
         raise ValueError("this model has no attention")
-    check_ids(source, model.encoder.vocabulary, ndim=1)
-    check_source(source[None], model.encoder.vocabulary)
+    check_ids(source, model.encoder.vocab_size, ndim=1)
+    check_source(source[None], model.encoder.vocab_size)
     rows: list[Tensor] = []
     hook = model.decoder.attention.register_forward_hook(
         lambda module, inputs, outputs: rows.append(outputs[1][0])
@@ -227,5 +226,5 @@ def alignment(model: Seq2Seq, source: Tensor, max_length: int = 20) -> tuple[lis
     finally:
         hook.remove()
     if len(tokens) < max_length:
-        tokens = [*tokens, END]
+        tokens = [*tokens, EOS]
     return tokens, torch.stack(rows[: len(tokens)])

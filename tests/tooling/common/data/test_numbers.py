@@ -1,4 +1,4 @@
-"""Tests of the number words: split, tokens, ids, padding, and what happens with another package."""
+"""Tests of the number words: splits, tokens, ids, padding, and a wrong num2words package."""
 
 import numpy as np
 import pytest
@@ -81,9 +81,9 @@ def test_lengths_vary_from_one_to_about_a_dozen(part):
 def test_a_number_has_its_words_in_both_languages(data, number, english, french):
     for part in (data.train, data.validation, data.test):
         if number in part.numbers:
-            place = part.numbers.index(number)
-            assert detokenize(part.source[place]) == english
-            assert detokenize(part.target[place]) == french
+            index = part.numbers.index(number)
+            assert detokenize(part.source[index]) == english
+            assert detokenize(part.target[index]) == french
 
 
 def test_a_hyphen_stays_with_its_word_and_a_comma_is_a_token():
@@ -106,9 +106,9 @@ def test_joining_tokens_gives_back_the_spelling(data, warm):
 
 def test_special_ids_come_first_and_words_are_sorted():
     vocabulary = Vocabulary(["two", "one", "two"])
-    assert vocabulary.tokens == ("<pad>", "<begin>", "<end>", "one", "two")
+    assert vocabulary.tokens == ("<pad>", "<bos>", "<eos>", "one", "two")
     assert len(vocabulary) == 5
-    assert (numbers.PADDING, numbers.BEGIN, numbers.END) == (0, 1, 2)
+    assert (numbers.PAD, numbers.BOS, numbers.EOS) == (0, 1, 2)
 
 
 def test_ids_become_tokens_again(part):
@@ -151,7 +151,7 @@ def test_padding_comes_after_the_sequences():
 
 
 def test_the_package_needs_no_other(cold):
-    """It is installed with --no-deps: what it names as a dependency is not there."""
+    """It is installed with --no-deps, so its dependencies are missing."""
     environment = {"CONV2GPT_CACHE": str(cold), "PYTHONPATH": str(NUM2WORDS.folder().parent)}
     program = (
         "import sys; sys.modules['docopt'] = None; from common.data import load_numbers; "
@@ -170,7 +170,7 @@ def test_once_made_the_words_need_no_package(data, monkeypatch):
 
 
 def package(tmp_path, monkeypatch, name, source):
-    """A package that stands in the place of num2words."""
+    """A package that replaces num2words."""
     (tmp_path / name).mkdir()
     (tmp_path / name / "__init__.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
