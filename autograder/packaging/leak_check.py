@@ -20,6 +20,7 @@ SHORTEST_LINE = 12  # of the zip's own assignment; of others, lines must be dist
 SHORTEST_CODE = 40
 # Nor is what every training loop and every signature has.
 COMMONPLACE = {
+    "raise ValueError(",
     "with torch.no_grad():",
     "loss.backward()",
     "optimizer.zero_grad()",
