@@ -254,11 +254,12 @@ def avg_pool2d_backward(
     sh, sw = pair(kernel_size if stride is None else stride)
     ph, pw = pair(padding)
 
-    share = dout[..., None, None] / (kh * kw)  # (n, c, out_h, out_w, 1, 1)
+    share = dout / (kh * kw)
     dpadded = np.zeros((n, c, height + 2 * ph, width + 2 * pw), dtype=dout.dtype)
     for r in range(dout.shape[2]):
         for s in range(dout.shape[3]):
-            dpadded[:, :, r * sh : r * sh + kh, s * sw : s * sw + kw] += share[:, :, r, s]
+            window = dpadded[:, :, r * sh : r * sh + kh, s * sw : s * sw + kw]
+            window += share[:, :, r, s, None, None]  # a view: this adds to dpadded
     return dpadded[:, :, ph : ph + height, pw : pw + width]
     # END SOLUTION
 
@@ -362,8 +363,7 @@ def conv2d_backward_fast(
     db = dflat.sum(axis=(0, 2)).astype(b.dtype, copy=False)
     dw = (dflat @ cols.transpose(0, 2, 1)).sum(axis=0).reshape(w.shape)
     dcols = w.reshape(c_out, -1).T @ dflat  # (n, c_in*kh*kw, out_h*out_w)
-    dx = col2im(dcols, x_shape, w.shape[2:], stride, padding)
-    return dx, dw, db
+    return col2im(dcols, x_shape, w.shape[2:], stride, padding), dw, db
     # END SOLUTION
 
 
