@@ -58,13 +58,18 @@ def gradients(out: Path, quick: bool, seed: int) -> None:
 
 
 def initial_cells(input_size: int, hidden_size: int, seed: int):
-    """(label, color, cell, weights) of RNNs with three gains and LSTMs with three forget biases."""
-    for color, gain in ((SKY, 0.5), (BLUE, 1.0), (RED, 2.0)):
-        rng = np.random.default_rng(seed)
-        # Small inputs: large ones saturate tanh, and then nothing can explode.
-        w_xh = 0.1 * rng.normal(size=(input_size, hidden_size)) / np.sqrt(input_size)
-        w_hh = gain * rng.normal(size=(hidden_size, hidden_size)) / np.sqrt(hidden_size)
-        yield f"tanh RNN, gain {gain:g}", color, "rnn", (w_xh, w_hh, np.zeros(hidden_size))
+    """(label, color, cell, weights) of four RNNs, and of LSTMs with three forget biases."""
+    rng = np.random.default_rng(seed)
+    # Small inputs: large ones saturate tanh, and then nothing can explode.
+    w_xh = 0.1 * rng.normal(size=(input_size, hidden_size)) / np.sqrt(input_size)
+    w_hh = rng.normal(size=(hidden_size, hidden_size)) / np.sqrt(hidden_size)
+    for label, color, recurrent in (
+        ("gain 0.5", SKY, 0.5 * w_hh),
+        ("gain 1", BLUE, w_hh),
+        ("gain 2", RED, 2 * w_hh),
+        ("orthogonal", INK, np.linalg.qr(w_hh)[0]),
+    ):
+        yield f"tanh RNN, {label}", color, "rnn", (w_xh, recurrent, np.zeros(hidden_size))
     for color, bias in ((PINK, 0.0), (ORANGE, 1.0), (GREEN, 5.0)):
         rng = np.random.default_rng(seed)
         weights = lstm_parameters(rng, input_size, hidden_size, forget_bias=bias, dtype="float64")
