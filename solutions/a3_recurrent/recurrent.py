@@ -778,7 +778,7 @@ class TrainConfig:
     max_norm: float = 1.0  # the gradients' global norm is clipped to this
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that make no sense."""
+        """Raise ValueError if a setting is invalid."""
         for name, least in (("steps", 0), ("batch_size", 1), ("context_length", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
