@@ -106,7 +106,7 @@ def compare_loss_and_gradients(result, expected, situation, *, state=None):
     for name, wanted in zip(PARAMETERS, expected, strict=True):
         what = f"the gradient of {name} ({situation})"
         assert_close(gradients[name], wanted, what=what, tolerance=tolerance)
-    if state is not None:
+    if state:
         after = unpack(after, 2, "The state of loss_and_gradients")
         for name, part, wanted in zip(("h", "c"), after, state, strict=True):
             assert_close(part, wanted, f"{name} ({situation})", ("sequence", "unit"), tolerance)
