@@ -94,7 +94,7 @@ def draw_norms(**curves):
     plt.figure(figsize=(7.5, 3.2))
     for label, norms in curves.items():
         plt.semilogy(norms, label=label.replace("_", " "))
-    plt.axhline(1, color="grey", linewidth=0.8, linestyle=":")
+    plt.axhline(1, color="gray", linewidth=0.8, linestyle=":")
     plt.xlabel("distance T - t in steps")
     plt.ylabel("norm of dh_T / dh_t")
     plt.legend(fontsize=8)

@@ -849,7 +849,7 @@ def train(
         model.parameters.update({name: a.copy() for name, a in state["parameters"].items()})
     steps = range(done + 1, config.steps + 1)
     history = {"loss": [], "bits": [], "norm": [], "learning_rate": []}
-    with TrainingDisplay(len(steps), title="character-level language model") as display:
+    with TrainingDisplay(len(steps), title="language model") as display:
         for step in steps:
             window = (step - 1) % len(inputs)
             if window == 0:  # a new pass: every stream is back at its start

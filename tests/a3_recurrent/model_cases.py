@@ -142,7 +142,7 @@ def compare_training(history, model, expected, config, *, situation):
     rates = config["learning_rate"] * config["decay"] ** (steps - 1)
     for name, wanted in zip(HISTORY, (losses, losses / math.log(2), norms, rates), strict=True):
         what = f'history["{name}"] ({situation})'
-        assert_close(history[name], wanted, what=what, axes=("step",))
+        assert_close(history[name], wanted, what=what, axes=("index",))
     trained = read_parameters(model)
     for name, wanted in zip(PARAMETERS, last, strict=True):
         assert_close(trained[name], wanted, what=f"{name} at the end ({situation})")
