@@ -30,16 +30,16 @@ from common.training.plots import (
 def unrolled() -> Figure:
     """Four steps of one network: states go right, gradients come back and add up."""
     figure, axes = canvas(25, 9.6, cell=0.33)
-    centres = [5.0 + 5.0 * step for step in range(4)]
+    centers = [5.0 + 5.0 * step for step in range(4)]
     words(axes, (1.2, 4.6), "h0", size=11)
     arrow(axes, (1.8, 4.3), (3.6, 4.3), BLUE)
     arrow(axes, (3.6, 4.95), (1.8, 4.95), RED)
-    for step, x in enumerate(centres, start=1):
+    for step, x in enumerate(centers, start=1):
         box(axes, (x, 4.6), 2.8, 2.0, "tanh", SKY)
         words(axes, (x, 8.3), f"x{step}", size=11)
         arrow(axes, (x - 0.3, 7.8), (x - 0.3, 5.6), BLUE)
         arrow(axes, (x + 0.3, 5.6), (x + 0.3, 7.8), RED)
-        words(axes, (x, 0.8), f"loss at step {step}", size=9)
+        words(axes, (x, 0.8), f"loss of h{step}", size=9)
         arrow(axes, (x - 0.3, 3.6), (x - 0.3, 1.4), BLUE)
         arrow(axes, (x + 0.3, 1.4), (x + 0.3, 3.6), RED)
         words(axes, (x + 2.5, 3.6), f"h{step}", size=11)
@@ -55,7 +55,7 @@ def unrolled() -> Figure:
 
 
 def lstm() -> Figure:
-    """The inside of an LSTM step: the cell state's own line, and the gates that act on it."""
+    """The inside of an LSTM step: the path of the cell state, and the gates that act on it."""
     figure, axes = canvas(25, 12.4, cell=0.33)
     top, low = 2.2, 10.2
     line(axes, (2.0, top), (21.4, top), colour=GREEN)
@@ -65,19 +65,19 @@ def lstm() -> Figure:
     for x, sign in ((6.0, "\N{MULTIPLICATION SIGN}"), (12.5, "+")):
         axes.plot([x], [top], "o", markersize=19, color=tint(GREEN, 0.35), zorder=5)
         axes.text(x, top + 0.05, sign, ha="center", va="center", fontsize=13, color=INK, zorder=6)
-    for x, name, kind, colour in (
+    for x, name, kind, color in (
         (6.0, "f", "sigmoid", ORANGE),
         (10.5, "i", "sigmoid", ORANGE),
         (14.5, "g", "tanh", SKY),
         (18.5, "o", "sigmoid", ORANGE),
     ):
-        box(axes, (x, 8.0), 2.6, 1.3, kind, colour)
+        box(axes, (x, 8.0), 2.6, 1.3, kind, color)
         arrow(axes, (x, low), (x, 8.7))
         words(axes, (x + 0.55, 6.6), name, size=12, bold=True)
     line(axes, (2.0, low), (18.5, low))
     words(axes, (1.1, low - 0.5), "x", size=12)
     words(axes, (1.1, low + 0.5), "h", size=12)
-    words(axes, (10.0, 11.3), "z = x @ w_x + h @ w_h + b: four blocks, one for each box", size=9)
+    words(axes, (10.0, 11.3), "z = x @ w_x + h @ w_h + b: four blocks, one per box", size=9)
     arrow(axes, (6.0, 7.3), (6.0, top + 0.65))
     mark = {"ha": "center", "va": "center", "fontsize": 13, "color": INK, "zorder": 6}
     axes.plot([12.5], [5.0], "o", markersize=19, color=tint(FAINT, 0.3), zorder=5)
@@ -96,15 +96,17 @@ def lstm() -> Figure:
     arrow(axes, (20.6, 4.65), (20.6, 5.35))
     arrow(axes, (21.25, 6.0), (23.0, 6.0))
     words(axes, (24.0, 6.0), "h_next", size=11)
-    words(axes, (2.0, 1.0), "no weights on this line: times f, plus i times g", GREEN, 9, "left")
+    words(
+        axes, (2.0, 1.0), "no weight matrix on this path: times f, plus i times g", GREEN, 9, "left"
+    )
     return figure
 
 
 def factors() -> Figure:
-    """What is left of a gradient that meets the same factor at every step."""
+    """A gradient that is multiplied by the same factor at every step."""
     figure, axes = chart(7.4, 3.9)
     distance = np.arange(0, 101)
-    for factor, label, colour in (
+    for factor, label, color in (
         (1.1, "1.1", RED),
         (1.0, "1", FAINT),
         (0.9933, "0.993: forget bias 5", GREEN),
@@ -112,14 +114,14 @@ def factors() -> Figure:
         (0.7311, "0.731: forget bias 1", BLUE),
         (0.5, "0.5: forget bias 0", PINK),
     ):
-        axes.plot(distance, factor**distance, color=colour, label=label)
+        axes.plot(distance, factor**distance, color=color, label=label)
     axes.set(yscale="log", ylim=(1e-12, 1e5), xlim=(0, 100))
     axes.set_yticks([1e-12, 1e-9, 1e-6, 1e-3, 1, 1e3])
     axes.minorticks_off()
     axes.set_xlabel("steps", fontsize=9, fontfamily=FONT)
-    axes.set_ylabel("what is left of 1", fontsize=9, fontfamily=FONT)
+    axes.set_ylabel("remaining fraction of the gradient", fontsize=9, fontfamily=FONT)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.get_legend().set_title("factor at each step", {"size": 9})
+    axes.get_legend().set_title("factor per step", {"size": 9})
     return figure
 
 
@@ -131,17 +133,17 @@ def mask() -> Figure:
     figure, axes = canvas(22.4, 7.0)
     shown = np.where(real, x.astype(object), "pad")
     marks = np.where(real, "True", "False")
-    grey = {cell: tint(FAINT, 0.25) for cell in zip(*np.nonzero(~real), strict=True)}
+    gray = {cell: tint(FAINT, 0.25) for cell in zip(*np.nonzero(~real), strict=True)}
     blue = {cell: tint(SKY, 0.35) for cell in zip(*np.nonzero(real), strict=True)}
-    number_grid(axes, shown, (1.0, 1.6), grey, "x", size=9)
-    number_grid(axes, marks, (8.6, 1.6), grey, "mask", size=8)
-    number_grid(axes, state, (16.2, 1.6), blue | grey, "h, here the running sum of x", size=9)
+    number_grid(axes, shown, (1.0, 1.6), gray, "x", size=9)
+    number_grid(axes, marks, (8.6, 1.6), gray, "mask", size=8)
+    number_grid(axes, state, (16.2, 1.6), blue | gray, "h, here the running sum of x", size=9)
     for row, column in zip(*np.nonzero(~real), strict=True):
         height = 1.6 + row + 0.82
         arrow(axes, (16.2 + column - 0.25, height), (16.2 + column + 0.25, height), RED)
     words(axes, (16.2 + 4.5, 5.1), "last column:", size=9)
     words(axes, (16.2 + 4.5, 5.8), "last real states", size=9)
-    words(axes, (1.0, 5.4), "grey: masked steps", FAINT, size=9, align="left")
+    words(axes, (1.0, 5.4), "gray: masked steps", FAINT, size=9, align="left")
     return figure
 
 
@@ -149,31 +151,36 @@ def windows() -> Figure:
     """A text of 26 letters as 3 streams of 2 windows of 4."""
     text = "abcdefghijklmnopqrstuvwxyz"
     figure, axes = canvas(27.4, 9.4, cell=0.32)
-    colours = (BLUE, ORANGE, GREEN)
-    fills = {(0, k): tint(colours[k // 8], 0.4 if k % 8 < 4 else 0.18) for k in range(24)}
+    colors = (BLUE, ORANGE, GREEN)
+    fills = {(0, k): tint(colors[k // 8], 0.4 if k % 8 < 4 else 0.18) for k in range(24)}
     inks = {(0, k): FAINT for k in (24, 25)}
     number_grid(axes, [list(text)], (0.7, 1.4), fills, inks=inks)
-    words(axes, (0.7, 0.7), "26 ids, batch 3, window 4: count = 25 // 12 = 2", align="left")
+    words(
+        axes,
+        (0.7, 0.7),
+        "26 ids, batch_size 3, context_length 4: count = 25 // 12 = 2",
+        align="left",
+    )
     words(axes, (25.0, 2.9), "never an input", FAINT, size=9)
     for window in range(2):
         left = 3.6 + 6.2 * window
         block = np.array([list(text[8 * b + 4 * window :][:4]) for b in range(3)])
         strength = 0.4 if window == 0 else 0.18
-        shade = {(b, k): tint(colours[b], strength) for b in range(3) for k in range(4)}
+        shade = {(b, k): tint(colors[b], strength) for b in range(3) for k in range(4)}
         number_grid(axes, block, (left, 5.2), shade, f"inputs[{window}]")
     for stream in range(3):
         arrow(axes, (7.7, 5.7 + stream), (9.7, 5.7 + stream))
         words(axes, (3.3, 5.7 + stream), f"stream {stream}", FAINT, size=9, align="right")
-    words(axes, (8.7, 8.8), "the state goes on along each row", FAINT, size=9)
+    words(axes, (8.7, 8.8), "the state is carried along each row", FAINT, size=9)
     follow = np.array([list(text[8 * b + 1 :][:4]) for b in range(3)])
-    shade = {(b, k): tint(colours[b], 0.18 if k == 3 else 0.4) for b in range(3) for k in range(4)}
+    shade = {(b, k): tint(colors[b], 0.18 if k == 3 else 0.4) for b in range(3) for k in range(4)}
     number_grid(axes, follow, (20.0, 5.2), shade, "targets[0]")
-    words(axes, (22.0, 8.8), "what follows each input", FAINT, size=9)
+    words(axes, (22.0, 8.8), "the next id of each input", FAINT, size=9)
     return figure
 
 
 def truncation() -> Figure:
-    """States cross the border of a window, gradients don't."""
+    """States cross the boundary of a window, gradients don't."""
     figure, axes = canvas(27, 6.4, cell=0.31)
     for step in range(9):
         x = 2.2 + 2.8 * step
@@ -183,31 +190,34 @@ def truncation() -> Figure:
             if step % 3 < 2:
                 arrow(axes, (x + 2.1, 3.3), (x + 0.7, 3.3), RED)
             else:
-                border = x + 1.4
-                axes.plot([border, border], [1.0, 5.0], color=INK, linewidth=1.4, linestyle="--")
+                boundary = x + 1.4
+                axes.plot(
+                    [boundary, boundary], [1.0, 5.0], color=INK, linewidth=1.4, linestyle="--"
+                )
     for window in range(3):
         words(axes, (5.0 + 8.4 * window, 1.2), f"window {window}", size=10)
-    words(axes, (2.0, 5.8), "blue: the state goes on", BLUE, size=9, align="left")
-    words(axes, (11.0, 5.8), "red: the gradient stops at the border", RED, size=9, align="left")
+    words(axes, (2.0, 5.8), "blue: the state is carried over", BLUE, size=9, align="left")
+    words(axes, (13.0, 5.8), "red: the gradient stops at the boundary", RED, size=9, align="left")
     return figure
 
 
-def temperature() -> Figure:
+def temperatures() -> Figure:
     """One set of logits at three temperatures."""
     logits = np.array([2.0, 1.0, 0.0, -1.0])
     figure, axes = chart(7.2, 2.8)
-    for place, (heat, colour) in enumerate(((0.5, BLUE), (1.0, SKY), (2.0, ORANGE))):
-        weights = np.exp(logits / heat)
-        chances = weights / weights.sum()
-        across = np.arange(4) + 0.27 * (place - 1)
-        axes.bar(across, chances, width=0.25, color=colour, label=f"temperature {heat:g}")
-        for at, chance in zip(across, chances, strict=True):
-            label = f"{chance:.3f}"
-            axes.text(at, chance + 0.015, label, ha="center", fontsize=8, fontfamily=FONT)
+    for index, (temperature, color) in enumerate(((0.5, BLUE), (1.0, SKY), (2.0, ORANGE))):
+        exponentials = np.exp(logits / temperature)
+        probabilities = exponentials / exponentials.sum()
+        centers = np.arange(4) + 0.27 * (index - 1)
+        axes.bar(
+            centers, probabilities, width=0.25, color=color, label=f"temperature {temperature:g}"
+        )
+        for x, p in zip(centers, probabilities, strict=True):
+            axes.text(x, p + 0.015, f"{p:.3f}", ha="center", fontsize=8, fontfamily=FONT)
     axes.set_xticks(
         range(4), [f"logit {logit:g}".replace("-", "\N{MINUS SIGN}") for logit in logits]
     )
-    axes.set_ylabel("chance", fontsize=9, fontfamily=FONT)
+    axes.set_ylabel("probability", fontsize=9, fontfamily=FONT)
     axes.set_ylim(0, 1)
     axes.legend(frameon=False, fontsize=9)
     return figure
@@ -220,7 +230,7 @@ FIGURES = {
     "lstm": lstm,
     "windows": windows,
     "truncation": truncation,
-    "temperature": temperature,
+    "temperature": temperatures,
 }
 
 

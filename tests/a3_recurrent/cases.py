@@ -54,7 +54,7 @@ def draw_inputs(rng, layer, x_shape, m, *, dtype=np.float64):
 
 
 def draw_upstream(rng, layer, inputs):
-    """A random gradient for each output, in the type of the inputs."""
+    """A random gradient for each output, in the dtype of the inputs."""
     x, h = inputs[:2]
     shapes = ((*x.shape[:-1], h.shape[1]), h.shape)[: len(LAYERS[layer].outputs)]
     return tuple(rng.normal(size=shape).astype(x.dtype) for shape in shapes)
@@ -67,7 +67,7 @@ def draw_with_upstream(rng, layer, x_shape, m, *, dtype=np.float64):
 
 
 def draw_mask(rng, n, t):
-    """A mask with gaps, and padding at the start and the end; the last sequence is all padding."""
+    """A mask with gaps and padding at both ends; the last sequence is all padding."""
     mask = rng.uniform(size=(n, t)) < 0.7
     mask[0, :2], mask[0, -2:] = (False, True), True
     mask[1, 0], mask[1, 1], mask[1, -2:] = True, False, (True, False)
@@ -83,12 +83,12 @@ def draw_cell(rng, layer, x_shape, m, *, dtype=np.float64):
 
 
 def new_generator(rng):
-    """A generator to hand in; the test's own would go on in a copy."""
+    """A generator for student code; the test's own would continue in a copy."""
     return np.random.default_rng(rng.integers(2**32))
 
 
 def orthogonal(rng, m):
-    """A random matrix that changes no length."""
+    """A random orthogonal matrix."""
     return np.linalg.qr(rng.normal(size=(m, m)))[0]
 
 
@@ -111,14 +111,14 @@ def compare_arrays(names, results, expected, situation):
 
 
 def compare_outputs(layer, result, expected, situation):
-    """What a forward function returned before its cache is the expected output."""
+    """A forward function returned the expected outputs (before its cache)."""
     *outputs, _ = unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")
     expected = expected if isinstance(expected, tuple) else (expected,)
     compare_arrays(LAYERS[layer].outputs, outputs, expected, situation)
 
 
 def compare_gradients(layer, result, expected, situation):
-    """What a backward function returned are the expected gradients of all inputs."""
+    """A backward function returned the expected gradients of all inputs."""
     gradients = unpack(result, len(LAYERS[layer].inputs), f"{layer}_backward")
     compare_arrays([f"d{name}" for name in LAYERS[layer].inputs], gradients, expected, situation)
 
@@ -170,24 +170,24 @@ def check_passes_change_nothing(passes, rng, arguments):
 
 
 def check_layer_refuses(forward, inputs):
-    """Shapes that don't fit, an axis of length 0 and odd masks raise ValueError; inputs don't."""
+    """Mismatched shapes, empty axes and invalid masks raise ValueError; valid inputs don't."""
     x, *others = inputs
     forward(*inputs)
     forward(*inputs, np.ones(x.shape[:2], dtype=bool))
     for situation, args in (
-        ("an x with another number of features than the weights", (x[:, :, :-1], *others)),
-        ("a state with another number of sequences than x", (x[:-1], *others)),
+        ("an x whose number of features doesn't match the weights", (x[:, :, :-1], *others)),
+        ("a state whose number of sequences doesn't match x", (x[:-1], *others)),
         ("an x with two axes", (x[:, 0], *others)),
-        ("sequences of no steps", (x[:, :0], *others)),
+        ("sequences without any steps", (x[:, :0], *others)),
         ("biases of the wrong length", (x, *others[:-1], others[-1][:-1])),
-        ("a mask of another shape", (x, *others, np.ones(x.shape[1::-1], dtype=bool))),
+        ("a mask of the wrong shape", (x, *others, np.ones(x.shape[1::-1], dtype=bool))),
         ("a mask of integers", (x, *others, np.ones(x.shape[:2], dtype=np.int64))),
     ):
         check_refused(situation, forward, *args)
 
 
 def check_kept(held, before, what):
-    """Every array in a held dict or tuple is as it was."""
+    """Every array in a held dict or tuple is unchanged."""
     after = fetch(held)
     keys = before if isinstance(before, dict) else range(len(before))
     same = len(after) == len(before) and all(
@@ -197,57 +197,59 @@ def check_kept(held, before, what):
 
 
 def check_lstm_parameters(result, d, m, *, forget_bias, dtype):
-    """Shapes, types, biases, and the even distribution of the weights."""
+    """Shapes, dtypes, biases, and the uniform distribution of the weights."""
     w_x, w_h, b = unpack(result, 3, "lstm_parameters")
     expected = np.zeros(4 * m, dtype=dtype)
     expected[m : 2 * m] = forget_bias
     assert_close(b, expected, what="b", axes=("column",))
     for name, array, shape in (("w_x", w_x, (d, 4 * m)), ("w_h", w_h, (m, 4 * m))):
         check_array(array, shape, dtype, name)
-        check_even(array, 1 / math.sqrt(m), name, "1 / sqrt(m)")
+        check_uniform(array, 1 / math.sqrt(m), name, "1 / sqrt(m)")
 
 
 def check_array(array, shape, dtype, what):
-    """It is an array of that shape and type, whatever is in it."""
-    check(type(array) is np.ndarray, f"{what} must be a NumPy array, but it is {kind_of(array)}.")
-    check(array.shape == shape, f"{what} has the wrong shape.", f"{array.shape}, not {shape}")
-    check(array.dtype == dtype, f"{what} must have dtype {dtype}, but it has {array.dtype}.")
+    """It is an array of that shape and dtype; its values are not checked."""
+    check(type(array) is np.ndarray, f"{what} must be a NumPy array, got {kind_of(array)}.")
+    check(
+        array.shape == shape, f"{what} has the wrong shape.", f"got {array.shape}, expected {shape}"
+    )
+    check(array.dtype == dtype, f"{what} must have dtype {dtype}, got {array.dtype}.")
 
 
-def check_even(array, bound, name, formula):
-    """Numbers drawn evenly between -bound and bound, each on its own."""
+def check_uniform(array, bound, name, formula):
+    """Independent numbers, uniform on [-bound, bound]."""
     largest = float(np.abs(array).max())
     check(
         largest <= bound * (1 + 1e-6),
-        f"{name} has entries outside of -{formula} .. {formula}.",
-        f"The largest is {largest:.4g}, and {formula} is {bound:.4g}.",
+        f"{name} has entries outside [-{formula}, {formula}].",
+        f"The largest absolute value is {largest:.4g}; {formula} is {bound:.4g}.",
     )
-    check_distribution(array, lambda value: (value / bound + 1) / 2, name, "the even one")
+    check_distribution(array, lambda value: (value / bound + 1) / 2, name, "uniform")
 
 
-# How often a right distribution is called wrong. Each test asks at most six times.
-DISTRIBUTION_CHANCE = 1e-8
+# The probability that a correct distribution is rejected. Each test checks at most six times.
+DISTRIBUTION_ERROR = 1e-8
 
 
 def check_distribution(array, cdf, name, kind):
-    """The share of entries below each value is the right one.
+    """The empirical distribution of the entries is close to the expected one.
 
-    By the Dvoretzky-Kiefer-Wolfowitz inequality, the largest distance of that share from the
-    truth is above `allowed` with a chance of at most DISTRIBUTION_CHANCE. Nothing depends on the
-    order in which the numbers are drawn.
+    By the Dvoretzky-Kiefer-Wolfowitz inequality, their largest distance is above `allowed` with a
+    probability of at most DISTRIBUTION_ERROR. The order in which the numbers are drawn makes no
+    difference.
     """
-    # Rows or columns that are copies of each other make fewer different numbers.
+    # Copied rows or columns leave fewer distinct numbers.
     distinct = len(np.unique(array)) / array.size
-    check(distinct > 0.9, f"Many entries of {name} are equal; each is drawn on its own.")
+    check(distinct > 0.9, f"Many entries of {name} are equal; draw each one independently.")
     below = cdf(np.sort(array.astype(np.float64), axis=None))
     shares = np.arange(array.size + 1) / array.size
     distance = max(np.max(shares[1:] - below), np.max(below - shares[:-1]))
-    allowed = math.sqrt(math.log(2 / DISTRIBUTION_CHANCE) / (2 * array.size))
+    allowed = math.sqrt(math.log(2 / DISTRIBUTION_ERROR) / (2 * array.size))
     check(
         distance <= allowed,
-        f"The entries of {name} don't follow the distribution of the docstring, {kind}.",
-        f"The share of entries below some value is off by {distance:.3f}; chance explains "
-        f"{allowed:.3f}. Their standard deviation is {array.std():.4g}.",
+        f"The entries of {name} don't follow the distribution of the docstring: {kind}.",
+        f"The share of entries below some value is off by {distance:.3f}; random draws explain at "
+        f"most {allowed:.3f}. The standard deviation is {array.std():.4g}.",
     )
 
 
@@ -256,7 +258,7 @@ def compare_cross_entropy(result, expected, situation):
     loss, dlogits = expected
     actual, gradient = unpack(result, 2, "temporal_cross_entropy")
     check_float(actual, "loss")
-    # In float32 the logits themselves carry that error, though a float holds the loss.
+    # In float32 the logits themselves carry that error, even if the loss is a Python float.
     tolerance = 1e-4 if dlogits.dtype == np.float32 else None
     assert_close(actual, float(loss), what=f"loss ({situation})", tolerance=tolerance)
     compare_arrays(("dlogits",), (gradient,), (dlogits,), situation)
@@ -268,14 +270,14 @@ def compare_clipped(result, names, expected, situation):
     clipped, actual = unpack(result, 2, "clip_by_global_norm")
     check_float(actual, "norm")
     assert_close(actual, float(norm), what=f"norm ({situation})")
-    check(isinstance(clipped, dict), f"The gradients must be a dict, not {kind_of(clipped)}.")
-    check(set(clipped) == set(names), "The clipped gradients have other names.")
+    check(isinstance(clipped, dict), f"The gradients must be a dict, got {kind_of(clipped)}.")
+    check(set(clipped) == set(names), "The clipped gradients must have the names of the gradients.")
     for name, wanted in zip(names, gradients, strict=True):
         assert_close(clipped[name], wanted, what=f"a clipped gradient ({situation})")
 
 
 def compare_windows(result, expected, situation):
-    """Every window holds the ids that the docstring names."""
+    """Every window holds the ids that the docstring describes."""
     results = unpack(result, 2, "make_windows")
     for name, actual, wanted in zip(("inputs", "targets"), results, expected, strict=True):
         axes = ("window", "stream", "step")

@@ -60,7 +60,7 @@ def lstm_gradients(x, h0, c0, w_x, w_h, b, dh, dc_last, mask=None):
 
 
 def lstm_while_timed(x, h0, c0, w_x, w_h, b, dh, dc_last):
-    """A small part of a large pass that no shortcut gets right: the last c, and db."""
+    """A small part of a large pass that depends on all of it: the last c, and db."""
     inputs = (x, h0, c0, w_x, w_h, b)
     leaves = _leaves(inputs)
     outputs = _lstm(*leaves, None)
@@ -103,13 +103,13 @@ def embedding(ids, table):
 
 
 def embedding_gradient(ids, table, dout):
-    """dtable, in the type of dout."""
+    """dtable, in the dtype of dout."""
     leaves = _leaves([table])
     return _gradients([F.embedding(_integers(ids), leaves[0])], leaves, [dout], dout.dtype)[0]
 
 
 def cross_entropy(logits, targets, mask=None):
-    """The mean loss over the positions that are not masked, and dlogits."""
+    """The mean loss over the unmasked positions, and dlogits."""
     leaves = _leaves([logits])
     loss = _cross_entropy(leaves[0], targets, mask)
     gradient = _array(torch.autograd.grad(loss, leaves)[0], logits.dtype)
@@ -117,18 +117,18 @@ def cross_entropy(logits, targets, mask=None):
 
 
 def clip(max_norm, *gradients):
-    """The norm, and the gradients as clipped, each in its own type."""
+    """The norm, and the clipped gradients, each in its own dtype."""
     norm = nn.utils.get_total_norm(_tensors(gradients)).item()
     factor = min(1.0, max_norm / norm)
     return np.asarray(norm), *(_array(_tensor(g) * factor, g.dtype) for g in gradients)
 
 
-def truncated_bptt(x, dh, h0, w_xh, w_hh, b_h, window):
-    """h, dx, dw_xh, dw_hh and db_h when the state that a window starts from is a constant."""
+def truncated_bptt(x, dh, h0, w_xh, w_hh, b_h, context_length):
+    """h, dx, dw_xh, dw_hh and db_h if the initial state of each window is a constant."""
     inputs = (x, w_xh, w_hh, b_h)
     leaves = _leaves(inputs)
     state, windows = _tensor(h0), []
-    for part in leaves[0].split(window, dim=1):
+    for part in leaves[0].split(context_length, dim=1):
         windows.append(_rnn(part, state.detach(), *leaves[1:], None))
         state = windows[-1][:, -1]
     h = torch.cat(windows, dim=1)
@@ -171,7 +171,7 @@ def lstm_norms(x, h0, c0, w_x, w_h, b):
 
 
 def char_lm(ids, embedding, w_x, w_h, b, w_out, b_out, h=None, c=None):
-    """The logits of the character model, and h and c after the last id; None is a zero state."""
+    """The logits of CharLM, and h and c after the last id; None is a zero state."""
     parameters = (embedding, w_x, w_h, b, w_out, b_out)
     outputs = _char_lm(ids, _tensors(parameters), *_start(ids, w_h, h, c))
     return _arrays(outputs, _float_type(*parameters))
@@ -196,8 +196,8 @@ def char_lm_training(
     w_out,
     b_out,
     steps,
-    batch,
-    window,
+    batch_size,
+    context_length,
     learning_rate,
     decay,
     max_norm,
@@ -205,24 +205,24 @@ def char_lm_training(
     """Losses, norms and the parameters at the end, when torch.optim.Adam trains the model."""
     leaves = _leaves((embedding, w_x, w_h, b, w_out, b_out))
     optimizer = torch.optim.Adam(leaves, lr=learning_rate)
-    count = (len(text) - 1) // (batch * window)
+    count = (len(text) - 1) // (batch_size * context_length)
     losses, norms = [], []
-    for step in range(steps):
-        number = step % count
-        begins = [stream * count * window + number * window for stream in range(batch)]
-        ids = np.stack([text[begin : begin + window] for begin in begins])
-        targets = np.stack([text[begin + 1 : begin + window + 1] for begin in begins])
-        if number == 0:
+    for step in range(1, steps + 1):
+        window = (step - 1) % count
+        starts = [(stream * count + window) * context_length for stream in range(batch_size)]
+        ids = np.stack([text[start : start + context_length] for start in starts])
+        targets = np.stack([text[start + 1 : start + 1 + context_length] for start in starts])
+        if window == 0:
             state = _start(ids, w_h)
         logits, h, c = _char_lm(ids, leaves, *state)
         state = h.detach(), c.detach()
         loss = _cross_entropy(logits, targets)
         gradients = torch.autograd.grad(loss, leaves)
         norm = nn.utils.get_total_norm(gradients)
-        # clip_grad_norm_ adds 1e-6 to the norm; without it, the factor is the one of the exercise.
+        # Not clip_grad_norm_, which adds 1e-6 to the norm.
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient * min(1.0, max_norm / norm.item())
-        optimizer.param_groups[0]["lr"] = learning_rate * decay**step
+        optimizer.param_groups[0]["lr"] = learning_rate * decay ** (step - 1)
         optimizer.step()
         losses.append(loss.item())
         norms.append(norm.item())
@@ -236,35 +236,32 @@ def bits_per_character(ids, embedding, w_x, w_h, b, w_out, b_out):
     return _cross_entropy(logits, ids[None, 1:]).item() / LN2
 
 
-def most_likely(prime, length, embedding, w_x, w_h, b, w_out, b_out):
-    """The ids that follow when the most likely one is always taken, and how clear each choice was.
-
-    That is the smallest distance between the highest logit and the next.
-    """
+def most_likely(prompt, length, embedding, w_x, w_h, b, w_out, b_out):
+    """The ids of greedy decoding, and the smallest margin between the two highest logits."""
     parameters = _tensors((embedding, w_x, w_h, b, w_out, b_out))
-    logits, *state = _char_lm(prime[None], parameters, *_start(prime[None], w_h))
-    ids, distances = [], []
+    logits, *state = _char_lm(prompt[None], parameters, *_start(prompt[None], w_h))
+    ids, margins = [], []
     for _ in range(length):
-        highest, places = logits[0, -1].topk(2)
-        ids.append(int(places[0]))
-        distances.append(float(highest[0] - highest[1]))
+        highest, indices = logits[0, -1].topk(2)
+        ids.append(int(indices[0]))
+        margins.append(float(highest[0] - highest[1]))
         logits, *state = _char_lm(np.array([ids[-1:]]), parameters, *state)
-    return np.array(ids), np.asarray(min(distances))
+    return np.array(ids), np.asarray(min(margins))
 
 
-def windows(ids, batch, window):
-    """The inputs and targets of all windows, cut by PyTorch's views: (window, stream, step)."""
+def windows(ids, batch_size, context_length):
+    """The inputs and targets of all windows, from PyTorch's views: (window, stream, step)."""
     text = torch.from_numpy(np.array(ids))
-    streams = [side.unfold(0, window, window) for side in (text[:-1], text[1:])]
-    count = len(streams[0]) // batch
+    pieces = [side.unfold(0, context_length, context_length) for side in (text[:-1], text[1:])]
+    count = len(pieces[0]) // batch_size
     return tuple(
-        pieces[: batch * count].unflatten(0, (batch, count)).transpose(0, 1).numpy()
-        for pieces in streams
+        side[: batch_size * count].unflatten(0, (batch_size, count)).transpose(0, 1).numpy()
+        for side in pieces
     )
 
 
 def _rnn(x, h0, w_xh, w_hh, b_h, mask):
-    """nn.RNN's states; masked steps are left out, and the state before them stands there."""
+    """nn.RNN's states; it skips masked steps, where the previous state is repeated."""
     module = nn.RNN(*w_xh.shape, batch_first=True)
     weights = _module_weights(w_xh, w_hh, b_h, torch.zeros_like(b_h))
 
@@ -281,7 +278,7 @@ def _rnn(x, h0, w_xh, w_hh, b_h, mask):
 
 
 def _lstm(x, h0, c0, w_x, w_h, b, mask):
-    """nn.LSTM's states and its last c; masked steps are left out."""
+    """nn.LSTM's states and its last c; it skips masked steps."""
     module = nn.LSTM(w_x.shape[0], w_h.shape[0], batch_first=True)
     weights = _module_weights(*(_in_pytorchs_order(array) for array in (w_x, w_h, b)))
 
@@ -351,18 +348,18 @@ def _in_pytorchs_order(array):
 
 
 def _real_steps(x, h0, mask):
-    """For each sequence: the steps that are not masked, its first state, and its mask."""
+    """For each sequence: its unmasked steps, its initial state, and its mask."""
     for sequence, h, keep in zip(x, h0, mask, strict=True):
         yield sequence[torch.from_numpy(np.flatnonzero(keep))], h, keep
 
 
 def _spread(states, h, keep):
-    """The states after the real steps at all steps: at a masked one, the last that there was."""
+    """The states at all steps, from those after real steps: masked steps repeat the last one."""
     return torch.cat([h[None], states])[torch.from_numpy(np.cumsum(keep))]
 
 
 def _tensor(array):
-    # torch takes no views with negative strides, and a copy can't be changed by anyone else.
+    # torch takes no views with negative strides, and nothing else can change a copy.
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
 
 
@@ -387,7 +384,7 @@ def _arrays(tensors, dtype):
 
 
 def _gradients(outputs, leaves, cotangents, dtype):
-    # Where every step is masked, nothing depends on the weights: their gradient is zero.
+    # If every step is masked, nothing depends on the weights: their gradient is zero.
     gradients = torch.autograd.grad(
         list(outputs), leaves, _tensors(cotangents), allow_unused=True, materialize_grads=True
     )

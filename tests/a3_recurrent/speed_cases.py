@@ -7,23 +7,23 @@ from common.testing.remote.operations import call_each, call_each_held, fetch, h
 from common.testing.speed_ratio import check_speed
 from tests.a3_recurrent.cases import check_array, draw_inputs, draw_upstream
 
-BAR = 5  # of PyTorch's time; the docstring states 4, and a busy machine gets the rest
-# The matrix products alone take about 0.8 of PyTorch's time: this is a bit more than 5 times that.
+BAR = 5  # of PyTorch's time; the docstring says 4, the rest is for busy machines
+# The matrix products alone take about 0.8 of PyTorch's time, so this is a bit more than 5 times.
 PRODUCTS_BAR = 7
 TRIES = 6
-PATIENCE = 30  # seconds: slow code should hear so before a test's time is up
+PATIENCE = 30  # seconds: slow code must fail before the test's time limit
 # Half of the docstring's steps: the ratio is the same, and a cache with copies stays small.
 N, T, D, M = 32, 32, 128, 128
 
 
 def check_lstm_speed(student, oracle, rng, baseline=None):
-    """Both passes of the LSTM together are fast enough, and what was timed was really computed.
+    """Both passes of the LSTM together are fast enough, and the timed results are correct.
 
     The baseline is nn.LSTM, or without PyTorch the matrix products that an LSTM can't avoid.
-    Each timed call gets another input, so that an answer remembered from an earlier one is wrong.
+    Each timed call gets a different input, so a remembered answer is wrong.
     """
     cases = [draw_inputs(rng, "lstm", (N, T, D), M, dtype=np.float32) for _ in range(2)]
-    # Weights small enough that the states stay apart from -1 and 1.
+    # Small weights, so that the states don't saturate.
     cases = [(*case[:3], *(w * np.float32(0.1) for w in case[3:])) for case in cases]
     upstream = [draw_upstream(rng, "lstm", case) for case in cases]
     x, h0, c0, w_x, w_h, _ = cases[0]
@@ -52,7 +52,7 @@ def check_lstm_speed(student, oracle, rng, baseline=None):
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"lstm_forward and lstm_backward take more than {bar} times as long as {than}.",
-        help="Loop over the steps only, never over sequences or units.",
+        help="Loop over time steps only, never over sequences or units.",
     )
     outputs, gradients = map(fetch, held)
     for i, case in enumerate(cases):

@@ -42,7 +42,7 @@ def test_rnn_step_backward_gives_the_five_gradients_of_a_step(student, rng, orac
 @weight(1)
 @number("3.1")
 def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
-    """Each h[:, s] is PyTorch's, from a first state that is not zero; one step, one sequence."""
+    """Each h[:, s] is PyTorch's, from an initial state that is not zero; one step, one sequence."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
         inputs = draw_inputs(rng, "rnn", (n, t, d), m)
         result = student.rnn_forward(*inputs)
@@ -52,7 +52,7 @@ def test_rnn_forward_carries_the_state_from_step_to_step(student, rng, oracle):
 @weight(1)
 @number("3.1")
 def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracle):
-    """dx, dh0 and the weights' gradients are PyTorch's: each state also acts through later ones."""
+    """dx, dh0 and the weights' gradients are PyTorch's: states also act through later states."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
         inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (n, t, d), m)
         _, cache = unpack(student.rnn_forward(*inputs), 2, "rnn_forward")
@@ -64,7 +64,7 @@ def test_rnn_backward_sends_gradients_back_through_all_steps(student, rng, oracl
 @weight(1)
 @number("3.1")
 def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
-    """Padding before, between and after real steps leaves the state as it is, whatever x holds."""
+    """Padding before, between and after real steps leaves the state unchanged, whatever x holds."""
     mask = cases.draw_mask(rng, 4, 5)
     inputs = draw_inputs(rng, "rnn", (4, 5, 2), 3)
     large = (np.where(mask[:, :, None], inputs[0], 1e4), *inputs[1:])
@@ -80,7 +80,7 @@ def test_rnn_forward_carries_the_state_over_masked_steps(student, rng, oracle):
 @weight(1)
 @number("3.1")
 def test_rnn_backward_passes_the_gradient_through_masked_steps(student, rng, oracle):
-    """A masked step hands the state's gradient on, gives x zeros, and adds nothing to weights."""
+    """A masked step passes the state's gradient on, and gives x and the weights none."""
     mask = cases.draw_mask(rng, 4, 5)
     inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (4, 5, 2), 3)
     inputs[0][~mask] = 9
@@ -93,13 +93,13 @@ def test_rnn_backward_passes_the_gradient_through_masked_steps(student, rng, ora
     _, cache = unpack(student.rnn_forward(*inputs, mask), 2, "rnn_forward")
     result = student.rnn_backward(dh, cache)
     expected = oracle.rnn_gradients(*inputs, dh, mask=mask)
-    compare_gradients("rnn", result, expected, "nothing but padding")
+    compare_gradients("rnn", result, expected, "only padding")
 
 
 @weight(1)
 @number("3.1")
 def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
-    """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
+    """float32 in gives float32 out in all four functions; non-contiguous views work too."""
     step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
     whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
     case = cases.draw_with_upstream(rng, "rnn_step", (3, 2), 4, dtype=np.float32)
@@ -116,7 +116,7 @@ def test_rnn_keeps_float32_and_takes_views(student, rng, oracle):
 @weight(1)
 @number("3.1")
 def test_rnn_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
+    """Inputs are unchanged, each backward pass uses its own cache, bad input raises ValueError."""
     step = Passes("rnn_step", student.rnn_step_forward, student.rnn_step_backward)
     whole = Passes("rnn", student.rnn_forward, student.rnn_backward)
     for passes, x_shape in ((step, (2, 3)), (whole, (2, 3, 3))):
@@ -131,7 +131,7 @@ def test_rnn_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rn
 @weight(1)
 @number("3.2")
 def test_lstm_parameters_draws_weights_and_sets_the_forget_bias(student, rng):
-    """Weights spread evenly between -1 / sqrt(m) and 1 / sqrt(m); only the forget gate's bias."""
+    """Weights are uniform on [-1 / sqrt(m), 1 / sqrt(m)]; only the forget gate has a bias."""
     result = student.lstm_parameters(cases.new_generator(rng), 40, 30)
     cases.check_lstm_parameters(result, 40, 30, forget_bias=1.0, dtype="float32")
     result = student.lstm_parameters(cases.new_generator(rng), 60, 20, 2.5, "float64")
@@ -140,7 +140,9 @@ def test_lstm_parameters_draws_weights_and_sets_the_forget_bias(student, rng):
         student.lstm_parameters, [(np.random.default_rng(seed), 2, 3) for seed in (5, 5, 6)]
     )
     check(np.array_equal(first[0], again[0]), "Equal generators must give equal weights.")
-    check(not np.array_equal(first[0], other[0]), "Other generators must give other weights.")
+    check(
+        not np.array_equal(first[0], other[0]), "Different generators must give different weights."
+    )
 
 
 @weight(1)
@@ -168,7 +170,7 @@ def test_lstm_step_backward_gives_the_six_gradients_of_a_step(student, rng, orac
 @weight(1)
 @number("3.2")
 def test_lstm_forward_carries_both_states_from_step_to_step(student, rng, oracle):
-    """Each h[:, s] and c_last are PyTorch's, from first states that are not zero."""
+    """Each h[:, s] and c_last are PyTorch's, from initial states that are not zero."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
         inputs = draw_inputs(rng, "lstm", (n, t, d), m)
         result = student.lstm_forward(*inputs)
@@ -178,8 +180,7 @@ def test_lstm_forward_carries_both_states_from_step_to_step(student, rng, oracle
 @weight(1)
 @number("3.2")
 def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, oracle):
-    """All six gradients are PyTorch's: both h and c carry them back, and dc_last is where c's
-    begins."""
+    """All six gradients are PyTorch's: h and c both carry them back, and c's start is dc_last."""
     for n, t, d, m in ((3, 5, 2, 4), (2, 1, 3, 2), (1, 4, 1, 3)):
         inputs, (dh, dc_last) = cases.draw_with_upstream(rng, "lstm", (n, t, d), m)
         _, _, cache = unpack(student.lstm_forward(*inputs), 3, "lstm_forward")
@@ -191,7 +192,7 @@ def test_lstm_backward_sends_gradients_back_through_all_steps(student, rng, orac
 @weight(1)
 @number("3.2")
 def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle):
-    """Padding before, between and after real steps leaves h and c as they are."""
+    """Padding before, between and after real steps leaves h and c unchanged."""
     mask = cases.draw_mask(rng, 4, 5)
     inputs = draw_inputs(rng, "lstm", (4, 5, 2), 3)
     large = (np.where(mask[:, :, None], inputs[0], 1e4), *inputs[1:])
@@ -207,7 +208,7 @@ def test_lstm_forward_carries_both_states_over_masked_steps(student, rng, oracle
 @weight(1)
 @number("3.2")
 def test_lstm_backward_passes_both_gradients_through_masked_steps(student, rng, oracle):
-    """A masked step hands dh and dc on, gives x zeros, and adds nothing to the weights."""
+    """A masked step passes dh and dc on, and gives x and the weights no gradient."""
     mask = cases.draw_mask(rng, 4, 5)
     inputs, (dh, dc_last) = cases.draw_with_upstream(rng, "lstm", (4, 5, 2), 3)
     inputs[0][~mask] = 9
@@ -220,13 +221,13 @@ def test_lstm_backward_passes_both_gradients_through_masked_steps(student, rng, 
     _, _, cache = unpack(student.lstm_forward(*inputs, mask), 3, "lstm_forward")
     result = student.lstm_backward(dh, dc_last, cache)
     expected = oracle.lstm_gradients(*inputs, dh, dc_last, mask=mask)
-    compare_gradients("lstm", result, expected, "nothing but padding")
+    compare_gradients("lstm", result, expected, "only padding")
 
 
 @weight(1)
 @number("3.2")
 def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
-    """float32 in gives float32 out in all four functions; views with gaps are nothing special."""
+    """float32 in gives float32 out in all four functions; non-contiguous views work too."""
     step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
     whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
     case = cases.draw_with_upstream(rng, "lstm_step", (3, 2), 2, dtype=np.float32)
@@ -243,7 +244,7 @@ def test_lstm_keeps_float32_and_takes_views(student, rng, oracle):
 @weight(1)
 @number("3.2")
 def test_lstm_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """Inputs stay, each backward pass uses the cache it is given, bad shapes and masks refused."""
+    """Inputs are unchanged, each backward pass uses its own cache, bad input raises ValueError."""
     step = Passes("lstm_step", student.lstm_step_forward, student.lstm_step_backward)
     whole = Passes("lstm", student.lstm_forward, student.lstm_backward)
     for passes, x_shape in ((step, (2, 3)), (whole, (2, 3, 3))):
@@ -259,9 +260,9 @@ def test_lstm_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, r
 @number("3.2")
 @tags("timing")
 def test_lstm_is_not_much_slower_than_its_matrix_products(student, rng, oracle):
-    """Both passes together take at most 7 times as long as the matrix products in them.
+    """Both passes together take at most 7 times as long as their matrix products.
 
-    That is a bit more than what 5 times PyTorch's time comes to; the docstring asks for 4.
+    That is a bit more than 5 times PyTorch's time; the docstring asks for 4.
     """
     check_lstm_speed(student, oracle, rng)
 
@@ -282,7 +283,7 @@ def test_gru_step_forward_takes_one_step(student, rng, oracle):
 
 @weight(1)
 @number("3.3")
-def test_gru_step_backward_gives_the_gradients_on_the_side_of_x(student, rng, oracle):
+def test_gru_step_backward_gives_the_gradients_of_the_input_side(student, rng, oracle):
     """dx, dw_x and db_x are PyTorch's, under a random dh_next."""
     inputs, (dh_next,) = cases.draw_with_upstream(rng, "gru_step", (3, 2), 4)
     _, cache = unpack(student.gru_step_forward(*inputs), 2, "gru_step_forward")
@@ -293,7 +294,7 @@ def test_gru_step_backward_gives_the_gradients_on_the_side_of_x(student, rng, or
 
 @weight(1)
 @number("3.3")
-def test_gru_step_backward_gives_the_gradients_on_the_side_of_h(student, rng, oracle):
+def test_gru_step_backward_gives_the_gradients_of_the_recurrent_side(student, rng, oracle):
     """dh, dw_h and db_h are PyTorch's: the candidate's part goes through the reset gate."""
     for n, d, m in ((3, 2, 4), (1, 3, 2)):
         inputs, (dh_next,) = cases.draw_with_upstream(rng, "gru_step", (n, d), m)
@@ -307,7 +308,7 @@ def test_gru_step_backward_gives_the_gradients_on_the_side_of_h(student, rng, or
 @weight(1)
 @number("3.3")
 def test_gru_step_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng, oracle):
-    """Types, views, inputs that stay, caches apart, and a ValueError for shapes that don't fit."""
+    """dtypes, views, unchanged inputs, separate caches, ValueError for mismatched shapes."""
     passes = Passes("gru_step", student.gru_step_forward, student.gru_step_backward)
     case = cases.draw_with_upstream(rng, "gru_step", (3, 2), 2, dtype=np.float32)
     cases.check_both_passes(passes, oracle, case, "float32")
@@ -318,14 +319,14 @@ def test_gru_step_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng
     cases.check_calls_stay_apart(passes, oracle, rng, inputs)
     cases.check_passes_change_nothing(passes, rng, inputs[0])
     x, h, *weights = inputs[0]
-    check_refused("an x of another width", student.gru_step_forward, x[:, :-1], h, *weights)
-    check_refused("a state of another width", student.gru_step_forward, x, h[:, :-1], *weights)
+    check_refused("an x with too few features", student.gru_step_forward, x[:, :-1], h, *weights)
+    check_refused("a state with too few units", student.gru_step_forward, x, h[:, :-1], *weights)
 
 
 @weight(1)
 @number("3.4")
 def test_embedding_forward_looks_up_a_vector_for_each_id(student, rng):
-    """out[i, s] is table[ids[i, s]], whatever the type of the ids; bad ids raise ValueError."""
+    """out[i, s] is table[ids[i, s]], for every integer dtype; bad ids raise ValueError."""
     table = rng.normal(size=(5, 3))
     for dtype in (np.int64, np.int32, np.uint8):
         ids = rng.integers(0, 5, size=(2, 4)).astype(dtype)
@@ -334,7 +335,7 @@ def test_embedding_forward_looks_up_a_vector_for_each_id(student, rng):
         assert_close(out, expected, what="out", axes=("sequence", "step", "feature"))
     check_unchanged("embedding_forward", student.embedding_forward, ids, table)
     for situation, bad in (
-        ("an id as large as the vocabulary", np.array([[1, 5]])),
+        ("an id equal to the vocabulary size", np.array([[1, 5]])),
         ("an id below 0", np.array([[-1, 2]])),
         ("ids that are floats", np.array([[1.0, 2.0]])),
         ("ids with one axis", np.array([1, 2])),
@@ -345,7 +346,7 @@ def test_embedding_forward_looks_up_a_vector_for_each_id(student, rng):
 @weight(1)
 @number("3.4")
 def test_embedding_backward_adds_up_where_an_id_occurs_more_than_once(student, rng, oracle):
-    """dtable holds the sum of dout over all places of an id, and zeros for ids that don't occur."""
+    """Each row of dtable is the sum of dout over all positions of its id, or zero."""
     for ids in (np.array([[2, 0, 2], [4, 2, 0]]), np.array([[1]]), np.full((3, 4), 5)):
         table, dout = rng.normal(size=(6, 2)), rng.normal(size=(*ids.shape, 2))
         expected = oracle.embedding_gradient(ids, table, dout)
@@ -357,7 +358,7 @@ def test_embedding_backward_adds_up_where_an_id_occurs_more_than_once(student, r
 @weight(1)
 @number("3.4")
 def test_embedding_keeps_types_and_caches_apart(student, rng, oracle):
-    """out has the type of the table, dtable that of dout; views, and calls don't disturb."""
+    """out has the dtype of the table, dtable that of dout; views work; calls are independent."""
     inputs = [
         (rng.integers(0, 4, size=(2, 3)), transposed(rng.normal(size=(4, 2)).astype(dtype)))
         for dtype in (np.float32, np.float64)
@@ -392,7 +393,7 @@ def test_temporal_cross_entropy_is_the_mean_over_all_positions(student, rng, ora
 @weight(1)
 @number("3.4")
 def test_temporal_cross_entropy_leaves_masked_positions_out(student, rng, oracle):
-    """Every real position counts the same; targets in the padding may be -1; all masked gives 0."""
+    """Unmasked positions have equal weight; masked targets may be -1; all masked gives 0."""
     mask = np.array([[True, True, True, False], [False, True, False, False]])
     logits, targets = rng.normal(scale=2, size=(2, 4, 3)), rng.integers(0, 3, size=(2, 4))
     result = student.temporal_cross_entropy(logits, targets, mask)
@@ -403,13 +404,13 @@ def test_temporal_cross_entropy_leaves_masked_positions_out(student, rng, oracle
     expected = oracle.cross_entropy(logits, targets, mask=mask)
     cases.compare_cross_entropy(result, expected, "targets of -1 in the padding")
     result = student.temporal_cross_entropy(logits, targets, np.zeros((2, 4), dtype=bool))
-    cases.compare_cross_entropy(result, (0.0, np.zeros((2, 4, 3))), "nothing but padding")
+    cases.compare_cross_entropy(result, (0.0, np.zeros((2, 4, 3))), "only padding")
 
 
 @weight(1)
 @number("3.4")
 def test_temporal_cross_entropy_is_stable_for_large_logits(student, rng, oracle):
-    """Logits of 1e4 overflow nothing, and a target without a chance still has the right loss."""
+    """Logits of 1e4 don't overflow, and a target of probability 0 still has the right loss."""
     large = rng.integers(-3, 4, size=(2, 3, 4)) * 1e4
     targets = rng.integers(0, 4, size=(2, 3))
     for situation, logits in (
@@ -424,7 +425,7 @@ def test_temporal_cross_entropy_is_stable_for_large_logits(student, rng, oracle)
 @weight(1)
 @number("3.4")
 def test_temporal_cross_entropy_keeps_float32_and_leaves_inputs_alone(student, rng, oracle):
-    """dlogits has the type of the logits, the loss is a float, views work, bad input is refused."""
+    """dlogits has the dtype of the logits, the loss is a float, bad input raises ValueError."""
     logits, targets = rng.normal(scale=2, size=(3, 2, 4)), rng.integers(0, 4, size=(3, 2))
     mask = np.array([[True, False], [True, True], [False, True]])
     for situation, *arguments, real in (
@@ -462,7 +463,7 @@ def test_clip_by_global_norm_shrinks_all_gradients_by_one_factor(student, rng, o
 @weight(1)
 @number("3.5")
 def test_clip_by_global_norm_leaves_small_gradients_and_its_input_alone(student, rng):
-    """At or below max_norm nothing changes; the gradients that come in are never written to."""
+    """At or below max_norm nothing changes; the input gradients are never written to."""
     gradients = {"a": np.array([2.0, -3.0]), "b": np.array([[6.0]])}
     for max_norm in (7.0, 7.5, 1000):
         result = student.clip_by_global_norm(gradients, max_norm)
@@ -480,7 +481,7 @@ def test_clip_by_global_norm_leaves_small_gradients_and_its_input_alone(student,
 @weight(1)
 @number("3.5")
 def test_clip_by_global_norm_sums_in_float64_and_refuses_what_makes_no_sense(student):
-    """float32 gradients of 1e30 have a norm; a max_norm of 0, NaN and infinity are refused."""
+    """float32 gradients of 1e30 have a norm; max_norm 0, NaN and infinity raise ValueError."""
     gradients = {"a": np.array([3e30, 0], dtype=np.float32), "b": np.array([4e30], np.float32)}
     result = student.clip_by_global_norm(gradients, 2.0)
     norm = np.hypot(*(array.astype(np.float64)[0] for array in gradients.values()))
@@ -496,8 +497,8 @@ def test_clip_by_global_norm_sums_in_float64_and_refuses_what_makes_no_sense(stu
 
 @weight(1)
 @number("3.5")
-def test_make_windows_cuts_streams_that_go_on_from_window_to_window(student, rng, oracle):
-    """Each stream is one stretch of the text, and the targets are the ids one place further on."""
+def test_make_windows_splits_streams_that_continue_from_window_to_window(student, rng, oracle):
+    """Each stream is a contiguous part of the text, and the targets are the next ids."""
     inputs = np.array(
         [
             [[100, 101, 102, 103], [112, 113, 114, 115]],
@@ -506,18 +507,18 @@ def test_make_windows_cuts_streams_that_go_on_from_window_to_window(student, rng
         ]
     )
     result = student.make_windows(np.arange(100, 125), 2, 4)
-    cases.compare_windows(result, (inputs, inputs + 1), "of 25 ids")
-    for length, batch, window in ((61, 3, 4), (40, 1, 5), (30, 4, 1)):
+    cases.compare_windows(result, (inputs, inputs + 1), "25 ids")
+    for length, batch_size, context_length in ((61, 3, 4), (40, 1, 5), (30, 4, 1)):
         ids = rng.integers(0, 99, size=length)
-        result = student.make_windows(ids, batch, window)
-        situation = f"{length} ids, {batch} streams of {window}"
-        cases.compare_windows(result, oracle.windows(ids, batch, window), situation)
+        result = student.make_windows(ids, batch_size, context_length)
+        situation = f"{length} ids, batch_size {batch_size}, context_length {context_length}"
+        cases.compare_windows(result, oracle.windows(ids, batch_size, context_length), situation)
 
 
 @weight(1)
 @number("3.5")
-def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, oracle):
-    """One id too few for a further window, the types of ids, and texts that give no window."""
+def test_make_windows_drops_the_rest_and_refuses_short_texts(student, rng, oracle):
+    """One id too few for another window, all dtypes of ids, and texts too short for a window."""
     for dtype, length in ((np.int64, 24), (np.int32, 25), (np.uint8, 26), (np.int64, 13)):
         ids = rng.integers(0, 99, size=length).astype(dtype)
         result = student.make_windows(sliced(ids), 3, 4)
@@ -526,8 +527,8 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
     for situation, arguments in (
         ("a text one id too short", (ids[:12], 3, 4)),
         ("a text of no ids", (ids[:0], 3, 4)),
-        ("a batch of 0", (ids, 0, 4)),
-        ("a window of 0", (ids, 3, 0)),
+        ("a batch_size of 0", (ids, 0, 4)),
+        ("a context_length of 0", (ids, 3, 0)),
         ("ids that are floats", (ids.astype(np.float64), 3, 4)),
     ):
         check_refused(situation, student.make_windows, *arguments)
@@ -536,25 +537,25 @@ def test_make_windows_leaves_the_rest_out_and_refuses_short_texts(student, rng, 
 @weight(1)
 @number("3.5")
 def test_truncated_bptt_carries_the_state_but_no_gradient_across_windows(student, rng, oracle):
-    """h is that of the whole sequence; gradients stay within their window, the last one shorter."""
-    for t, window in ((7, 3), (6, 2), (4, 1), (3, 3), (3, 50)):
+    """h equals that of the whole sequence; gradients stay in their window; the last is shorter."""
+    for t, context_length in ((7, 3), (6, 2), (4, 1), (3, 3), (3, 50)):
         (x, *others), (dh,) = cases.draw_with_upstream(rng, "rnn", (2, t, 3), 4)
-        result = student.truncated_bptt(x, dh, *others, window)
-        expected = oracle.truncated_bptt(x, dh, *others, window)
-        cases.compare_truncated(result, expected, f"{t} steps in windows of {window}")
+        result = student.truncated_bptt(x, dh, *others, context_length)
+        expected = oracle.truncated_bptt(x, dh, *others, context_length)
+        cases.compare_truncated(result, expected, f"{t} steps in windows of {context_length}")
     inputs, (dh,) = cases.draw_with_upstream(rng, "rnn", (3, 5, 2), 2, dtype=np.float32)
     x, *others = cases.seen_as(inputs, transposed)
     result = student.truncated_bptt(x, dh, *others, 2)
     cases.compare_truncated(result, oracle.truncated_bptt(x, dh, *others, 2), "float32")
     (x, *others), (dh,) = cases.draw_with_upstream(rng, "rnn", (2, 5, 3), 4)
     check_unchanged("truncated_bptt", student.truncated_bptt, x, dh, *others, 2)
-    check_refused("a window of 0", student.truncated_bptt, x, dh, *others, 0)
+    check_refused("a context_length of 0", student.truncated_bptt, x, dh, *others, 0)
 
 
 @weight(1)
 @number("3.6")
 def test_gradient_norms_shrink_and_grow_with_the_recurrent_weights(student, rng):
-    """From the zero state without input, weights of r times a rotation give norms of r**(t - s)."""
+    """At the zero state without input, r times an orthogonal w_hh gives norms of r**(t - s)."""
     for t, m, factor in ((6, 3, 0.5), (5, 4, 1.0), (4, 2, 1.5), (1, 1, 0.8)):
         x, state = np.zeros((t, 2)), (np.zeros(m),)
         weights = (rng.normal(size=(2, m)), factor * cases.orthogonal(rng, m), np.zeros(m))
@@ -566,7 +567,7 @@ def test_gradient_norms_shrink_and_grow_with_the_recurrent_weights(student, rng)
 @weight(1)
 @number("3.6")
 def test_gradient_norms_of_an_rnn_are_those_of_its_jacobians(student, rng, oracle):
-    """The largest singular value of the Jacobian at every step is PyTorch's."""
+    """The largest singular value of the Jacobian at each step is PyTorch's."""
     for t, d, m in ((5, 2, 3), (1, 3, 4), (3, 1, 1)):
         x, state, weights = cases.draw_cell(rng, "rnn", (t, d), m)
         norms = student.gradient_norms_through_time("rnn", x, state, weights)
@@ -576,8 +577,8 @@ def test_gradient_norms_of_an_rnn_are_those_of_its_jacobians(student, rng, oracl
 
 @weight(1)
 @number("3.6")
-def test_gradient_norms_of_an_lstm_move_h_alone(student, rng, oracle):
-    """The Jacobians are PyTorch's with c_s held fixed; what h_s does to later cells counts."""
+def test_gradient_norms_of_an_lstm_hold_the_cell_fixed(student, rng, oracle):
+    """The Jacobians are PyTorch's with c_s held fixed; paths through later cells count."""
     for t, d, m in ((5, 2, 3), (1, 3, 4), (3, 1, 1)):
         x, state, weights = cases.draw_cell(rng, "lstm", (t, d), m)
         norms = student.gradient_norms_through_time("lstm", x, state, weights)
@@ -586,13 +587,13 @@ def test_gradient_norms_of_an_lstm_move_h_alone(student, rng, oracle):
     x, state, (w_x, w_h, b) = cases.draw_cell(rng, "lstm", (4, 2), 3)
     norms = student.gradient_norms_through_time("lstm", x, state, (w_x, 0 * w_h, b))
     expected = np.array([0.0, 0, 0, 0, 1])
-    assert_close(norms, expected, what="norms (an LSTM that never reads h)", axes=("step",))
+    assert_close(norms, expected, what="norms (an LSTM with w_h = 0)", axes=("step",))
 
 
 @weight(1)
 @number("3.6")
 def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, rng, oracle):
-    """float32, views, inputs that stay; another cell, wrong states or weights: ValueError."""
+    """float32, views, unchanged inputs; other cells, wrong states or weights raise ValueError."""
     function = student.gradient_norms_through_time
     for kind, other, jacobian_norms in (
         ("rnn", "lstm", oracle.rnn_norms),
@@ -607,7 +608,7 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
             assert_close(norms, expected, what=f"norms ({situation})", axes=("step",))
         x, state, weights = cases.draw_cell(rng, kind, (3, 2), 4)
         first, second = call_each(function, [(kind, x, state, weights)] * 2)
-        again = "norms (the same call again)"
+        again = "norms (the same call repeated)"
         assert_close(second, first, what=again, axes=("step",), tolerance=0.0)
         check_unchanged("gradient_norms_through_time", function, kind, x, state, weights)
         held = hold(student, state)
@@ -617,14 +618,14 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
         call_each_held(function, [(kind, x, state, held)])
         cases.check_kept(held, weights, "An array of weights")
         check_refused("the states of another cell", function, other, x, state, weights)
-        check_refused("a cell of another name", function, "gru", x, state, weights)
+        check_refused("an unknown cell", function, "gru", x, state, weights)
         check_refused("too few weights", function, kind, x, state, weights[:2])
 
 
 @weight(1)
 @number("3.7")
 def test_char_lm_starts_with_the_parameters_of_its_docstring(student, rng):
-    """Names, shapes, types and distributions; equal generators give equal models."""
+    """Names, shapes, dtypes and distributions; equal generators give equal models."""
     model = student.CharLM(cases.new_generator(rng), 70, 40, 25)
     model_cases.check_initial_parameters(model, 70, 40, 25, dtype="float32")
     model = student.CharLM(cases.new_generator(rng), 50, 60, 30, "float64")
@@ -634,13 +635,13 @@ def test_char_lm_starts_with_the_parameters_of_its_docstring(student, rng):
         model_cases.check_model(model)
     first, again, other = (model_cases.read_parameters(model)["w_out"] for model in models)
     check(np.array_equal(first, again), "Equal generators must give equal parameters.")
-    check(not np.array_equal(first, other), "Other generators must give other parameters.")
+    check(not np.array_equal(first, other), "Different generators must give different parameters.")
 
 
 @weight(1)
 @number("3.7")
 def test_char_lm_forward_gives_logits_and_the_state(student, rng, oracle):
-    """PyTorch's logits and state, from the zero state and from another one; float32 too."""
+    """PyTorch's logits and state, from the zero state and from another state; also in float32."""
     for n, t, dtype in ((2, 4, np.float64), (1, 1, np.float64), (3, 2, np.float32)):
         parameters = draw_parameters(rng, 5, 2, 3, dtype=dtype)
         ids = rng.integers(0, 5, size=(n, t))
@@ -655,8 +656,8 @@ def test_char_lm_forward_gives_logits_and_the_state(student, rng, oracle):
 
 @weight(1)
 @number("3.7")
-def test_char_lm_forward_knows_nothing_of_later_characters_or_other_texts(student, rng, oracle):
-    """A later id changes no earlier logit; a text in two parts, or by itself, is read the same."""
+def test_char_lm_forward_is_causal_and_independent_of_other_texts(student, rng, oracle):
+    """Later ids change no earlier logits; a text in two parts, or alone, gives the same logits."""
     parameters = draw_parameters(rng, 6, 3, 4)
     ids = rng.integers(0, 6, size=(3, 7))
     logits, h, c = oracle.char_lm(ids, *parameters.values())
@@ -665,7 +666,7 @@ def test_char_lm_forward_knows_nothing_of_later_characters_or_other_texts(studen
         changed = ids.copy()
         changed[:, cut:] = (ids[:, cut:] + 1) % 6
         before, _, _ = model_cases.unpack_forward(model.forward(changed))
-        situation = f"the ids from step {cut} on are changed"
+        situation = f"after a change of the ids from step {cut} on"
         check(before.shape == logits.shape, "logits has the wrong shape.")
         assert_close(before[:, :cut], logits[:, :cut], what=f"earlier logits ({situation})")
         _, state = unpack(model.forward(ids[:, :cut]), 2, "forward")
@@ -679,7 +680,7 @@ def test_char_lm_forward_knows_nothing_of_later_characters_or_other_texts(studen
 @weight(1)
 @number("3.7")
 def test_char_lm_gives_its_loss_and_the_gradients_of_all_parameters(student, rng, oracle):
-    """PyTorch's loss, six gradients and state, from the zero state and from another one."""
+    """PyTorch's loss, six gradients and state, from the zero state and from another state."""
     for n, t, dtype in ((2, 5, np.float64), (3, 1, np.float32)):
         parameters = draw_parameters(rng, 5, 2, 3, dtype=dtype)
         ids, targets = rng.integers(0, 5, size=(2, n, t))
@@ -694,8 +695,8 @@ def test_char_lm_gives_its_loss_and_the_gradients_of_all_parameters(student, rng
 
 @weight(1)
 @number("3.7")
-def test_char_lm_uses_its_parameters_as_they_are_and_keeps_nothing_else(student, rng, oracle):
-    """A change of the parameters shows at once; calls change neither them nor the state."""
+def test_char_lm_reads_its_parameters_at_each_call_and_keeps_nothing_else(student, rng, oracle):
+    """Changed parameters take effect at once; calls change neither them nor the state."""
     first, second = (draw_parameters(rng, 5, 2, 3) for _ in range(2))
     ids, targets = rng.integers(0, 5, size=(2, 2, 4))
     state = tuple(rng.normal(size=(2, 3)) for _ in range(2))
@@ -708,7 +709,7 @@ def test_char_lm_uses_its_parameters_as_they_are_and_keeps_nothing_else(student,
         result = model.loss_and_gradients(ids, targets)
         model_cases.compare_loss_and_gradients(result, expected, situation)
         for name, array in model_cases.read_parameters(model).items():
-            check(np.array_equal(array, parameters[name]), f"{name} is changed by a call.")
+            check(np.array_equal(array, parameters[name]), f"A call changes {name}.")
     for function, inputs in ((model.forward, (ids,)), (model.loss_and_gradients, (ids, targets))):
         held = hold(student, state)
         call_each_held(function, [(*inputs, held)])
@@ -721,49 +722,51 @@ def test_train_takes_the_steps_of_its_docstring(student, rng, oracle):
     """Losses, bits, norms, rates and parameters are those of PyTorch's Adam, clipped or not."""
     parameters = draw_parameters(rng, 5, 2, 3)
     text = rng.integers(0, 5, size=27)
-    config = {"steps": 8, "batch": 2, "window": 4, "learning_rate": 0.05, "decay": 0.9}
+    config = {"steps": 8, "batch_size": 2, "context_length": 4}
+    config |= {"learning_rate": 0.05, "decay": 0.9}
     for max_norm, situation in ((100.0, "nothing to clip"), (0.1, "every step clipped")):
         config["max_norm"] = max_norm
         model = new_model(student, parameters)
-        history = student.train(model, text, student.Config(**config))
+        history = student.train(model, text, student.TrainConfig(**config))
         expected = oracle.char_lm_training(text, *parameters.values(), **config)
         model_cases.compare_training(history, model, expected, config, situation=situation)
-    model, config = new_model(student, parameters), student.Config(steps=2, batch=2, window=4)
+    model = new_model(student, parameters)
+    config = student.TrainConfig(steps=2, batch_size=2, context_length=4)
     check_unchanged("train", student.train, model, text, config)
 
 
 @weight(1)
 @number("3.7")
-def test_train_goes_on_exactly_where_it_stopped(student, rng):
-    """4 steps and then 5 give every number of 9 in one go, with a fresh model and a used state."""
+def test_train_resumes_exactly_where_it_stopped(student, rng):
+    """4 steps and then 5 give exactly the results of 9, also with a new model and a used state."""
     parameters = draw_parameters(rng, 5, 2, 3, dtype=np.float32)
     text = rng.integers(0, 5, size=27)
-    config = {"steps": 9, "batch": 2, "window": 4, "max_norm": 0.5}
+    config = {"steps": 9, "batch_size": 2, "context_length": 4, "max_norm": 0.5}
     model_cases.check_resumed(student, parameters, text, config, first=4)
 
 
 @weight(1)
 @number("3.7")
-def test_train_stops_when_the_loss_is_not_finite_and_refuses_strange_states(student, rng):
-    """A loss of NaN raises ValueError that names the step; so does a state of another model."""
+def test_train_stops_when_the_loss_is_not_finite_and_refuses_other_states(student, rng):
+    """A loss that is not finite raises ValueError with the step; so do other models' states."""
     parameters = draw_parameters(rng, 5, 2, 3, dtype=np.float32)
     text = rng.integers(0, 5, size=60)
-    config = {"batch": 2, "window": 4}
-    student.train(new_model(student, parameters), text, student.Config(steps=4, **config))
+    config = {"batch_size": 2, "context_length": 4}
+    student.train(new_model(student, parameters), text, student.TrainConfig(steps=4, **config))
     broken = {"b_out": np.full(5, np.nan, dtype=np.float32)}
     for step, weights, options in (
-        (0, parameters | broken, {}),
-        # The first update moves every weight by as good as infinity, so the next loss is no number.
-        (1, parameters, {"learning_rate": 1e300}),
+        (1, parameters | broken, {}),
+        # The first update is practically infinite, so the next loss is not finite.
+        (2, parameters, {"learning_rate": 1e300}),
     ):
-        model, long = new_model(student, weights), student.Config(steps=4, **config, **options)
+        model, long = new_model(student, weights), student.TrainConfig(steps=4, **config, **options)
         message = check_refused("a loss that is not finite", student.train, model, text, long)
         check(
             re.search(rf"step\D*(?<!-){step}\b", message, re.IGNORECASE) is not None,
-            "The ValueError for a loss that is not finite must name the step, counted from 0.",
-            f"It is step {step}, and the message is: {message}",
+            "The ValueError for a loss that is not finite must name the step, counted from 1.",
+            f"expected step {step}, got the message: {message}",
         )
-    one, two = (student.Config(steps=steps, **config) for steps in (1, 2))
+    one, two = (student.TrainConfig(steps=steps, **config) for steps in (1, 2))
     small = draw_parameters(rng, 5, 2, 3)
     state = student.train(new_model(student, small), text, one)["state"]
     student.train(new_model(student, small), text, two, state)
@@ -774,14 +777,14 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_strange_states(stud
 @weight(1)
 @number("3.7")
 def test_bits_per_character_reads_the_text_as_one_stream(student, rng, oracle):
-    """PyTorch's mean of -log2 p over all characters but the first; equal logits give log2 of 8."""
+    """PyTorch's mean of -log2 p over all characters but the first; 8 equal logits need 3 bits."""
     for length, dtype in ((2, np.int64), (9, np.uint8), (2001, np.int64)):
         parameters = draw_parameters(rng, 5, 2, 3)
         ids = rng.integers(0, 5, size=length).astype(dtype)
         expected = oracle.bits_per_character(ids, *parameters.values())
         bits = student.bits_per_character(new_model(student, parameters), ids)
         check_float(bits, "bits_per_character's result")
-        assert_close(bits, expected, what=f"the bits (of {length} ids)")
+        assert_close(bits, expected, what=f"the bits ({length} ids)")
     parameters = draw_parameters(rng, 8, 2, 3)
     parameters |= {"w_out": np.zeros((3, 8)), "b_out": np.zeros(8)}
     model, ids = new_model(student, parameters), rng.integers(0, 8, size=20)
@@ -793,65 +796,65 @@ def test_bits_per_character_reads_the_text_as_one_stream(student, rng, oracle):
 @weight(1)
 @number("3.7")
 def test_sample_takes_the_most_likely_id_at_temperature_zero(student, rng, oracle):
-    """At 0, and as good as at 1e-6, each id is the one with the highest logit; ties: the lowest."""
-    for prime in (np.array([1]), np.array([3, 0, 2, 2])):
-        parameters, expected = model_cases.draw_clear_model(rng, oracle, 6, prime, length=12)
+    """At 0 and 1e-6 each id has the highest logit; at 0 a tie goes to the lowest id."""
+    for prompt in (np.array([1]), np.array([3, 0, 2, 2])):
+        parameters, expected = model_cases.draw_clear_model(rng, oracle, 6, prompt, length=12)
         model, generator = new_model(student, parameters), np.random.default_rng(3)
         for temperature in (0.0, 0, 1e-6):
-            ids = student.sample(model, prime, 12, temperature, generator)
+            ids = student.sample(model, prompt, 12, temperature, generator)
             model_cases.check_ids(ids, 12)
             what = f"sample's result at temperature {temperature}"
-            assert_close(ids, expected, what=what, axes=("place",))
+            assert_close(ids, expected, what=what, axes=("position",))
     held = hold(student, np.random.default_rng(3))
-    call_each_held(student.sample, [(new_model(student, parameters), prime, 5, 0.0, held)])
+    call_each_held(student.sample, [(new_model(student, parameters), prompt, 5, 0.0, held)])
     following, unused = fetch(held).random(), np.random.default_rng(3).random()
     assert_equal(following, unused, what="What rng draws after sampling at temperature 0")
     ties = {"w_out": np.zeros((4, 6)), "b_out": np.array([0.0, 2, -1, 2, 2, 1])}
     model = new_model(student, parameters | ties)
-    ids = student.sample(model, prime, 4, 0.0, np.random.default_rng(3))
+    ids = student.sample(model, prompt, 4, 0.0, np.random.default_rng(3))
     model_cases.check_ids(ids, 4)
-    assert_equal(ids.tolist(), [1, 1, 1, 1], what="the ids where 1, 3 and 4 are tied")
+    assert_equal(ids.tolist(), [1, 1, 1, 1], what="the ids when 1, 3 and 4 are tied")
 
 
 @weight(1)
 @number("3.7")
 def test_sample_draws_from_the_softmax_of_logits_and_temperature(student, rng):
-    """Ids come as often as they should at 0.5 and 2, and equally often at a million."""
-    parameters, prime = draw_parameters(rng, 4, 3, 4, scale=1.5), np.array([2, 0])
+    """Ids follow the softmax at temperatures 0.5 and 2, and are uniform at a million."""
+    parameters, prompt = draw_parameters(rng, 4, 3, 4, scale=1.5), np.array([2, 0])
     for temperature in (0.5, 2.0):
         model = new_model(student, parameters)
-        ids = student.sample(model, prime, 2000, temperature, np.random.default_rng(11))
-        model_cases.check_draws(model, prime, ids, temperature)
+        ids = student.sample(model, prompt, 2000, temperature, np.random.default_rng(11))
+        model_cases.check_draws(model, prompt, ids, temperature)
     model = new_model(student, parameters)
-    ids = student.sample(model, prime, 2000, 1e6, np.random.default_rng(12))
-    model_cases.check_even_draws(ids, 2000)
+    ids = student.sample(model, prompt, 2000, 1e6, np.random.default_rng(12))
+    model_cases.check_uniform_draws(ids, 2000)
     model = new_model(student, parameters)
     first, again, other = (
-        student.sample(model, prime, 60, 1e3, np.random.default_rng(seed)) for seed in (5, 5, 6)
+        student.sample(model, prompt, 60, 1e3, np.random.default_rng(seed)) for seed in (5, 5, 6)
     )
     check(np.array_equal(first, again), "Equal generators must give equal ids.")
-    check(not np.array_equal(first, other), "Other generators must give other ids.")
+    check(not np.array_equal(first, other), "Different generators must give different ids.")
 
 
 @weight(1)
 @number("3.7")
 def test_sample_takes_any_length_and_refuses_what_makes_no_sense(student, rng):
-    """0 ids are an empty array of int64; empty primes, odd lengths and temperatures: ValueError."""
+    """Length 0 gives an empty int64 array; invalid arguments raise ValueError."""
     model = new_model(student, draw_parameters(rng, 4, 3, 2, dtype=np.float32))
-    prime, generator = np.array([2, 0], dtype=np.uint8), np.random.default_rng(5)
+    prompt, generator = np.array([2, 0], dtype=np.uint8), np.random.default_rng(5)
     for length in (0, 1, 3):
         for temperature in (0.0, 0.7):
-            ids = student.sample(model, prime, length, temperature, generator)
+            ids = student.sample(model, prompt, length, temperature, generator)
             model_cases.check_ids(ids, length)
-    check_unchanged("sample", student.sample, model, prime, 3, 1.0, generator)
+    check_unchanged("sample", student.sample, model, prompt, 3, 1.0, generator)
     for situation, arguments in (
-        ("an empty prime", (prime[:0], 3, 1.0)),
-        ("an id that the model doesn't know", (np.array([2, 4]), 3, 1.0)),
+        ("an empty prompt", (prompt[:0], 3, 1.0)),
+        ("an id out of the vocabulary", (np.array([2, 4]), 3, 1.0)),
         ("such an id with a length of 0", (np.array([4]), 0, 1.0)),
-        ("a length below 0", (prime, -1, 1.0)),
-        ("a temperature below 0", (prime, 3, -0.5)),
-        ("a temperature of infinity", (prime, 3, np.inf)),
-        ("a temperature that is not a number", (prime, 3, np.nan)),
+        ("a length below 0", (prompt, -1, 1.0)),
+        ("a temperature below 0", (prompt, 3, -0.5)),
+        ("an infinite temperature", (prompt, 3, np.inf)),
+        ("a temperature of NaN", (prompt, 3, np.nan)),
     ):
         check_refused(situation, student.sample, model, *arguments, generator)
 
@@ -859,12 +862,12 @@ def test_sample_takes_any_length_and_refuses_what_makes_no_sense(student, rng):
 @weight(1)
 @number("3.7")
 @tags("training")
-def test_a_trained_model_knows_more_than_pairs_of_characters(student, rng):
-    """300 steps on a part of Shakespeare, then bits per character on plays it has not read."""
-    train, passages, vocabulary = model_cases.draw_texts(rng, 0)
-    model = student.CharLM(cases.new_generator(rng), vocabulary, 32, 64)
+def test_a_trained_model_beats_a_bigram_model(student, rng):
+    """300 steps on a part of Shakespeare, then bits per character on held-out plays."""
+    train, passages, vocab_size = model_cases.draw_texts(rng, 0)
+    model = student.CharLM(cases.new_generator(rng), vocab_size, 32, 64)
     model_cases.check_model(model)
-    history = student.train(model, train, student.Config(**model_cases.TRAINING))
+    history = student.train(model, train, student.TrainConfig(**model_cases.TRAINING))
     model_cases.check_trained_model(model, history, train, passages)
 
 
@@ -878,7 +881,7 @@ def test_q1_the_distance_at_which_a_gradient_has_vanished_is_found(lab):
 
 @weight(2)
 @number("3.8")
-def test_q3_a_settled_state_makes_the_gradient_shrink(lab):
+def test_q3_the_gradient_shrinks_at_the_fixed_point(lab):
     """Lab, question 3: the weight times the slope of tanh where h = tanh(2 h)."""
     h = 1.0
     for _ in range(100):  # each step brings h about 6 times closer
@@ -888,7 +891,7 @@ def test_q3_a_settled_state_makes_the_gradient_shrink(lab):
 
 @weight(1)
 @number("3.8")
-def test_q4_clipping_each_entry_turns_the_gradient(lab):
+def test_q4_clipping_each_entry_rotates_the_gradient(lab):
     """Lab, question 4: the angle between (4, 1) and (1, 1), in degrees."""
     cosine = (4 * 1 + 1 * 1) / (math.hypot(4, 1) * math.hypot(1, 1))
     check_number(lab, "q4_degrees", math.degrees(math.acos(cosine)), tolerance=0.1)
@@ -896,18 +899,18 @@ def test_q4_clipping_each_entry_turns_the_gradient(lab):
 
 @weight(2)
 @number("3.9")
-def test_q8_the_table_of_pairs_needs_the_right_number_of_bits(lab):
-    """Lab, question 8: the mean surprise over all pairs of neighbours in the text."""
+def test_q8_the_bigram_model_needs_the_right_number_of_bits(lab):
+    """Lab, question 8: the mean surprisal over all bigrams of the text."""
     plays = load_shakespeare()
     ids = plays.encode(plays.train[:200_000])
     counts = np.zeros((len(plays.vocabulary), len(plays.vocabulary)))
     np.add.at(counts, (ids[:-1], ids[1:]), 1)
-    chances = counts[ids[:-1], ids[1:]] / counts.sum(axis=1)[ids[:-1]]
-    check_number(lab, "q8_bits", float(-np.log2(chances).mean()), tolerance=0.01)
+    probabilities = counts[ids[:-1], ids[1:]] / counts.sum(axis=1)[ids[:-1]]
+    check_number(lab, "q8_bits", float(-np.log2(probabilities).mean()), tolerance=0.01)
 
 
 @weight(1)
 @number("3.9")
 def test_q9_the_temperature_gives_the_right_ratio(lab):
-    """Lab, question 9: logits 3 and 1, and the first is 10 times as likely as the second."""
+    """Lab, question 9: with logits 3 and 1 the first is 10 times as likely as the second."""
     check_number(lab, "q9_temperature", (3 - 1) / math.log(10), tolerance=0.01)

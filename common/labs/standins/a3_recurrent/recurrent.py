@@ -42,32 +42,32 @@ def gradient_norms_through_time(
 
 
 class CharLM:
-    """The character model of the handout, with its parameters as arrays."""
+    """The character-level language model of the handout, with its parameters as arrays."""
 
     def __init__(
         self,
         rng: np.random.Generator,
-        vocabulary: int,
-        embedding: int,
-        hidden: int,
+        vocab_size: int,
+        embedding_size: int,
+        hidden_size: int,
         dtype: str = "float32",
     ) -> None:
-        """Draw the first weights."""
-        limit = hidden**-0.5
+        """Initialize the parameters."""
+        limit = hidden_size**-0.5
         shapes = {
-            "w_x": (embedding, 4 * hidden),
-            "w_h": (hidden, 4 * hidden),
-            "w_out": (hidden, vocabulary),
+            "w_x": (embedding_size, 4 * hidden_size),
+            "w_h": (hidden_size, 4 * hidden_size),
+            "w_out": (hidden_size, vocab_size),
         }
         self.parameters: Arrays = {
             name: rng.uniform(-limit, limit, shape).astype(dtype) for name, shape in shapes.items()
         }
-        self.parameters["embedding"] = rng.normal(size=(vocabulary, embedding)).astype(dtype)
-        self.parameters["b"] = np.repeat([0, 1, 0, 0], hidden).astype(dtype)
-        self.parameters["b_out"] = np.zeros(vocabulary, dtype)
+        self.parameters["embedding"] = rng.normal(size=(vocab_size, embedding_size)).astype(dtype)
+        self.parameters["b"] = np.repeat([0, 1, 0, 0], hidden_size).astype(dtype)
+        self.parameters["b_out"] = np.zeros(vocab_size, dtype)
 
     def forward(self, ids: np.ndarray, state: Any = None) -> tuple[np.ndarray, Any]:
-        """The logits of what follows each id, and the state after the last one."""
+        """The logits of the id after each id, and the state after the last one."""
         with torch.no_grad():
             logits, state = read(self.tensors(), ids, state)
         return logits.numpy(), state
@@ -84,12 +84,12 @@ class CharLM:
         return loss.item(), gradients, state
 
     def tensors(self) -> Tensors:
-        """The parameters of the moment."""
+        """The current parameters."""
         return {name: torch.as_tensor(array) for name, array in self.parameters.items()}
 
 
 def read(p: Tensors, ids: np.ndarray, state: Any) -> tuple[torch.Tensor, tuple[np.ndarray, ...]]:
-    """Embedding, PyTorch's LSTM, dense layer. Its order of the blocks is i, f, g, o."""
+    """Embedding, PyTorch's LSTM with its blocks in the order i, f, g, o, and a linear layer."""
 
     def in_its_order(weights: torch.Tensor) -> torch.Tensor:
         i, f, o, g = weights.chunk(4, dim=-1)
@@ -107,31 +107,31 @@ def read(p: Tensors, ids: np.ndarray, state: Any) -> tuple[torch.Tensor, tuple[n
 def train(model: Any, text_ids: np.ndarray, config: Any) -> dict[str, list[float]]:
     """Train a model by truncated backpropagation through time, with clipping and Adam."""
     streams = torch.as_tensor(text_ids)
-    count = (len(text_ids) - 1) // (config.batch * config.window)
-    used = config.batch * count * config.window
+    count = (len(text_ids) - 1) // (config.batch_size * config.context_length)
+    used = config.batch_size * count * config.context_length
     inputs, targets = (
-        part.reshape(config.batch, count, config.window).unbind(1)
+        part.reshape(config.batch_size, count, config.context_length).unbind(1)
         for part in (streams[:used], streams[1 : used + 1])
     )
     kept: list[tuple[float, float]] = []
     means: dict[str, torch.Tensor] = {}
     squares: dict[str, torch.Tensor] = {}
     state = None
-    for step in range(config.steps):
-        window = step % count
+    for step in range(1, config.steps + 1):
+        window = (step - 1) % count
         loss, found, state = model.loss_and_gradients(
             inputs[window].numpy(), targets[window].numpy(), state if window else None
         )
         gradients = {name: torch.as_tensor(part) for name, part in found.items()}
         norm = float(torch.stack([part.norm() for part in gradients.values()]).norm())
-        rate, moved = config.learning_rate * config.decay**step, {}
+        rate, moved = config.learning_rate * config.decay ** (step - 1), {}
         for name, gradient in gradients.items():
             gradient = gradient * min(1.0, config.max_norm / norm)
             zeros = torch.zeros_like(gradient)
             means[name] = means.get(name, zeros).lerp(gradient, 0.1)
             squares[name] = squares.get(name, zeros).lerp(gradient.square(), 0.001)
-            size = (squares[name] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8
-            change = means[name] / (1 - 0.9 ** (step + 1)) / size
+            size = (squares[name] / (1 - 0.999**step)).sqrt() + 1e-8
+            change = means[name] / (1 - 0.9**step) / size
             moved[name] = (torch.as_tensor(model.parameters[name]) - rate * change).numpy()
         model.parameters.update(moved)
         kept.append((loss, norm))
@@ -139,22 +139,22 @@ def train(model: Any, text_ids: np.ndarray, config: Any) -> dict[str, list[float
 
 
 def bits_per_character(model: Any, ids: np.ndarray) -> float:
-    """How many bits the model needs for each character of a text but the first."""
-    scores = torch.as_tensor(model.forward(ids[None, :-1])[0][0])
-    return float(F.cross_entropy(scores, torch.as_tensor(ids[1:]))) / np.log(2)
+    """The cross-entropy of a text in bits per character."""
+    logits = torch.as_tensor(model.forward(ids[None, :-1])[0][0])
+    return float(F.cross_entropy(logits, torch.as_tensor(ids[1:]))) / np.log(2)
 
 
 def sample(
-    model: Any, prime: np.ndarray, length: int, temperature: float, rng: np.random.Generator
+    model: Any, prompt: np.ndarray, length: int, temperature: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """What the model writes after prime: the largest score wins, after noise of Gumbel's kind.
+    """Sample a continuation of the prompt with the Gumbel-max trick.
 
-    Noise that grows with the temperature lets each character win as often as softmax says.
+    The argmax of logits + temperature * Gumbel noise is a draw from softmax(logits / temperature).
     """
-    chosen, state, written = prime[None], None, []
+    chosen, state, written = prompt[None], None, []
     for _ in range(length):
-        scores, state = model.forward(chosen, state)
-        noise = temperature * rng.gumbel(size=scores.shape[-1]) if temperature else 0.0
-        chosen = (scores[:, -1:] + noise).argmax(axis=-1)
+        logits, state = model.forward(chosen, state)
+        noise = temperature * rng.gumbel(size=logits.shape[-1]) if temperature else 0.0
+        chosen = (logits[:, -1:] + noise).argmax(axis=-1)
         written.append(chosen.item())
     return np.array(written, dtype=np.int64)

@@ -1,13 +1,13 @@
-"""Einsum: each sum is written out by its axes, in another order of summation.
+"""Einsum: every sum names its axes, and sums in another order.
 
-Axes: n sequence, t time, d input, m state before, k state after, q gate, v vocabulary, e embedding.
+Axes: n sequence, t time, d input, m old state, k new state, q gate, v vocabulary, e embedding.
 The gates have an axis of their own, and masks are numbers. Spectral norms come from eigenvalues of
-products of Jacobians, and sampling adds Gumbel noise to the scores. Caches are lists.
+products of Jacobians, and sampling adds Gumbel noise to the logits. Caches are lists.
 """
 
 
 def contract(axes: str, *arrays: Array) -> Array:
-    """The sum over products that the axes name, by matrix products where that is faster."""
+    """An einsum, by matrix products where that is faster."""
     return np.einsum(axes, *arrays, optimize=True)
 
 
@@ -22,7 +22,7 @@ def rnn_step_forward(
     """tanh of three terms."""
     check_shapes(x=(x, "n d"), h=(h, "n m"), w_xh=(w_xh, "d m"), w_hh=(w_hh, "m m"), b_h=(b_h, "m"))
     h_next = np.tanh(contract("nd,dk->nk", x, w_xh) + contract("nm,mk->nk", h, w_hh) + b_h)
-    return h_next, [x, h, w_xh, w_hh, h_next]
+    return h_next, [x, h, w_xh, w_hh, h_next.copy()]
 
 
 def rnn_step_backward(dh_next: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
@@ -58,7 +58,7 @@ def rnn_forward(
 
 
 def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
-    """A walk back for dz, then one contraction for each input."""
+    """A backward loop for dz, then one contraction for each input."""
     x, w_xh, w_hh, keep, states = cache
     dz = np.zeros_like(dh)
     dstate = np.zeros_like(states[:, 0])
@@ -107,7 +107,7 @@ def lstm_step_backward(
 def gate_slopes(
     dh_next: Array, dc_next: Array, c: Array, gates: Array, tanh_c: Array
 ) -> tuple[Array, Array]:
-    """The gradients of the sums that go into the gates (n, 4, m), and of the cell before."""
+    """The gradients of the gates before their activations (n, 4, m), and of the previous cell."""
     i, f, o, g = gates.transpose(1, 0, 2)
     dc = dc_next + o * (1 - tanh_c**2) * dh_next
     dgates = np.stack([dc * g, dc * c, dh_next * tanh_c, dc * i], axis=1)
@@ -119,7 +119,7 @@ def gate_slopes(
 def lstm_forward(
     x: Array, h0: Array, c0: Array, w_x: Array, w_h: Array, b: Array, mask: Array | None = None
 ) -> tuple[Array, Array, object]:
-    """The mask as numbers, once more."""
+    """The mask as numbers, as in rnn_forward."""
     check_shapes(
         x=(x, "n t d"),
         h0=(h0, "n m"),
@@ -152,7 +152,7 @@ def lstm_forward(
 def lstm_backward(
     dh: Array, dc_last: Array, cache: object
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """A walk back for dz, then one contraction for each input."""
+    """A backward loop for dz, then one contraction for each input."""
     x, h, c, w_x, w_h, gates, tanh_c, keep = cache
     dz = np.empty_like(gates)
     dstate, dcell = np.zeros_like(dc_last), dc_last
@@ -204,7 +204,7 @@ def gru_step_backward(
 
 
 def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
-    """A one-hot axis, summed away."""
+    """One-hot vectors times the table."""
     check_shapes(ids=(ids, "n t"), table=(table, "v e"))
     check_ids(ids, len(table))
     chosen = (ids[:, :, None] == np.arange(len(table))).astype(table.dtype)
@@ -212,14 +212,14 @@ def embedding_forward(ids: Array, table: Array) -> tuple[Array, object]:
 
 
 def embedding_backward(dout: Array, cache: object) -> Array:
-    """The same axis, summed the other way."""
+    """The transposed one-hot vectors times the gradient."""
     return contract("ntv,nte->ve", cache[0], dout)
 
 
 def temporal_cross_entropy(
     logits: Array, targets: Array, mask: Array | None = None
 ) -> tuple[float, Array]:
-    """Through logaddexp, which is stable by itself."""
+    """With logaddexp, which is stable by itself."""
     check_shapes(logits=(logits, "n t v"), targets=(targets, "n t"), mask=(mask, "n t"))
     check_mask(mask)
     mask = np.ones(targets.shape, dtype=bool) if mask is None else mask
@@ -227,7 +227,7 @@ def temporal_cross_entropy(
     if not mask.any():
         return 0.0, np.zeros(logits.shape, dtype=logits.dtype)
     keep = mask.astype(logits.dtype) / logits.dtype.type(mask.sum())
-    # A target that is out of range has no 1 in its row.
+    # A target out of range has no 1 in its row.
     wanted = (targets[:, :, None] == np.arange(logits.shape[2])).astype(logits.dtype)
     log_p = logits - np.logaddexp.reduce(logits, axis=2)[:, :, None]
     loss = -contract("nt,ntv,ntv->", keep, wanted, log_p)
@@ -235,18 +235,19 @@ def temporal_cross_entropy(
 
 
 def truncated_bptt(
-    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, window: int
+    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, context_length: int
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """The first window, and then the same again for what is left."""
-    if window < 1:
-        raise ValueError(f"a window has at least 1 step, got {window}")
+    """The first window, then a recursive call for the rest."""
+    if context_length < 1:
+        raise ValueError(f"context_length must be at least 1, got {context_length}")
     check_shapes(x=(x, "n t d"), dh=(dh, "n t m"))
-    h, cache = rnn_forward(x[:, :window], h0, w_xh, w_hh, b_h)
-    dx, _, *weights = rnn_backward(dh[:, :window], cache)
-    if x.shape[1] <= window:
+    first, rest = slice(context_length), slice(context_length, None)
+    h, cache = rnn_forward(x[:, first], h0, w_xh, w_hh, b_h)
+    dx, _, *weights = rnn_backward(dh[:, first], cache)
+    if x.shape[1] <= context_length:
         return h, dx, *weights
     h_rest, dx_rest, *weights_rest = truncated_bptt(
-        x[:, window:], dh[:, window:], h[:, -1], w_xh, w_hh, b_h, window
+        x[:, rest], dh[:, rest], h[:, -1], w_xh, w_hh, b_h, context_length
     )
     sums = (a + b for a, b in zip(weights, weights_rest, strict=True))
     return np.concatenate([h, h_rest], axis=1), np.concatenate([dx, dx_rest], axis=1), *sums
@@ -255,16 +256,16 @@ def truncated_bptt(
 def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
-    """The Jacobian of one step at a time, and products of them from the right."""
+    """The Jacobian of each step, and their products."""
     if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
-        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
+        raise ValueError(f"bad cell {cell!r} with {len(state)} states, {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
     if cell == "rnn":
         forward, backward = rnn_step_forward, rnn_step_backward
     else:
         forward, backward = lstm_step_forward, lstm_step_backward
     m, size = len(state[0]), len(state) * len(state[0])
-    # One row for each entry of the state, h and c side by side.
+    # One row for each entry of the state: h and c concatenated.
     seeds = np.split(np.eye(size, dtype=x.dtype), len(state), axis=1)
     now = [np.broadcast_to(part, (size, m)) for part in state]
     jacobians = []
@@ -281,26 +282,26 @@ def gradient_norms_through_time(
 
 
 def spectral_norm(matrix: Array) -> float:
-    """The root of the largest eigenvalue of the matrix times its transpose."""
+    """The square root of the largest eigenvalue of the matrix times its transpose."""
     wide = matrix.astype(np.float64)
     return float(np.sqrt(max(np.linalg.eigvalsh(wide @ wide.T)[-1], 0)))
 
 
 def sample(
-    model: CharLM, prime: Array, length: int, temperature: float, rng: np.random.Generator
+    model: CharLM, prompt: Array, length: int, temperature: float, rng: np.random.Generator
 ) -> Array:
-    """The largest of score / temperature + Gumbel noise is a draw from the softmax."""
-    check_shapes(prime=(prime, "p"))
+    """The argmax of logit / temperature + Gumbel noise is a draw from the softmax."""
+    check_shapes(prompt=(prompt, "p"))
     if length < 0 or not 0 <= temperature < np.inf:
         raise ValueError(f"bad length {length} or temperature {temperature}")
-    check_ids(prime, len(model.parameters["embedding"]))
-    ids, state = list(prime), None
-    unread = prime
+    check_ids(prompt, len(model.parameters["embedding"]))
+    ids, state = list(prompt), None
+    unread = prompt
     for _ in range(length):
         logits, state = model.forward(unread[None], state)
-        scores = logits[0, -1].astype(np.float64)
+        noisy = logits[0, -1].astype(np.float64)
         if temperature > 0:
-            scores = scores / temperature + rng.gumbel(size=len(scores))
-        unread = np.array([np.argmax(scores)])
+            noisy = noisy / temperature + rng.gumbel(size=len(noisy))
+        unread = np.array([np.argmax(noisy)])
         ids.append(unread[0])
-    return np.array(ids[len(prime) :], dtype=np.int64)
+    return np.array(ids[len(prompt) :], dtype=np.int64)

@@ -1,14 +1,14 @@
-"""Step by step: every loop over time calls the step functions, and gradients add up as it goes.
+"""Step by step: every loop over time calls the step functions and accumulates gradients.
 
-The loss looks at the real positions only, Jacobians are made row by row, and sampling looks a
-random number up in the cumulative sums of the probabilities. Training changes the weights in place.
+The loss is computed from the unmasked positions only, Jacobians are made row by row, and sampling
+inverts the cumulative distribution. Training changes the weights in place.
 """
 
 
 def rnn_step_forward(
     x: Array, h: Array, w_xh: Array, w_hh: Array, b_h: Array
 ) -> tuple[Array, object]:
-    """One step; the cache holds the slope of tanh in place of its value."""
+    """One step; the cache holds the derivative of tanh instead of its value."""
     check_shapes(x=(x, "n d"), h=(h, "n m"), w_xh=(w_xh, "d m"), w_hh=(w_hh, "m m"), b_h=(b_h, "m"))
     h_next = np.tanh(b_h + h @ w_hh + x @ w_xh)
     return h_next, {"x": x, "h": h, "w_xh": w_xh, "w_hh": w_hh, "slope": 1 - h_next * h_next}
@@ -25,7 +25,7 @@ def rnn_step_backward(dh_next: Array, cache: object) -> tuple[Array, Array, Arra
 def rnn_forward(
     x: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, mask: Array | None = None
 ) -> tuple[Array, object]:
-    """All steps, one call each; a masked row takes its old state back."""
+    """All steps, one call each; a masked row keeps its old state."""
     check_shapes(
         x=(x, "n t d"),
         h0=(h0, "n m"),
@@ -37,14 +37,14 @@ def rnn_forward(
     check_mask(mask)
     states, caches = [h0], []
     for s in range(x.shape[1]):
-        after, cache = rnn_step_forward(x[:, s], states[-1], w_xh, w_hh, b_h)
-        states.append(after if mask is None else np.where(mask[:, s : s + 1], after, states[-1]))
+        new, cache = rnn_step_forward(x[:, s], states[-1], w_xh, w_hh, b_h)
+        states.append(new if mask is None else np.where(mask[:, s : s + 1], new, states[-1]))
         caches.append(cache)
     return np.stack(states[1:], axis=1), (caches, mask)
 
 
 def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, Array]:
-    """All steps backwards; a masked row sends nothing through the step, and all of it around."""
+    """All steps backwards; at a masked row the whole gradient bypasses the step."""
     caches, mask = cache
     dxs, dstate, totals = [], 0, None
     for s in reversed(range(len(caches))):
@@ -62,7 +62,7 @@ def rnn_backward(dh: Array, cache: object) -> tuple[Array, Array, Array, Array, 
 def lstm_parameters(
     rng: np.random.Generator, d: int, m: int, forget_bias: float = 1.0, dtype: str = "float32"
 ) -> tuple[Array, Array, Array]:
-    """The bias first, then the weights, from numbers between 0 and 1."""
+    """The bias first, then the weights, from uniform numbers between 0 and 1."""
     b = np.concatenate([np.zeros(m), np.full(m, forget_bias), np.zeros(2 * m)])
     w_h, w_x = ((2 * rng.random((rows, 4 * m)) - 1) / m**0.5 for rows in (m, d))
     return w_x.astype(dtype), w_h.astype(dtype), b.astype(dtype)
@@ -89,7 +89,7 @@ def lstm_forward(
 def lstm_backward(
     dh: Array, dc_last: Array, cache: object
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """All steps backwards, with a sum of the weights' gradients that grows step by step."""
+    """All steps backwards, accumulating the gradients of the weights."""
     caches, mask = cache
     dx, dw_x, dw_h, db = [], 0, 0, 0
     dstate, dcell = np.zeros_like(dc_last), dc_last
@@ -126,7 +126,7 @@ def embedding_backward(dout: Array, cache: object) -> Array:
 def temporal_cross_entropy(
     logits: Array, targets: Array, mask: Array | None = None
 ) -> tuple[float, Array]:
-    """Only the real positions are looked at; they stand in a list."""
+    """From a list of the unmasked positions."""
     check_shapes(logits=(logits, "n t v"), targets=(targets, "n t"), mask=(mask, "n t"))
     check_mask(mask)
     mask = np.ones(targets.shape, dtype=bool) if mask is None else mask
@@ -162,12 +162,12 @@ def clip_by_global_norm(
 
 
 def truncated_bptt(
-    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, window: int
+    x: Array, dh: Array, h0: Array, w_xh: Array, w_hh: Array, b_h: Array, context_length: int
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """All steps forward first; backwards, the gradient of the state is forgotten at each border."""
+    """All steps forward first; backwards, the state's gradient is zeroed at each window's start."""
     check_shapes(x=(x, "n t d"), dh=(dh, "n t m"), h0=(h0, "n m"))
-    if window < 1:
-        raise ValueError(f"a window has at least 1 step, got {window}")
+    if context_length < 1:
+        raise ValueError(f"context_length must be at least 1, got {context_length}")
     h, (caches, _) = rnn_forward(x, h0, w_xh, w_hh, b_h)
     dx = np.empty_like(x)
     totals = [np.zeros_like(w_xh), np.zeros_like(w_hh), np.zeros_like(b_h)]
@@ -176,7 +176,7 @@ def truncated_bptt(
         dx[:, s], dstate, *weights = rnn_step_backward(dh[:, s] + dstate, caches[s])
         for total, part in zip(totals, weights, strict=True):
             total += part
-        if s % window == 0:
+        if s % context_length == 0:
             dstate = np.zeros_like(h0)
     return h, dx, *totals
 
@@ -184,9 +184,9 @@ def truncated_bptt(
 def gradient_norms_through_time(
     cell: str, x: Array, state: tuple[Array, ...], weights: tuple[Array, ...]
 ) -> Array:
-    """One sequence forward; then for each entry of the last state one walk back."""
+    """One sequence forward, then one backward pass for each entry of the last state."""
     if (cell, len(state), len(weights)) not in (("rnn", 1, 3), ("lstm", 2, 3)):
-        raise ValueError(f"no cell {cell!r} with {len(state)} states and {len(weights)} weights")
+        raise ValueError(f"bad cell {cell!r} with {len(state)} states, {len(weights)} weights")
     check_shapes(x=(x, "t d"), **{f"state {k}": (part, "m") for k, part in enumerate(state)})
     if cell == "rnn":
         forward, backward = rnn_step_forward, rnn_step_backward
@@ -208,15 +208,15 @@ def gradient_norms_through_time(
     return np.linalg.svd(jacobians, compute_uv=False).max(axis=1)
 
 
-def train(model: CharLM, text_ids: Array, config: Config, state: object = None) -> dict:
-    """The weights are changed in place; everything that must survive lies in one dict."""
-    inputs, targets = make_windows(text_ids, config.batch, config.window)
+def train(model: CharLM, text_ids: Array, config: TrainConfig, state: object = None) -> dict:
+    """The weights are changed in place; everything to resume from is in one dict."""
+    inputs, targets = make_windows(text_ids, config.batch_size, config.context_length)
     now = {"step": 0, "streams": None, "adam": None} if state is None else dict(state)
     check_same_shapes(model.parameters, now.get("weights", model.parameters))
     for name, array in now.pop("weights", {}).items():
         model.parameters[name][...] = array
     history = {"loss": [], "bits": [], "norm": [], "learning_rate": []}
-    with TrainingDisplay(max(config.steps - now["step"], 0), title="character model") as display:
+    with TrainingDisplay(max(config.steps - now["step"], 0), title="language model") as display:
         while now["step"] < config.steps:
             k = now["step"] % len(inputs)
             carried = now["streams"] if k else None
@@ -224,16 +224,16 @@ def train(model: CharLM, text_ids: Array, config: Config, state: object = None) 
                 inputs[k], targets[k], carried
             )
             if not np.isfinite(loss):
-                raise ValueError(f"step {now['step']}: the loss is {loss}")
+                raise ValueError(f"step {now['step'] + 1}: the loss is {loss}")
             gradients, norm = clip_by_global_norm(gradients, config.max_norm)
             rate = config.learning_rate * config.decay ** now["step"]
             new, now["adam"] = adam(model.parameters, gradients, now["adam"], rate)
             for name, array in model.parameters.items():
                 array[...] = new[name]
             now["step"] += 1
-            figures = {"loss": loss, "bits": loss / LN2, "norm": norm, "learning_rate": rate}
-            for name, figure in figures.items():
-                history[name].append(figure)
+            entries = {"loss": loss, "bits": loss / LN2, "norm": norm, "learning_rate": rate}
+            for name, entry in entries.items():
+                history[name].append(entry)
             display.step(loss=loss, bits=loss / LN2)
     weights = {name: array.copy() for name, array in model.parameters.items()}
     return history | {"state": now | {"weights": weights}}
@@ -242,28 +242,28 @@ def train(model: CharLM, text_ids: Array, config: Config, state: object = None) 
 def bits_per_character(model: CharLM, ids: Array) -> float:
     """The whole text at once, in float64 from the logits on."""
     if ids.ndim != 1 or len(ids) < 2:
-        raise ValueError(f"a text is one axis of 2 or more ids, not {ids.shape}")
+        raise ValueError(f"ids must have one axis of 2 or more ids, got shape {ids.shape}")
     logits, _ = model.forward(ids[None, :-1])
     loss, _ = temporal_cross_entropy(logits.astype(np.float64), ids[None, 1:])
     return loss / LN2
 
 
 def sample(
-    model: CharLM, prime: Array, length: int, temperature: float, rng: np.random.Generator
+    model: CharLM, prompt: Array, length: int, temperature: float, rng: np.random.Generator
 ) -> Array:
     """Inverse transform: the first id whose cumulative probability exceeds a random number."""
-    if prime.ndim != 1 or len(prime) == 0 or length < 0 or not 0 <= temperature < np.inf:
-        raise ValueError(f"bad prime {prime.shape}, length {length} or temperature {temperature}")
-    check_ids(prime, len(model.parameters["embedding"]))
+    if prompt.ndim != 1 or len(prompt) == 0 or length < 0 or not 0 <= temperature < np.inf:
+        raise ValueError(f"bad prompt {prompt.shape}, length {length} or temperature {temperature}")
+    check_ids(prompt, len(model.parameters["embedding"]))
     ids = []
-    logits, state = model.forward(prime[None])
+    logits, state = model.forward(prompt[None])
     while len(ids) < length:
-        scores = logits[0, -1].astype(np.float64)
-        scores -= scores.max()
+        last = logits[0, -1].astype(np.float64)
+        last -= last.max()
         if temperature == 0:
-            new = int(np.flatnonzero(scores == 0)[0])
+            new = int(np.flatnonzero(last == 0)[0])
         else:
-            sums = np.cumsum(np.exp(scores / temperature))
+            sums = np.cumsum(np.exp(last / temperature))
             new = int(np.searchsorted(sums, sums[-1] * rng.random(), side="right"))
         ids.append(new)
         logits, state = model.forward(np.array([[new]]), state)
