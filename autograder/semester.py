@@ -63,7 +63,7 @@ def hidden_hints_file(assignment: Assignment, semester: Semester, dist: Path = D
 def new_semester(name: str, file: Path = FILES[0]) -> Semester:
     """Draw a new secret, and keep it where only its owner can read it.
 
-    The secret of an earlier term stays beside it: with it, its grades can be repeated.
+    The secret of an earlier term is kept as a backup: its regrades need it.
     """
     semester = Semester(name, secrets.token_hex(16))
     if file.is_file():

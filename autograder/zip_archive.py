@@ -8,7 +8,7 @@ from pathlib import Path
 
 from common.atomic_write import write_atomically
 
-DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
+DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can store
 
 
 def zip_bytes(members: Mapping[str, bytes]) -> bytes:

@@ -60,7 +60,7 @@ class Exercise(Record, frozen=True):
 
 
 class Artifact(Record, frozen=True):
-    """A file that students may submit beside their code, such as weights that they trained."""
+    """A file that students may submit with their code, such as trained weights."""
 
     file: ArtifactName
     megabytes: Annotated[float, Meta(gt=0)]  # a larger one isn't taken
@@ -75,8 +75,8 @@ class Artifact(Record, frozen=True):
 class LabSettings(Record, frozen=True):
     """What the cells of the lab's notebook may use: each of them, and all together.
 
-    data: what they load of common/data. When labs are graded, it is in memory already: a child of
-    the sandbox has no cache, and would make it anew.
+    data: what they load from common/data. When labs are graded, it is in memory already: a child
+    of the sandbox has no cache and would prepare it again.
     """
 
     cell_seconds: Annotated[float, Meta(gt=0)]
@@ -101,7 +101,7 @@ class AssignmentFile(Record, frozen=True):
     forbidden: list[Forbidden] = []
     data: bool = False  # whether its tests or experiments read what common/data offers
     artifacts: list[Artifact] = []
-    given: list[FileName] = []  # modules that go along in the handout, and are not handed in
+    given: list[FileName] = []  # modules that the handout includes, and that are not submitted
     lab: LabSettings | None = None  # whether there is a lab: a notebook with questions
 
 
@@ -140,7 +140,7 @@ class Assignment(Record, frozen=True):
 
     @property
     def lab_standins(self) -> tuple[str, ...]:
-        """The modules on which the lab is graded, in place of the student's own code.
+        """The modules on which the lab is graded, instead of the student's own code.
 
         A wrong answer to an exercise must cost nothing in the lab.
         """
@@ -151,7 +151,7 @@ class Assignment(Record, frozen=True):
     def preloaded(self) -> tuple[str, ...]:
         """The modules that grading loads once for all tests: stand-ins are written on PyTorch.
 
-        PyTorch's first optimiser imports torch._dynamo: a second and a half for each test that
+        PyTorch's first optimizer imports torch._dynamo: a second and a half for each test that
         trains, if it weren't there already.
         """
         if "torch" in self.libraries:

@@ -24,7 +24,7 @@ def write_atomically(
 def write_temporary(
     file: Path, content: bytes, *, mode: int = 0o666, durable: bool = False
 ) -> Path:
-    """Write what is to replace a file into a temporary file beside it, and return its path."""
+    """Write the new content of a file into a temporary file in its folder, and return the path."""
     temporary = file.with_name(f"{file.name}.{get_native_id()}.part")
     # One may be there: of a process that was killed, or a link that someone put there.
     temporary.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ class GraderFault(CourseError):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a failed check saw, by which a known mistake can be recognised."""
+    """What a failed check saw, by which a known mistake can be recognized."""
 
     check: int  # which check of the test, counted from 1
     value: Any  # the student's array; None where the check saw none
@@ -30,7 +30,7 @@ class Explanation:
 
     sentence: str  # never holds a test's inputs or expected values: hidden tests show it too
     details: str = ""  # values and tracebacks: public tests only
-    relation: str = ""  # how the wrong result relates to the right one
+    relation: str = ""  # how the wrong result relates to the correct one
     help: str = ""  # what to try
     hint: str = ""  # which known mistake it is
 

@@ -13,7 +13,7 @@ from common.testing.stored_answers import RecordingOracle, write_answers
 
 
 class Recorder:
-    """The pytest plugin that puts the recording oracle in place."""
+    """The pytest plugin that installs the recording oracle."""
 
     def __init__(self) -> None:
         self.oracles: dict[str, RecordingOracle] = {}

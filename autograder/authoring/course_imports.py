@@ -56,7 +56,7 @@ def with_packages(name: str) -> Iterator[str]:
 
 
 def reexported(package: str, name: str) -> list[str]:
-    """The modules from which a package takes a name that it hands on."""
+    """The modules from which a package imports a name that it re-exports."""
     file = module_file(package)
     if package.partition(".")[0] not in PACKAGES or file.name != "__init__.py":
         return []

@@ -36,7 +36,7 @@ class MasterCell:
     source: str
     question: str  # "" outside of questions
     part: str  # "prompt", "solution" or "tests"; "" outside of questions
-    manual: bool = False  # whether people read the question's answer
+    manual: bool = False  # whether the staff grade the answer by hand
     points: float = 0.0  # the question's
 
 
@@ -93,7 +93,7 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
 
 
 def question_settings(text: str, file: str) -> dict[str, Any]:
-    """What a question's first cell says of it: name, points, whether people read the answer."""
+    """The settings in a question's first cell: name, points, whether it is graded by hand."""
     where = " ".join(text.split())[:60]
     try:
         settings = yaml.safe_load(text) or {}
@@ -105,7 +105,7 @@ def question_settings(text: str, file: str) -> dict[str, Any]:
 
 
 def question_points(text: str) -> dict[str, float]:
-    """The points of each question, but of those that people read."""
+    """The points of each question that is graded automatically."""
     cells = [cell for cell in master_cells(text) if cell.question and not cell.manual]
     return {cell.question: cell.points for cell in cells}
 

@@ -50,7 +50,7 @@ def assigned(
 ) -> Iterator[Assigned]:
     """Run `otter assign` on a master. Our own proof runs the tests, so Otter doesn't.
 
-    beside: what Otter's own zip is to hold; it is made only if this is given.
+    beside: the files of Otter's own zip, which is built only if this is given.
     """
     text = read_master(assignment, root)
     check_master(text, f"solutions/{assignment.name}/{MASTER}")
@@ -71,7 +71,7 @@ def assigned(
 
 
 def settings(assignment: Assignment, beside: Mapping[str, bytes] | None) -> str:
-    """The cell that tells Otter Assign what to do."""
+    """The cell with the configuration of Otter Assign."""
     content: dict[str, Any] = {
         "name": f"{assignment.short}-lab",
         "init_cell": True,

@@ -23,7 +23,7 @@ Block = ast.Module | ast.ClassDef
 
 @dataclass(frozen=True)
 class Edit:
-    """A text in place of some lines of the reference, counted from 0."""
+    """A text that replaces some lines of the reference, counted from 0."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class Edit:
 
 
 def compose(reference: bytes, overlay: bytes, place: str) -> bytes:
-    """The reference's source with all that the overlay defines; errors name the overlay's place."""
+    """The reference's source with all that the overlay defines; errors name the overlay's path."""
     try:
         tree = ast.parse(overlay.decode("utf-8"))
     except (SyntaxError, ValueError) as error:

@@ -38,7 +38,7 @@ class MadeFrom(Record, frozen=True):
 
 
 def reference_artifacts(assignment: Assignment) -> dict[str, bytes]:
-    """All that the reference submits beside its code. What is missing or damaged is an error."""
+    """All files that the reference submits with its code. A missing or damaged one is an error."""
     found = {}
     record = read_record(assignment) if trained(assignment) else None
     for artifact in trained(assignment):
@@ -106,7 +106,7 @@ def read_record(assignment: Assignment) -> MadeFrom:
 
 
 def make_artifacts(assignment: Assignment, say: Callable[[str], None]) -> list[Path]:
-    """Make the artifacts again, and put them in their place when all are there; the files."""
+    """Make the artifacts again, and install them once all exist; the files."""
     source = ROOT / "solutions" / assignment.name / "artifacts.py"
     if not source.is_file():
         raise CourseError(f"{source} is missing: it makes the artifacts of {assignment.short}.")
@@ -176,7 +176,7 @@ def sha256(content: bytes) -> str:
 
 
 def make_here(name: str, folder: Path) -> None:
-    """Make them in this process. `assignments` means the reference, and what is given beside it."""
+    """Make them in this process. `assignments` means the reference and the given modules."""
     mount({entry.name: ROOT / "solutions" / entry.name for entry in load_all()})
     for entry in load_all():
         given = ROOT / "assignments" / entry.name

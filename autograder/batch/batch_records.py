@@ -41,7 +41,7 @@ class Student(Record, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells one student from another."""
+        """What identifies a student."""
         return self.email or self.sid or self.name
 
 
@@ -71,7 +71,7 @@ class Index(Record, frozen=True):
 
     @property
     def settings(self) -> str:
-        """All that decides a result besides the submission."""
+        """Everything that decides a result, except the submission."""
         return f"{self.grader} gpu={self.gpus > 0}"
 
 
@@ -111,7 +111,7 @@ class Entry(Record, frozen=True):
 
 
 class Batch:
-    """A batch as its folder tells it. Results are read one at a time: a class may be large."""
+    """A batch as stored in its folder. Results are read one at a time: a class may be large."""
 
     def __init__(self, folder: Path, index: Index) -> None:
         self.folder = folder

@@ -138,7 +138,7 @@ def read_previous_export(order: Order, export: Export) -> PreviousExport:
 def wrong_assignment_warning(export: Export, assignment: Assignment) -> str:
     """Whether this may be another assignment's export: a sentence, or "".
 
-    In most exports the first submission tells, so that no more are read.
+    In most exports the first submission decides, so that no more are read.
     """
     for one in export.submissions:
         if one.why:  # it isn't there

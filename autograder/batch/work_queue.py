@@ -72,7 +72,7 @@ class BatchProgress:
 
     @property
     def minutes_left(self) -> float | None:
-        """The time that the rest will take, as far as one can tell."""
+        """An estimate of the remaining time."""
         return (self.total - self.done) / self.per_minute if self.graded else None
 
 
@@ -240,7 +240,7 @@ class Work:
         self.changed.notify_all()
 
     def stop(self, why: str) -> None:
-        """Hand nothing more out. What is under way is left alone, and not taken in."""
+        """Start no more gradings. Those in progress continue, but their results are ignored."""
         with self.changed:
             self.stopped = self.stopped or why
             self.changed.notify_all()

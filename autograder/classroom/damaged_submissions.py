@@ -13,7 +13,7 @@ TOO_LARGE = 1024 * 1024 + 1
 
 
 def damaged_work(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
-    """Work that did not survive being handed in, or nearly not."""
+    """A submission that was damaged, or nearly so."""
     name, damage = rng.choice(sorted(DAMAGES.items()))
     return replace(damage(maker, rng), kind="damaged", made_of=(name,))
 
@@ -28,7 +28,7 @@ def cut_off(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
 
 
 def not_python(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
-    """A file of bytes that are no text."""
+    """A file of bytes that are not text."""
     files = reference(maker.assignment)
     name = rng.choice(sorted(files))
     files[name] = b"\x00\xff" + rng.randbytes(2000)
@@ -56,7 +56,7 @@ def other_names(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
 
 
 def in_a_folder(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
-    """Right work in a folder within the folder, beside what a Mac leaves there. It counts."""
+    """Correct work in a nested folder, next to what macOS leaves there. It counts."""
     place = f"work/assignments/{maker.assignment.name}"
     files = {f"{place}/{n}": content for n, content in reference(maker.assignment).items()}
     return StudentWork("", (), {".DS_Store": b"\0\0\0\1Bud1", **files}, maker.whole)

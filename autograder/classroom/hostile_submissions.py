@@ -18,7 +18,7 @@ SLOW = ("bombs", "waiting")
 
 
 def attacks(assignment: Assignment) -> list[Entry]:
-    """The attacks that can be handed in for an assignment in an export, where zips are unpacked.
+    """The attacks on an assignment that fit into an export, where zips are unpacked.
 
     Not those that earn single tests: they are named out of the few that the corpus is graded by,
     and what such an attack earns of the rest is not known.

@@ -14,7 +14,7 @@ from common.assignment import Assignment
 from common.errors import CourseError
 
 UNTOUCHED, DAMAGED, HOSTILE = "untouched", "damaged", "hostile"
-# How many of a hundred hand in what.
+# The percentage of each kind of submission.
 SHARES = {
     "complete": 24,
     "one mistake": 24,
@@ -47,7 +47,7 @@ def make_class(
     without: tuple[str, ...] = (),
     gpu: bool = False,
 ) -> list[SyntheticSubmission]:
-    """A class of so many students. The same numbers make the same class."""
+    """A class of this many students. The same arguments make the same class."""
     if students < 1:
         raise CourseError("--students must be at least 1.")
     shares = {kind: share for kind, share in SHARES.items() if kind not in without}
@@ -65,7 +65,7 @@ def make_class(
 
 
 def make_groups(students: list[Student], rng: random.Random) -> list[tuple[Student, ...]]:
-    """Who hands in with whom: most alone, some by twos and threes."""
+    """The groups that submit together: most students alone, some in groups of two or three."""
     groups: list[tuple[Student, ...]] = []
     together = int(len(students) * IN_GROUPS)
     while together >= min(GROUP_SIZES):
@@ -121,7 +121,7 @@ def choose_attacks(entries: list[Entry], count: int, rng: random.Random) -> list
 
 
 def with_own_last_line(work: StudentWork, number: int) -> StudentWork:
-    """The work with a last line of its own: no two students hand in the same bytes."""
+    """The work with a unique last line: no two students submit the same bytes."""
     if work.kind in (DAMAGED, HOSTILE):
         return work
     line = f"\n# Submitted as {number}.\n".encode()

@@ -15,15 +15,15 @@ from common.assignment import LAB_FILE, Assignment, Exercise
 from common.errors import CourseError
 
 MOST_MISTAKES = 4
-# How many of those who have written all code also hand in what they trained: each is megabytes.
+# The percentage of complete submissions that include trained weights: each is megabytes.
 WITH_ARTIFACTS = 0.2
-# How many of a hundred hand in what of the lab.
+# The percentage of each kind of lab.
 LAB_SHARES = {"whole": 45, "with a wrong answer": 25, "in part": 15, "none": 15}
 
 
 @dataclass(frozen=True)
 class StudentWork:
-    """What was handed in, file by file, what it is made of, and what it must score."""
+    """A submission file by file, what it is made of, and its true score."""
 
     kind: str
     made_of: tuple[str, ...]
@@ -45,7 +45,7 @@ class SubmissionMaker:
 
     @cached_property
     def artifacts(self) -> dict[str, bytes]:
-        """What the reference submits beside its code."""
+        """The files that the reference submits with its code."""
         return reference_artifacts(self.assignment)
 
     @cached_property
@@ -165,7 +165,7 @@ class SubmissionMaker:
             patch = Patch(name, mistake.function, mistake.find, mistake.replace)
             try:
                 fresh = apply_patch(files[name].decode("utf-8"), patch, mistake.name)
-            except CourseError:  # an earlier mistake has taken its place
+            except CourseError:  # an earlier mistake changed that code
                 continue
             files = files | {name: fresh.encode()}
             made.append(mistake)

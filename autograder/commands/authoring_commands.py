@@ -45,7 +45,7 @@ def answers(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def artifacts(assignments: tuple[str, ...]) -> None:
-    """Train what the references submit beside their code again; commit what it writes.
+    """Retrain the models that the references submit with their code; commit the files.
 
     ASSIGNMENTS: a1 to a7; none: all that train something.
     """

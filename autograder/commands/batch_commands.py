@@ -108,7 +108,7 @@ def batch(
     only: tuple[str, ...],
     failed: bool,
 ) -> None:
-    """Grade all submissions of a Gradescope export, or of a folder. Started again, it goes on."""
+    """Grade all submissions of a Gradescope export or of a folder. Rerun to resume."""
     order = Order(load_assignment(assignment), export, out, anonymous, gpus or 0.0, only, failed)
     carry_out(order, engine, jobs, address)
 

@@ -31,7 +31,7 @@ def writable(context: click.Context, parameter: click.Parameter, out: Path | Non
 
 
 def why_not_writable(out: Path) -> str:
-    """Why a file can't be written, as far as one can tell without writing it."""
+    """Why a file can't be written, as far as can be checked without writing it."""
     try:
         if out.is_dir():
             return "it is a folder"
@@ -43,7 +43,9 @@ def why_not_writable(out: Path) -> str:
             return f"there is no folder {out.parent}"
     except PermissionError as error:  # of a folder on the way there
         return error.strerror or "permission denied"
-    if not os.access(out.parent, os.W_OK | os.X_OK):  # results are written beside, then renamed
+    if not os.access(
+        out.parent, os.W_OK | os.X_OK
+    ):  # results are written to a temporary file, then renamed
         return f"files can't be created in {out.parent}"
     return ""
 

@@ -55,7 +55,7 @@ def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], N
 
 @contextmanager
 def live_lines(console: Console, names: list[str]) -> Iterator[Callable[[str, str], None]]:
-    """A function that takes what is being done for each of several things, a line for each."""
+    """A function that shows the current step of each of several tasks, one line per task."""
     doing = dict.fromkeys(names, "waiting")
 
     def picture() -> Table:

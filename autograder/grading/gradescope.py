@@ -24,7 +24,7 @@ def grade_tree(
 ) -> Result | None:
     """Grade root/submission into root/results/results.json. There is a result whatever happens.
 
-    submitted: what to take in place of root/submission.
+    submitted: what to grade instead of root/submission.
     grading: what grades it, if not a sandbox of its own.
     Returns the result, or None where grading failed, which the file then says.
     """

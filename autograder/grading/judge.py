@@ -56,7 +56,7 @@ class Settings:
     only: tuple[str, ...] | None = None  # names of tests to run, in this order; None: all
     stop_at_failure: bool = False
     compare_all: bool = (
-        False  # whether a test goes on after a wrong value, so that all are compared
+        False  # whether a test continues after a wrong value, so that all are compared
     )
     gpu: bool = False  # whether tests that need a GPU are run, and student code may reach it
     training: bool = True  # whether tests that train are run

@@ -19,7 +19,7 @@ MAX_DEPTH = 50  # of folders within folders
 # Python unpacks these bit by bit; of the other methods, a few bytes may become gigabytes at once.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 NAMES_SHOWN = 5  # of what was found where a file is missing
-# With these it is the machine that can't read, whatever was handed in.
+# With these the machine can't read, whatever was submitted.
 OF_THE_MACHINE = (
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENOENT),
     *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
@@ -29,7 +29,7 @@ ZIP_INSIDE = "There is a zip inside: submit its files, not the zip."
 
 @dataclass
 class Submission:
-    """The files that count, and what there is to say about how they were found."""
+    """The files that count, and notes on how they were found."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class FolderSource:
         self.folder = folder
 
     def names(self) -> Iterator[tuple[str, bool]]:
-        """Each entry's place in the folder, and whether it can be taken."""
+        """Each entry's path in the folder, and whether it can be read."""
         waiting = [""]
         while waiting:
             place = waiting.pop()
@@ -205,7 +205,7 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
 
 
 def note_missing(submission: Submission, assignment: Assignment, others: list[str]) -> None:
-    """Say of each file that is nowhere what was found in its place."""
+    """Note for each missing file what was found instead."""
     seen = submission.files.keys() | submission.reasons.keys()
     missing = [file for file in assignment.files if file not in seen]
     found = ""

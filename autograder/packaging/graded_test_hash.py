@@ -66,7 +66,7 @@ def names_defined(statement: ast.stmt) -> list[str]:
 
 
 def used_code(modules: dict[str, Module], module: str, test: str) -> str:
-    """A hash of everything that a test uses of its own file and of those beside it."""
+    """A hash of everything that a test uses from its own file and from files in its folder."""
     digest = hashlib.sha256()
     waiting, seen = [(module, test)], {("", "")}
     while waiting:
@@ -87,7 +87,7 @@ def used_code(modules: dict[str, Module], module: str, test: str) -> str:
 
 
 def used_elsewhere(modules: dict[str, Module], where: str) -> Iterator[tuple[str, str]]:
-    """What a whole file uses of the files beside it."""
+    """What a whole file uses from the files in its folder."""
     for name, statements in modules[where].by_name.items():
         for statement in statements:
             yield from (use for use in uses(modules, where, name, statement) if use[0] != where)
@@ -102,7 +102,7 @@ def cached_hash(statement: ast.stmt) -> str:
 def uses(
     modules: dict[str, Module], where: str, name: str, statement: ast.stmt
 ) -> Iterator[tuple[str, str]]:
-    """What a statement names: of its own file, by fixtures, and of files beside it."""
+    """What a statement names: from its own file, as fixtures, and from files in its folder."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         yield from imports(modules, name, statement)
         return
@@ -117,7 +117,7 @@ def uses(
 def imports(
     modules: dict[str, Module], name: str, statement: ast.Import | ast.ImportFrom
 ) -> Iterator[tuple[str, str]]:
-    """What an imported name stands for, where it comes from a file beside the test."""
+    """What an imported name refers to, if it comes from a file in the test's folder."""
     source = getattr(statement, "module", None) or ""
     for alias in statement.names:
         if (alias.asname or alias.name) != name:

@@ -62,7 +62,7 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
-    if os.environ.get(TORCH_INDEX):  # for setup.sh, where pip knows no CPU builds by itself
+    if os.environ.get(TORCH_INDEX):  # for setup.sh, where pip finds no CPU builds on its own
         members["torch_index"] = f"{os.environ[TORCH_INDEX]}\n".encode()
     return members
 
@@ -85,14 +85,14 @@ def common_files(assignment: Assignment, members: Iterable[str]) -> list[str]:
 
 
 def test_files(assignment: Assignment) -> list[str]:
-    """All that lies beside an assignment's tests, but for hints that belong to one salt."""
+    """All files in the folder of an assignment's tests, except hints that belong to one salt."""
     folder = f"tests/{assignment.name}"
     patterns = ("*.py", "*.npz", "*.json", PUBLIC_HINTS)
     return [name for pattern in patterns for name in files(folder, pattern)]
 
 
 def files(folder: str, pattern: str) -> list[str]:
-    """The files of a folder, by their place in the repo."""
+    """The files of a folder, by their path in the repository."""
     return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / folder).glob(pattern))]
 
 

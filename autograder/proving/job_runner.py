@@ -53,7 +53,7 @@ def run_jobs(
 ) -> JobResults:
     """Grade what isn't remembered, on all cores, with the grader of a built zip.
 
-    A job brings its own salt. The zip is one of the practice term, built beside those in dist/.
+    A job brings its own salt. The zip is a practice zip, built separately from those in dist/.
     sources: the fingerprint of what the jobs were made of; the zip must be made of the same.
     drop_unused: whether these jobs are all there are, so that everything else can be forgotten.
     """
@@ -65,7 +65,7 @@ def run_jobs(
     progress(remembered, len(jobs))
 
     def done(name: str, reply: GradingReply) -> None:
-        # A failure of right code is to be looked into, not remembered.
+        # A failure of correct code must be investigated, not cached.
         if not name.startswith(RIGHT) or all(v.passed or not v.ran for v in reply.verdicts):
             cache.store(jobs[name], reply.verdicts)
         replies[name] = merged(known[name][0], reply.verdicts, jobs[name])

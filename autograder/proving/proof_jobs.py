@@ -145,7 +145,7 @@ class ProofPlan:
 
     @property
     def timed(self) -> tuple[str, ...]:
-        """The public tests that hang on a clock."""
+        """The public tests that depend on a clock."""
         return tuple(t.name for t in self.tests if not t.hidden and TIMING in t.tags)
 
     def names(self, hidden: bool) -> tuple[str, ...]:

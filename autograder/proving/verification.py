@@ -128,7 +128,7 @@ def slowest_tests(verdicts: list[Verdict]) -> list[Timing]:
 
 
 def timing(what: str, seconds: list[float]) -> Timing:
-    """How long something took that was done so many times."""
+    """How long repeated work took."""
     return Timing(what, len(seconds), round(sum(seconds), 3), round(max(seconds), 3))
 
 

@@ -30,7 +30,7 @@ class Checked(Record, frozen=True):
 
 @contextmanager
 def laid_out_submission(assignment: Assignment, side: str) -> Iterator[Path]:
-    """What a student would hand in who has written the reference, or nothing."""
+    """What a student would submit who has written the reference, or nothing."""
     files = {name: ROOT / side / assignment.name / name for name in assignment.files}
     if side == "assignments" and assignment.lab:
         files[LAB_FILE] = ROOT / side / assignment.name / LAB_FILE

@@ -1,6 +1,6 @@
 """Caches prepared data in the user's cache folder, verified by hash.
 
-A process can hold it in memory besides, for forks that may not reach that folder.
+A process can also hold it in memory, for forks that have no access to that folder.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def cache_folder() -> Path | None:
 
 
 def cached(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
-    """The content with this hash: from memory, from the cache, or made anew and then kept.
+    """The content with this hash: from memory, from the cache, or prepared again and cached.
 
     A damaged file counts as none. A folder that can't be read or written costs time only.
     """
@@ -47,7 +47,7 @@ def cached(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
 
 
 def from_folder(name: str, sha256: str, make: Callable[[], bytes]) -> bytes:
-    """The content from the cache's folder, or made anew and then kept there."""
+    """The content from the cache's folder, or prepared again and cached there."""
     folder = cache_folder()
     file = folder / f"{name}-{sha256[:12]}" if folder else None
     if file and (found := read_checked(file, sha256)) is not None:

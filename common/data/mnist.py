@@ -31,7 +31,7 @@ def load_mnist() -> Mnist:
     """The digits, split in the same way each time.
 
     Of each digit's 500 images the first 400 are for training and the last 100 for testing: whole
-    runs, because neighbours are often of the same hand. In both parts the digits come in turn,
+    runs, because neighbors often have the same writer. In both parts the digits come in turn,
     0 to 9 and again from 0, so that every slice of whole tens holds each of them equally often.
     """
     pixels = np.frombuffer(cached("mnist", PIXELS_SHA256, interleaved_pixels), np.uint8)

@@ -25,7 +25,7 @@ class DataPackage:
 
     @property
     def pin(self) -> str:
-        """As requirements.txt beside this file has it."""
+        """As in requirements.txt in this folder."""
         return f"{self.name}=={self.version}"
 
     def read(self, paths: Sequence[str], sha256: str) -> list[bytes]:

@@ -11,7 +11,7 @@ The rules, in the order in which they are applied:
 5. Paragraphs that begin with Enter, Exit, Exeunt or Re-enter go, and so do an Exit or Exeunt at the
    end of a line, labels of songs, and singers' numbers.
 6. A paragraph that begins with a name is a speech. The name becomes a line of its own, in capitals
-   with a colon: "HAMLET:". A paragraph without one goes on with the speech before it.
+   with a colon: "HAMLET:". A paragraph without one continues the speech before it.
 """
 
 import html

@@ -107,7 +107,7 @@ def tiny() -> bytes:
 
 
 def download_tiny() -> bytes:
-    """Tiny Shakespeare from its usual place."""
+    """Tiny Shakespeare from its usual URL."""
     import http.client
     import urllib.request  # slow to import, and seldom needed
 

@@ -12,7 +12,7 @@ SEPARATOR = "\0"  # occurs in no text
 
 @dataclass(frozen=True)
 class Text:
-    """Both parts, and the numbers of their characters: a character's place in the vocabulary."""
+    """Both parts, and the ids of their characters: a character's index in the vocabulary."""
 
     train: str
     validation: str
@@ -23,7 +23,7 @@ class Text:
         return "".join(sorted(set(self.train) | set(self.validation)))
 
     def encode(self, text: str) -> Int64[np.ndarray, "length"]:
-        """The number of each character."""
+        """The id of each character."""
         known = code_points(self.vocabulary)
         id_of = np.full(int(known.max()) + 2, -1, dtype=np.int64)  # the last is for all others
         id_of[known] = np.arange(len(known))
@@ -33,7 +33,7 @@ class Text:
         return ids
 
     def decode(self, numbers: ArrayLike) -> str:
-        """The text that these numbers stand for."""
+        """The text of these ids."""
         places = np.asarray(numbers, dtype=np.int64)  # (length,)
         if places.size and not 0 <= places.min() <= places.max() < len(self.vocabulary):
             raise ValueError(f"ids must be between 0 and {len(self.vocabulary) - 1}")

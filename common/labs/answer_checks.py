@@ -15,7 +15,7 @@ LARGEST_EXACT = 2**53  # up to which a float holds every whole number
 
 
 def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) -> None:
-    """The answer is that number, which isn't told. tolerance: how far off it may be."""
+    """The answer is that number, which no message reveals. tolerance: the largest error."""
     value = unwrapped(lab.answer(name))
     check(is_real(value), f"{name} must be a number, got {kind_of(value)}.")
     try:

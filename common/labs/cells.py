@@ -1,4 +1,4 @@
-"""Executes a notebook's code cells beside student code, and reads the answers (`q1_...`).
+"""Executes a notebook's code cells in the child process, and reads the answers (`q1_...`).
 
 Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, magics)
 does nothing. No Jupyter kernel (nbclient) runs it: a kernel needs sockets, which the sandbox
@@ -68,7 +68,7 @@ class NoOpModule(ModuleType):
 
 
 def refuse_input(*prompt: object) -> NoReturn:
-    """In place of input()."""
+    """Replaces input()."""
     raise EOFError("input() doesn't work when the lab is graded: write the value into the cell")
 
 
@@ -110,7 +110,7 @@ class Cells:
             if isinstance(error, self.propagated):
                 raise
             kind, message = builtin_name(error), message_of(error)
-        with suppress(Exception):  # a cell may have put anything in its place
+        with suppress(Exception):  # a cell may have replaced it with anything
             sys.modules["matplotlib.pyplot"].close("all")
         return [kind, message, find_answers(self.names)]
 
@@ -146,7 +146,7 @@ def find_answers(names: dict[str, Any]) -> dict[str, list[Any]]:
 def size_of(value: Any, depth: int = 0) -> int | None:
     """About how many bytes a value has as data; None where it isn't data alone.
 
-    What could not be sent must be told here: it would take the other answers with it.
+    A value that can't be sent must be detected here: the other answers would be lost with it.
     """
     if depth > MAX_ANSWER_DEPTH:
         return None

@@ -29,7 +29,7 @@ class Lab:
     answers: dict[str, list[Any]] = field(default_factory=dict)
     cell_errors: list[str] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
-    cells: int = 0  # so many were run
+    cells: int = 0  # the number of cells that were run
     failure: Failure | None = None  # why it can't be run at all
 
     def answer(self, name: str) -> Any:

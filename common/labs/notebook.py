@@ -44,10 +44,10 @@ class Notebook:
     """What counts of a notebook."""
 
     code: tuple[tuple[int, str], ...]  # each code cell that isn't empty, and which one it is
-    texts: dict[str, str]  # what was written to the questions that people read: {"q9": "..."}
+    texts: dict[str, str]  # the answers to written questions: {"q9": "..."}
 
     def open_questions(self) -> list[str]:
-        """The questions that have dots in an answer's place, or no text. Nothing is run."""
+        """The questions that still have dots instead of an answer, or no text. Nothing is run."""
         given = [pair for _, source in self.code for pair in GIVEN.findall(source)]
         last = {name: line.partition("#")[0].strip() for name, line in given}
         found = {name.partition("_")[0] for name, line in last.items() if line == "..."}
@@ -83,7 +83,7 @@ NEW_COPY = "start from the lab in the handout and copy your answers into it."
 
 
 def check_assignment(code: list[str], assignment: Assignment) -> None:
-    """Refuse the lab of another assignment. Its code tells, since metadata may be gone."""
+    """Refuse the lab of another assignment. Its code decides, since metadata may be gone."""
     named = {name for text in code for name in ASSIGNMENT.findall(text)}
     if named and assignment.name not in named:
         raise Failure(
@@ -93,7 +93,7 @@ def check_assignment(code: list[str], assignment: Assignment) -> None:
 
 
 def written_texts(cells: list[RawCell]) -> dict[str, str]:
-    """The texts between a question that people read and its end, or the next question."""
+    """The texts between a written question and its end, or the next question."""
     texts: dict[str, list[str]] = {}
     question = ""
     for cell in cells:

@@ -9,9 +9,9 @@ SKY = (slice(4, 20), slice(4, 60))  # where there is nothing but sky and grain
 
 
 def photograph(seed: int = 0, grain: float = 0.02) -> Float[np.ndarray, "96 128"]:
-    """A landscape in shades of grey, from 0 (black) to 1 (white).
+    """A landscape in shades of gray, from 0 (black) to 1 (white).
 
-    grain: the standard deviation of the noise that each pixel has by itself.
+    grain: the standard deviation of each pixel's noise.
     """
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]

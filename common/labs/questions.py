@@ -12,7 +12,7 @@ class Unanswered(Exception):
 
 
 def is_unanswered(value: Any) -> bool:
-    """Whether a student has left the dots, or nothing, in an answer's place."""
+    """Whether a student has left the dots, or None, as the answer."""
     return value is None or value is ...
 
 

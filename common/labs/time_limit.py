@@ -13,7 +13,7 @@ class TookTooLong(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TookTooLong in the block after so many seconds, where the system can do that."""
+    """Raise TookTooLong in the block after this many seconds, where the system supports it."""
     main = threading.current_thread() is threading.main_thread()
     if not main or not hasattr(signal, "setitimer"):  # as on Windows
         yield

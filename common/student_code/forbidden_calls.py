@@ -55,7 +55,7 @@ class Guard:
         # forbidden tomorrow.
         while self.references:
             call, references = self.references.popitem()
-            refusal = self.refusal(call)  # one for all places, so that a later guard finds them
+            refusal = self.refusal(call)  # one for all references, so that a later guard finds them
             for module, name in references:
                 setattr(module, name, refusal)
         if self not in sys.meta_path:
@@ -83,7 +83,7 @@ class Guard:
             raise ForbiddenCall(refusal_text(entry))
 
     def refusal(self, call: str) -> Callable[..., Any]:
-        """What stands in the place of a forbidden function or class."""
+        """The replacement of a forbidden function or class."""
         original = self.functions[call]
         if isinstance(original, type):
             return refusing_class(original, lambda: self.refuse(call))
@@ -153,7 +153,7 @@ class Guard:
 
 
 def refusing_class(original: type, refuse: Callable[[], None]) -> type:
-    """A class that refuses, or else is as good as the original: called, extended or looked into."""
+    """A class that refuses, or else behaves like the original: called, subclassed or inspected."""
 
     class Refusal(type):
         def __new__(mcs, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> type:

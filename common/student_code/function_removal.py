@@ -1,6 +1,6 @@
 """Removes forbidden functions and PyTorch operators from a process for good.
 
-A guard lives beside the code that it watches, and that code can find it, and whatever it holds. So
+A guard is in the process of the code that it guards, which can find it and all that it holds. So
 a process that serves one exercise goes further: Python functions get another body, PyTorch's
 operators another kernel, and C functions are let go, so that no copy is left to be found.
 """

@@ -51,7 +51,7 @@ def load_references(names: Iterable[str], *modules: str) -> list[ModuleType]:
 
 
 def load_standins(modules: Iterable[str], guard: Guard) -> None:
-    """Let stand-ins take the places of earlier assignments' modules.
+    """Mount stand-ins as the modules of earlier assignments.
 
     They are ours and written on PyTorch, which the student's own code may not use: their functions
     are exempt, and nothing else of their modules is to be seen.

@@ -29,7 +29,7 @@ class StudentObjects(Protocol):
     def operate(
         self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a named operation of common/testing/remote beside the student's code."""
+        """Run a named operation of common/testing/remote in the student's process."""
 
 
 class Handle:
@@ -57,25 +57,25 @@ class Handle:
 
 @dataclass(frozen=True)
 class Held:
-    """A value that stays beside the student's code, even if it could cross."""
+    """A value that stays in the student's process, even if it could be sent."""
 
     value: Any
 
 
 class KeptTuple(tuple[Any, ...]):
-    """A tuple that came from student code; `reference` tells which."""
+    """A tuple that came from student code; `reference` identifies it."""
 
     reference: Any
 
 
 class KeptList(list[Any]):
-    """A list that came from student code; `reference` tells which."""
+    """A list that came from student code; `reference` identifies it."""
 
     reference: Any
 
 
 class KeptDict(dict[str, Any]):
-    """A dict that came from student code; `reference` tells which."""
+    """A dict that came from student code; `reference` identifies it."""
 
     reference: Any
 

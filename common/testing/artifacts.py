@@ -7,7 +7,7 @@ from common.errors import Failure
 
 
 def own_artifact_folder(assignment: Assignment) -> Path:
-    """Where a student's own lie: beside the code."""
+    """The folder of a student's own artifacts: that of the code."""
     return ROOT / "assignments" / assignment.name
 
 

@@ -13,7 +13,7 @@ from common.student_code.values import Handle, kind_of
 from common.testing.feedback.failure import explain, is_students
 from common.testing.remote.operations import changed_inputs
 
-STANDARD_ERRORS = 7  # right code is further off with a chance below 1e-8, in each comparison
+STANDARD_ERRORS = 7  # correct code exceeds this with probability below 1e-8, per comparison
 
 
 def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
@@ -74,8 +74,8 @@ def check_names_step(message: str, *steps: int) -> None:
 def check_normal(values: Any, deviation: float, name: str) -> None:
     """The values of a tensor come from a normal distribution around 0. 3,000 or more are enough.
 
-    Mean, standard deviation and the share of values beyond two of them are each off by this much
-    with a chance below 1e-8.
+    Mean, standard deviation and the fraction of values beyond two of them each exceed their limit
+    with probability below 1e-8.
     """
     count, scaled = values.numel(), values.double() / deviation
     share, right_share = float((scaled.abs() > 2).double().mean()), 0.0455

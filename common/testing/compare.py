@@ -15,7 +15,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
 
 
 def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
-    """The items of a result that must be a tuple of so many."""
+    """The items of a result that must be a tuple of that length."""
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(result is not None, f"{what} returned None.", help="Is the return statement missing?")
     check(
@@ -32,7 +32,7 @@ def unpack(result: Any, count: int, what: str) -> Sequence[Any]:
 
 
 def assert_equal(actual: Any, expected: Any, what: str) -> None:
-    """For numbers, strings and tuples of them: the same kind of thing, and equal."""
+    """For numbers, strings and tuples of them: the same type, and equal."""
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
     check(actual is not None, f"{what} is None.", help="Is the return statement missing?")
     actual = to_python(actual)
@@ -74,8 +74,8 @@ def assert_close(
 ) -> None:
     """Compare an array or a number with what is expected.
 
-    In the order in which a student would ask: is it there, is it the right kind of thing, has it
-    the right shape, the right dtype, is it finite, and are its values right? Nothing broadcasts.
+    In the order in which a student would ask: is it there, has it the right type, the right shape
+    and the right dtype, is it finite, and are its values right? Nothing broadcasts.
     The error is the largest difference divided by the largest expected entry.
     """
     __tracebackhide__ = True  # a debugger should stop in the test, not in here
@@ -175,7 +175,7 @@ def check_values(
     with np.errstate(invalid="ignore"):
         difference = np.asarray(np.abs(actual.astype(wide) - expected.astype(wide)))
     difference[actual == expected] = 0  # infinities that agree
-    if exact:  # integers beyond 2**53 may differ by less than a float can tell
+    if exact:  # integers beyond 2**53 may differ by less than a float can represent
         difference[(actual != expected) & (difference == 0)] = 1
     scale = 1.0 if exact else float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
     worst = np.unravel_index(int(np.argmax(difference)), difference.shape)
@@ -208,16 +208,16 @@ def check_values(
 
 
 def in_digits_that_differ(first: Any, second: Any) -> tuple[str, str]:
-    """Two numbers in six digits each, or in as many as it takes to tell them apart."""
+    """Two numbers in six digits each, or in as many as it takes to distinguish them."""
     for digits in (6, 9, 12, 17):
         pair = f"{first:.{digits}g}", f"{second:.{digits}g}"
         if pair[0] != pair[1]:
             return pair
-    return str(first), str(second)  # integers that no float can tell apart
+    return str(first), str(second)  # integers that floats can't distinguish
 
 
 def share_in_words(part: int, whole: int) -> str:
-    """How many of the values, in words that don't tell how many there are."""
+    """How many of the values, in words that don't reveal the count."""
     if part == whole:
         return "all of its values"
     percent = 100 * part / whole

@@ -81,7 +81,7 @@ class DirectFace(StudentFace, StudentObjects):
         return self.labs[content]
 
     def repeatable(self, text: str) -> str:
-        """The text as it is: people who debug want to see places and addresses."""
+        """The text as it is: people who debug want to see paths and addresses."""
         return text
 
     def get(self, target: Handle, name: str) -> Any:

@@ -1,7 +1,7 @@
 """Detects from a module's output where dropout was applied, and with which rate.
 
-A part that gives the same number everywhere shows it: each dropout drops a number by itself, and
-divides what it keeps by 1 - p.
+A submodule with constant output shows it: dropout drops each value independently, and divides the
+others by 1 - p.
 """
 
 import math
@@ -29,7 +29,7 @@ def check_tensor(values: Any, shape: tuple[int, ...]) -> None:
 def check_levels(values: Any, levels: list[tuple[Any, float]], what: str) -> None:
     """Every number is at one of the levels, and each level has its share of them.
 
-    levels: pairs of a vector, with a number for each feature, and a chance.
+    levels: pairs of a vector, with a number for each feature, and a probability.
     """
     import torch
 

@@ -243,7 +243,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Say what there is to wait for while a test trains."""
+    """Show progress while a test trains."""
     if pace(item) is not Pace.TRAINING:
         return (yield)
     exercise = decorator_value(item, "__number__", "")

@@ -22,9 +22,9 @@ class Leaderboard:
         self.entries: dict[str, Entry] = {}
 
     def add(self, name: str, value: float, order: str = "asc") -> None:
-        """Enter a figure, in place of an earlier one of that name.
+        """Enter a figure; it replaces an earlier one of that name.
 
-        What is infinite or no number is left out: JSON has no word for it.
+        Infinity and NaN are left out: JSON can't represent them.
         """
         if order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order}")

@@ -71,9 +71,9 @@ class Alternation:
 
     @property
     def ratios(self) -> list[float]:
-        """How many times faster than the baseline the candidate is, by pairs of neighbours.
+        """How many times faster than the baseline the candidate is, by pairs of adjacent runs.
 
-        Neighbours met the same machine, however busy or hot it was.
+        Adjacent runs meet the same machine, however busy or hot it is.
         """
         pairs = zip(self.baseline_seconds, self.candidate_seconds, strict=True)
         return [baseline / candidate for baseline, candidate in pairs]

@@ -54,7 +54,7 @@ def open_line(config: pytest.Config, what: str, where: str) -> "LogLine | None":
         if writer.width_of_current_line:
             writer.line()
         writer.line(f"{what} ({where}) ...", flush=True)
-        # With -s, the code under test prints to the same place and shows its own progress.
+        # With -s, the code under test prints to the same stream and shows its own progress.
         return LogLine(stream, what, where) if captured else None
 
 

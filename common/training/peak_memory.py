@@ -11,7 +11,7 @@ def cpu_peak_memory(function: Callable[[], object]) -> int:
 
     Counted are whole storages, each once, however many tensors look into it, for as long as
     anything keeps it: a variable, or autograd for the backward pass. What a kernel needs for
-    itself and gives back before it returns isn't seen.
+    itself and frees before it returns isn't seen.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -65,7 +65,7 @@ class LiveStorages:
             self.old.add(storage._cdata)
 
     def add_result(self, storage: Any) -> None:
-        """A storage that an operation gives back: new, or known and maybe of another size now."""
+        """A storage that an operation returns: new, or known and maybe resized."""
         address = storage._cdata
         if address not in self.references:
             self.watch(storage)

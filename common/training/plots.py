@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 Cell = tuple[int, int]
 Point = tuple[float, float]
 
-# The palette of Okabe and Ito, which stays apart under the common kinds of colour blindness.
+# The palette of Okabe and Ito, which stays apart under the common kinds of color blindness.
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 GREEN = "#009E73"
@@ -55,7 +55,7 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def tint(colour: str, strength: float = 0.3) -> str:
-    """The colour mixed with white: 0 is white, 1 the colour itself."""
+    """The color mixed with white: 0 is white, 1 the color itself."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + strength * (channel - 255)):02X}" for channel in channels)
 
@@ -107,7 +107,7 @@ def number_grid(
 ) -> None:
     """A table of cells with its upper left corner at a point, and a title above it.
 
-    fills and inks: the colours of single cells and of their text, by (row, column).
+    fills and inks: the colors of single cells and of their text, by (row, column).
     """
     table = np.atleast_2d(np.asarray(values))
     fills, inks = fills or {}, inks or {}
@@ -150,7 +150,7 @@ def frame(
 def box(
     axes: Axes, at: Point, width: float, height: float, text: str, colour: str, size: float = 10
 ) -> None:
-    """A filled box around a centre, with a word in it."""
+    """A filled box around a center, with a word in it."""
     corner = (at[0] - width / 2, at[1] - height / 2)
     patch = Rectangle(corner, width, height, facecolor=tint(colour, 0.3), edgecolor=colour)
     patch.set(linewidth=1.4, zorder=5)

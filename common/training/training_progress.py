@@ -22,7 +22,7 @@ from typing import Any, Protocol, TextIO
 BAR_SECONDS = 0.1  # between two drawings of the bar
 LINE_SECONDS = 5.0  # between two lines where there is no terminal
 SMOOTHING = 0.05  # the weight of the newest figure, once there are 20
-SPEED_WINDOW = 50  # the speed is that of so many of the last shows: the first steps are often slow
+SPEED_WINDOW = 50  # the speed is measured over this many updates: the first steps are often slow
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Shares the tests out to workers, says what was not run, and holds the fixtures of many files."""
+"""Distributes tests to workers, reports what was not run, and defines shared fixtures."""
 
 import os
 import shutil

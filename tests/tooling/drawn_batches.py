@@ -1,4 +1,4 @@
-"""Batches that no one has graded: folders as a batch leaves them, with drawn outcomes."""
+"""Batches with random outcomes that nobody graded, in the form of real ones."""
 
 import json
 import random
@@ -103,8 +103,8 @@ def draw_result(rng, assignment, graded_tests, mistakes, hostile=False) -> Resul
             outcome = Outcome(test, False, Explanation("It is not written yet."))
         elif mine and rng.random() < 0.7:
             details = f"At index (0, {rng.randrange(9)}): got {rng.random():.4f}."
-            told = Explanation("The values are wrong.", details, hint=mine[0].hint)
-            outcome = Outcome(test, False, told, f"step {rng.randrange(99)}\n")
+            reported = Explanation("The values are wrong.", details, hint=mine[0].hint)
+            outcome = Outcome(test, False, reported, f"step {rng.randrange(99)}\n")
         else:
             outcome = Outcome(test, True)
         result.outcomes[test.name] = outcome

@@ -1,4 +1,4 @@
-"""A small class that is graded once for all tests that look at its batch."""
+"""A small class, graded once for all tests that use its batch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the tests of grading share: small assignments, submissions, and both faces of `student`."""
+"""Helpers of the grading tests: small assignments, submissions, and both faces of `student`."""
 
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Makes a slow thing once for a whole run, whichever of its workers needs it first."""
+"""Makes a slow thing once per test run, in whichever worker needs it first."""
 
 import fcntl
 import os

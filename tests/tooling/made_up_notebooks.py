@@ -1,4 +1,4 @@
-"""Notebooks that tests make up, run as a student runs them or as they are graded."""
+"""Notebooks made up by tests, run as students run them or as in grading."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What marks a test that needs a real browser."""
+"""Marks tests that need a real browser."""
 
 import pytest
 

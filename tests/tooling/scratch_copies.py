@@ -1,4 +1,4 @@
-"""Scratch copies of the repo and of built zips, and commands that run in them."""
+"""Scratch copies of the repository and of built zips, and commands that run in them."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A run of the tests says in its last lines what was not run, and why."""
+"""Tests that a test run reports at its end what was not run, and why."""
 
 import shutil
 from pathlib import Path
@@ -52,7 +52,7 @@ def last_lines(folder, source, *options, complete=False):
 
 
 @pytest.mark.parametrize("options", [(), ("-n2", "--dist=loadgroup")], ids=["alone", "two workers"])
-def test_what_was_skipped_or_sampled_is_told_last_and_only_that(options, tmp_path):
+def test_what_was_skipped_or_sampled_is_reported_last_and_only_that(options, tmp_path):
     assert last_lines(tmp_path / "some", SKIPPED + SAMPLED, *options) == [
         "Not run here: 2 of test_some.py (no browser here).",
         f"Sampled by commit {sampling.commit()[:7]}: 20 of 1,000 numbers; {VARIABLE}=1 runs all.",

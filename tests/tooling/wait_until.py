@@ -1,4 +1,4 @@
-"""Waits for what another process does, no longer than a test may."""
+"""Waits for another process, no longer than a test may."""
 
 import time
 from collections.abc import Callable

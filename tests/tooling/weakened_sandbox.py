@@ -1,4 +1,4 @@
-"""Sandboxes with defenses taken away, to show what the others hold and that each is needed."""
+"""Sandboxes with some defenses removed, to show that each defense is needed."""
 
 import os
 from collections.abc import Iterable, Iterator

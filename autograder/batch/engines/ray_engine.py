@@ -30,8 +30,8 @@ ROOM_SECONDS = 600.0  # to wait for a node, where all that had room are lost
 LOOK_EVERY = 5.0  # seconds after which to see whether nodes have come or gone
 
 
-# Of a cluster that is started here: tell nobody about it, leave the GPUs of tasks that ask for none
-# alone, and give judges the same right to a core as those of the local engine have.
+# For a cluster that is started here: send no usage statistics, don't hide the GPUs from tasks that
+# request none, and give judges the same CPU priority as those of the local engine.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -48,7 +48,7 @@ class ExportFolder:
         place = self.folder / self.places[name]
         if place.is_dir() and not name.startswith(PREFIX):
             handed_in = (entry for entry in FolderSource(place).names() if not hides(entry[0]))
-            inside = list(islice(handed_in, 2))  # a second one tells that there are more
+            inside = list(islice(handed_in, 2))  # a second one shows that there are more
             if is_only_a_zip([name for name, _ in inside]) and inside[0][1]:  # no link
                 place /= inside[0][0]
         return read_submission(place, assignment)

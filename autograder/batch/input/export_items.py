@@ -29,7 +29,7 @@ class Item:
 
 
 def is_ignored(name: str) -> bool:
-    """Whether that is what systems leave in folders and zips, and nobody has handed in."""
+    """Whether the operating system left that in a folder or zip, and nobody submitted it."""
     return name in IGNORED or name.startswith(".")
 
 

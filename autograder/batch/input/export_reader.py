@@ -117,7 +117,7 @@ def add_missing(export: Export, facts: dict[str, Facts]) -> None:
 
 
 def note_repeated_students(export: Export) -> None:
-    """Say who has handed in more than once."""
+    """Note students with more than one submission."""
     seen: dict[str, list[Submitted]] = {}
     for one in export.submissions:
         for student in one.students:

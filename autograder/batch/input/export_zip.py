@@ -114,7 +114,7 @@ def is_sound(name: str) -> bool:
 def root_of(names: list[str]) -> str:
     """The folder in which submissions lie: the top, or the only folder there.
 
-    Metadata that lies deeper is what somebody has handed in, and says nothing of others.
+    Metadata further down is part of a submission, and says nothing about others.
     """
     tops = {name.partition("/")[0] for name in names}
     if len(tops) != 1 or any("/" not in name for name in names):

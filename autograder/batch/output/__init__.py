@@ -1,1 +1,1 @@
-"""Writes what people read of a batch: report, grade tables, written answers, comparison."""
+"""Writes a batch's outputs for people: report, grade tables, written answers, comparison."""

@@ -90,7 +90,7 @@ def domain_of(email: str) -> str:
 
 
 def login_of(student: Student, domain: str) -> str:
-    """What the student logs in to Canvas as, as far as an address tells.
+    """The student's Canvas login, as far as the e-mail address reveals it.
 
     At another provider, the name before the @ may be another student's login.
     """

@@ -15,7 +15,7 @@ REPORT = "report.html"
 
 
 def write_report(folder: Path, anonymous: bool = False) -> None:
-    """Write what people read of the batch in a folder; without names if the batch says so, too."""
+    """Write a batch's report and written answers; without names also if the batch says so."""
     write_page(read_batch(folder), anonymous)
 
 

@@ -32,7 +32,7 @@ class Texts:
 
 @dataclass
 class Test:
-    """One test, as the results of the class tell it."""
+    """One test, summed up over the class's results."""
 
     place: int  # among all tests
     name: str
@@ -79,7 +79,7 @@ class ReportData:
         self.endings: dict[str, int] = {}  # how all tests ended, as JSON-like text, by number
         self.ending_list: list[list[Any]] = []
         self.tests: dict[str, Test] = {}
-        self.points: dict[str, float] = {}  # of each exercise, as the results tell
+        self.points: dict[str, float] = {}  # of each exercise, according to the results
         self.mistakes = {hint: Seen(hint) for hint in hints}
         self.boards: dict[tuple[str, str], list[tuple[float, int]]] = {}
         self.rows: list[dict[str, Any]] = []
@@ -121,11 +121,11 @@ class ReportData:
         return reasons.get(entry.status, "Code is missing.")
 
     def shown(self, text: str, entry: Entry) -> str:
-        """A text, without the names of those who handed in where names are hidden."""
+        """A text, without students' names where names are hidden."""
         return anonymized(text, entry) if self.anonymous else text
 
     def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
-        """The number of the way in which all tests ended: points and text of each."""
+        """The number of this combination of outcomes: points and text of each test."""
         tests = [self.test_ending(entry, test, place) for test in result["tests"]]
         self.count_points(result["tests"])
         key = repr(tests)
@@ -143,9 +143,9 @@ class ReportData:
             self.points[exercise] = max(most, self.points.get(exercise, 0.0))
 
     def test_ending(self, entry: Entry, outcome: dict[str, Any], place: int) -> list[Any]:
-        """How one test ended: its place among all, its points, what was said beyond its title.
+        """How one test ended: its index, its points, and its text without the title.
 
-        Of a test that passed with all its points and said nothing else, only the place is kept.
+        For a test that passed with all its points and no other text, only the index is kept.
         """
         key = str(outcome.get("extra_data", {}).get("test", outcome["name"]))
         title, rest = title_and_rest(outcome["output"])
@@ -180,7 +180,7 @@ class ReportData:
         return " ".join([exercise, *asked])
 
     def look_for_hints(self, text: str, test: Test, place: int) -> None:
-        """Count the known mistakes that a failure names. What student code printed is not asked."""
+        """Count the known mistakes that a failure names, ignoring the output of student code."""
         for line in without_printed(text).splitlines():
             seen = self.mistakes.get(line.removeprefix(HINT_PREFIX))
             if seen:

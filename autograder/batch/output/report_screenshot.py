@@ -13,7 +13,7 @@ from common.errors import CourseError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTH, HEIGHT = 1120, 900
-COLOURS = 64  # flat colours and grey letters need no more, and the file gets small
+COLOURS = 64  # flat colors and gray letters need no more, and the file gets small
 
 
 def find_browser() -> str | None:

@@ -17,11 +17,11 @@ TEMPLATE = Path(__file__).parent / "page" / "written_answers.html"
 
 
 def write_texts(batch: Batch, anonymous: bool) -> list[Path]:
-    """Write a page for each question that people read, in answers/; those that were written."""
+    """Write a page for each written question into answers/; the pages."""
     assignment = load_assignment(batch.assignment)
     written = []
     given = {entry.id: texts_of(batch, entry) for entry in batch.entries}
-    # In the order of other files, who knows these could tell who is who.
+    # In the order of other files, whoever knows those could identify the students.
     entries = sorted(batch.entries, key=lambda e: e.alias) if anonymous else batch.entries
     for question, asked in prompts(assignment).items():
         title = f"{assignment.short}: {question} of the lab"
@@ -49,7 +49,7 @@ def texts_of(batch: Batch, entry: Entry) -> dict[str, str]:
 
 
 def prompts(assignment: Assignment) -> dict[str, str]:
-    """The questions of a lab that people read, by name; none where there is no lab."""
+    """The written questions of a lab, by name; none where there is no lab."""
     if not assignment.lab:
         return {}
     cells = json.loads(student_file(assignment).read_bytes())["cells"]

@@ -37,7 +37,7 @@ class Harm:
     secret: bool = False  # shown to the student
     deed: bool = False  # something done that must not be possible, as its own words say
     lost: bool = False  # no complete result, or none in time
-    left: bool = False  # a process that goes on running
+    left: bool = False  # a process that keeps running
 
     def __str__(self) -> str:
         kinds = ("secret", "deed", "lost", "left")

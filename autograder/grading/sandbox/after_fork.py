@@ -13,7 +13,7 @@ wanted: list[dict[str, Any]] = []
 
 
 def defer_hooks(**hooks: Any) -> None:
-    """In place of os.register_at_fork."""
+    """Replaces os.register_at_fork."""
     wanted.append(hooks)
 
 

@@ -42,7 +42,7 @@ class Objects:
         self.table: list[Any] = []
 
     def number(self, value: Any) -> int:
-        """Keep an object, and tell its number."""
+        """Keep an object; its number."""
         self.table.append(value)
         return len(self.table) - 1
 
@@ -73,7 +73,7 @@ class Child:
         self.cells: Cells | None = None
 
     def serve(self) -> None:
-        """Prepare the submission's place, then answer until the judge is gone."""
+        """Mount the submission, then answer until the judge is gone."""
         mount(self.plan.packages)
         load_standins(self.plan.standins, self.guard)
         self.guard.forbid(self.plan.forbidden)

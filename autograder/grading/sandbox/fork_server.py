@@ -67,7 +67,7 @@ class ForkServer:
     def __init__(self, control: socket.socket, plan: ServerPlan, homes: Homes) -> None:
         self.control = control
         self.guard = Guard(plan.forbidden)
-        # Looked for and put in place now, so that no child has to. As yet, nothing is forbidden.
+        # Found and installed now, so that no child has to. Nothing is forbidden yet.
         self.guard.loaded_forbidden(plan.forbidden)
         self.guard.forbid(())
         self.confinement = Confinement(plan)
@@ -275,7 +275,7 @@ def run(control: socket.socket) -> bool:
 
 
 def main() -> None:
-    """Serve, then remove the sandbox's folder, unless another server goes on with it.
+    """Serve, then remove the sandbox's folder, unless another server still uses it.
 
     A judge that was killed, or has no memory left, couldn't.
     """

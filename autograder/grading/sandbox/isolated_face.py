@@ -13,7 +13,7 @@ from common.labs.lab_run import Lab, run_lab
 from common.student_code.values import Handle
 from common.testing.student_face import StudentFace
 
-TIMEOUTS = 2  # so many in an exercise, and its other tests must hurry
+TIMEOUTS = 2  # after this many in an exercise, its other tests get less time
 ADDRESS = re.compile(r"\b0x[0-9a-f]{8,16}\b")  # of an object in memory, as in its repr
 SHORTENED_SECONDS = 5.0  # far more than a test needs, unless it trains
 
@@ -63,8 +63,8 @@ class IsolatedFace(StudentFace):
         return self.labs[content]
 
     def repeatable(self, text: str) -> str:
-        """Text without what is another in every grading: the sandbox's place, and addresses.
+        """Text without what differs between gradings: the sandbox's folder, and addresses.
 
-        For what people read. Tests get what the code said: they may look for a path in it.
+        For texts that people read. Tests get the original text: they may search it for a path.
         """
         return ADDRESS.sub("0x...", text.replace(str(self.sandbox.folder), "/sandbox"))

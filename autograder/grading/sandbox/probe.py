@@ -32,7 +32,7 @@ LEFTOVER_SECONDS = 60
 
 
 def probe(attempts: Attempts) -> dict[str, bool]:
-    """Try each thing for real; True where the system said no."""
+    """Try each attempt for real; True where the system refused."""
     refusals = {
         SIGNALS: attempts.signal == os.getpid() or refused(lambda: os.kill(attempts.signal, 0)),
         FILES: all(refused(reading(way)) for path in attempts.read for way in paths_to(path)),
@@ -120,7 +120,7 @@ def conversation(name: str) -> Callable[[], object]:
 
 
 def no_program() -> bool:
-    """Whether another program can't be run; one that could would take this process's place."""
+    """Whether another program can't be run; one that could would replace this process."""
     process = os.fork()
     if process == 0:
         try:

@@ -81,7 +81,7 @@ class Sandbox:
             copy_common(self.common)
 
     def admit(self, code: Mapping[str, bytes], private: Iterable[Path] = ()) -> tuple[Defense, ...]:
-        """Take a submission in, in place of the one before: written once, compiled once.
+        """Install a submission in place of the previous one: written once, compiled once.
 
         code: its files, in which `import assignments.X` finds its modules.
         private: what children must not reach; whether they can is tried, not assumed.

@@ -15,7 +15,7 @@ UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 
 
 def place_package(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write a package that every user can read and only we can change, in place of the last."""
+    """Write a package that every user can read and only we can change; it replaces the last."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()

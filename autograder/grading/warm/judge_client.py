@@ -36,7 +36,7 @@ class JudgeClient:
     ) -> None:
         """Start it in a folder that holds the grader.
 
-        environment: variables that it gets beside the usual ones.
+        environment: additional environment variables.
         output: the file that gets what it prints, if not one that is gone with this client.
         """
         ours, theirs = socket.socketpair()

@@ -36,12 +36,12 @@ class GradingRequest(Record, frozen=True):
     stop_at_failure: bool = False
     cpu_seconds: float | None = None  # for each test; None: what assignment.toml says
     compare_all: bool = (
-        False  # whether a test goes on after a wrong value, so that all are compared
+        False  # whether a test continues after a wrong value, so that all are compared
     )
-    verdicts: bool = False  # whether to answer with verdicts in place of results.json
+    verdicts: bool = False  # whether to answer with verdicts instead of results.json
     notes: list[str] = msgspec.field(default_factory=list)
     reasons: dict[str, str] = msgspec.field(default_factory=dict)  # why a file is left out
-    tree: str = ""  # in place of files: a tree like Gradescope's, where the result is written, too
+    tree: str = ""  # instead of files: a tree like Gradescope's, where the result is written, too
     submitted: str = ""  # what to take in that tree, if not its submission/
 
 

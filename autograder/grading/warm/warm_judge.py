@@ -57,7 +57,7 @@ class SharedSandbox(Sandbox):
 
 
 class WarmJudge:
-    """The pytest plugin that serves requests in place of running the collected tests once."""
+    """The pytest plugin that serves requests instead of running the collected tests once."""
 
     def __init__(
         self, client: socket.socket, sandbox: SharedSandbox, options: JudgeOptions
@@ -215,7 +215,7 @@ def verdict(outcome: Outcome) -> Verdict:
 
 
 def as_pair(compared: Compared) -> tuple[float, float]:
-    """Error and tolerance; an error that is no number counts as infinite."""
+    """Error and tolerance; a NaN error counts as infinite."""
     error = compared.error if compared.error == compared.error else float("inf")
     return error, compared.tolerance
 

@@ -36,14 +36,14 @@ def hint_file(
 
 
 def failures(verdicts: list[Verdict], hidden: bool, timed: Collection[str]) -> list[Verdict]:
-    """The public or the hidden tests that a mistake fails, as far as they tell it by themselves."""
+    """The public or the hidden tests that a mistake fails, as far as they identify it."""
     failed = [verdict for verdict in verdicts if not verdict.passed and not verdict.training]
     plain = [verdict for verdict in failed if verdict.test not in timed]
     return [verdict for verdict in plain or failed if verdict.hidden == hidden]
 
 
 def without_ambiguous(sightings: list[Sighting]) -> list[Sighting]:
-    """The sightings that tell one mistake from all others, and the only ones of a mistake."""
+    """The sightings that distinguish one mistake from all others, or are a mistake's only ones."""
     places: dict[tuple[str, int], list[Sighting]] = {}
     for sighting in sightings:
         places.setdefault((sighting.test, sighting.check), []).append(sighting)

@@ -10,7 +10,7 @@ from autograder.proving.hostile.gradescope_tree import Graded, GradescopeTree
 from autograder.proving.hostile.hostile_corpus import LEAK, Entry
 from common.assignment import load_assignment
 
-MAX_WAITING = 6  # so many gradings at most before an honest one is looked at
+MAX_WAITING = 6  # at most this many gradings before an honest one is checked
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class GradescopeTree:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         word = secrets.token_hex(8)
-        # One secret in each place from which nothing may get out.
+        # One secret in each location from which nothing may leak.
         self.canaries = {
             place: f"canary-{place}-{word}"
             for place in ("hidden", "salt", "metadata", "environment")
@@ -158,7 +158,7 @@ class GradescopeTree:
         return snapshot(self.root, [self.root / "results"])
 
     def watch(self, handed_in: Path, cold: bool = False) -> Graded:
-        """Grade what was handed in, and look around before and after."""
+        """Grade a submission, and compare the tree before and after."""
         before, start = self.look(), time.monotonic()
         if cold:
             self.run_cold()

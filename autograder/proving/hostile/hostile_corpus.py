@@ -1,7 +1,7 @@
 """Reads the hostile submissions of tests/tooling/hostile, and writes each as submitted.
 
 An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
-FILE that is handed in besides, and its TEXT. Each has a docstring: a line that says what is tried,
+FILE that is submitted too, and its TEXT. Each has a docstring: a line that says what it tries,
 then `As:` (the file that it stands for), `Earns:` (what an honest part earns: exercises, or single
 tests by name) and, where they apply, the lines below.
 """
@@ -24,7 +24,7 @@ NOTHING = "nothing"
 # What an attack says once it has done what must not be possible; no source spells it in one piece.
 SUCCESS_TEXT = "GOT" + " THROUGH"
 LEAK = "LEA" + "KED"  # what an attack puts before the inputs that it shows
-# How Python code that is handed in besides shows that it was run.
+# How additional submitted Python code shows that it was run.
 RAN = """import os
 from pathlib import Path
 
@@ -62,7 +62,7 @@ class Entry:
 
     @property
     def assignment(self) -> Assignment:
-        """The assignment that it is handed in for."""
+        """The assignment that it is submitted to."""
         return next(one for one in load_all() if self.stands_for in one.files)
 
     @property
@@ -82,7 +82,7 @@ class Entry:
         return honest_parts(self.assignment, written)
 
     def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
-        """Write the submission into an empty folder; what is handed in: it, or a zip in it."""
+        """Write the submission into an empty folder; what to submit: the folder, or a zip in it."""
         parts = dict(honest)
         if self.is_tree:
             tree, content = runpy.run_path(str(self.file)), parts.get(self.stands_for, "")
@@ -99,7 +99,7 @@ class Entry:
 
 
 def add_file(folder: Path, file: str, text: str) -> None:
-    """Hand a file in besides, at the top and in a folder with the name of a package."""
+    """Add a file to the submission, at the top and in a folder with the name of a package."""
     for place in (folder / file, folder / "a5_attention" / file):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(RAN + text if file.endswith(".py") else text.lstrip(), "utf-8")

@@ -46,7 +46,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def leftover_files(uid: int | None, others: Iterable[Path] = ()) -> list[str]:
-    """What is the child's or an attack's in other places, or where everybody may write."""
+    """Files of the child or of an attack in other folders, or in world-writable ones."""
     found = []
     for folder in (*WORLD_WRITABLE, *others):
         with suppress(OSError):

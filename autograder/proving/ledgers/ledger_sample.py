@@ -199,7 +199,7 @@ def run(grader: ParallelGrader, jobs: dict[str, GradingRequest]) -> dict[str, Gr
 
 
 def right_differences(name: str, verdicts: list[Verdict]) -> list[str]:
-    """Where right code fails, or the stub passes or gets a hint. A ledger never says so."""
+    """Where correct code fails, or the stub passes or gets a hint. A ledger never says so."""
     if name == "stub":
         passed = [f"the stub passes {verdict.test}" for verdict in verdicts if verdict.passed]
         return passed + [f"the stub gets a hint at {v.test}" for v in verdicts if v.hint]

@@ -31,7 +31,7 @@ class Equivalent(Record, frozen=True):
 
     @property
     def new(self) -> str:
-        """What the mutant has in its place."""
+        """The code that replaces it in the mutant."""
         return self.side("+")
 
     def side(self, sign: str) -> str:

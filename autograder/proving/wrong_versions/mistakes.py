@@ -16,7 +16,7 @@ from common.errors import CourseError
 
 
 class Mistake(Record, frozen=True):
-    """A patch of the reference, what it must cost, and what to tell whoever makes it.
+    """A patch of the reference, the exercises that it must cost, and the hint for it.
 
     Comments and layout of `find` needn't be those of the reference; `replace` moves to its column.
     """
@@ -39,7 +39,7 @@ class MistakeFile(Record, frozen=True):
 
 
 def load_mistakes(assignment: Assignment) -> list[Mistake]:
-    """The catalogue of an assignment; an error names the file and the mistake."""
+    """The catalog of an assignment; an error names the file and the mistake."""
     file = ROOT / "solutions" / assignment.name / "mistakes.toml"
     where = file.relative_to(ROOT)
     try:
@@ -59,7 +59,7 @@ def load_mistakes(assignment: Assignment) -> list[Mistake]:
 
 
 def problems_of(mistake: Mistake, content: MistakeFile, assignment: Assignment) -> Iterator[str]:
-    """What is wrong with one mistake of a catalogue."""
+    """What is wrong with one mistake of a catalog."""
     here = place_of(mistake, assignment)
     if [other.name for other in content.mistakes].count(mistake.name) > 1:
         yield f"{here}: the name is used more than once."

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 from autograder.proving.wrong_versions.source_tokens import Token, matches, tokens_of
 
-CLOSE = 30  # of the likely candidates, so many are compared thoroughly
+CLOSE = 30  # this many of the likely candidates are compared thoroughly
 
 
 def nearest_code(source: str, within: tuple[int, int], wanted: str) -> str:

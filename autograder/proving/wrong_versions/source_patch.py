@@ -66,7 +66,7 @@ def occurrences(source: str, function: str, find: str, here: str) -> tuple[Token
 
 
 def spliced(source: str, old: Tokens, pattern: Tokens, text: str) -> str:
-    """The source with a text in place of these tokens, which fit that pattern.
+    """The source with a text instead of these tokens, which match that pattern.
 
     Where they begin a statement, the text moves to its column.
     """
@@ -85,7 +85,7 @@ def spliced(source: str, old: Tokens, pattern: Tokens, text: str) -> str:
 
 
 def moved(line: str, columns: Mapping[int, int]) -> str:
-    """A line at the column where the statements beside it are."""
+    """A line indented like the statements around it."""
     if not line.strip():
         return ""
     column = len(line) - len(line.lstrip())
@@ -94,7 +94,7 @@ def moved(line: str, columns: Mapping[int, int]) -> str:
 
 
 def does_not_fit(source: str, patch: Patch, count: int) -> str:
-    """That the code to replace isn't there once, and what there is instead."""
+    """Says that the code to replace doesn't occur once, and what is there instead."""
     place = patch.function or patch.file
     wanted = f"occur {patch.occurrence} times or more" if patch.occurrence else "occur once"
     problem = f"the code to replace must {wanted} in {place}, but occurs {count} times"

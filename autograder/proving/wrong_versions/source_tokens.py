@@ -67,7 +67,7 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
 
 def raw_tokens(text: str, opened: str) -> Iterator[tuple[int, str, int, int]]:
-    """The kind, the text and the place of each token.
+    """The kind, the text and the position of each token.
 
     All is read inside brackets, where Python's tokenizer minds no indentation.
     """

@@ -159,7 +159,7 @@ HINTS_BY_FOLDER: dict[Path, Hints] = {}
 
 
 def hints_beside(folder: Path) -> Hints:
-    """The hints that lie beside an assignment's tests, read once."""
+    """The hints in the folder of an assignment's tests, read once."""
     if folder not in HINTS_BY_FOLDER:
         HINTS_BY_FOLDER[folder] = Hints(folder / name for name in (PUBLIC_HINTS, HIDDEN_HINTS))
     return HINTS_BY_FOLDER[folder]

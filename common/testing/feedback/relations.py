@@ -1,4 +1,4 @@
-"""Describes how a wrong array relates to the right one: transposed, scaled, shifted."""
+"""Describes how a wrong array relates to the correct one: transposed, scaled, shifted."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations

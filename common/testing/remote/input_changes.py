@@ -1,4 +1,4 @@
-"""Finds which of its inputs a call of student code changes, beside that code."""
+"""Finds which of its inputs a call of student code modifies, in that code's process."""
 
 import inspect
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def content(array: Any) -> tuple[Any, ...]:
 
 
 def positional_names(function: Callable[..., Any]) -> list[str]:
-    """The names of the function's parameters, where they can be told."""
+    """The names of the function's parameters, where they can be determined."""
     try:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

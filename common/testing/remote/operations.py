@@ -58,17 +58,17 @@ def write_into(owner: Handle, attribute: str, values: dict[str, np.ndarray]) -> 
 
 
 def hold(student: Handle, value: Any) -> Handle:
-    """Put a value beside the student's code once, to be handed in many times."""
+    """Send a value to the student's process once, to be passed many times."""
     return student._face.operate("hold", "hold", (value,), {})
 
 
 def hold_each(student: Handle, values: Sequence[Any]) -> list[Handle]:
-    """Put values beside the student's code once, each to be handed in on its own."""
+    """Send values to the student's process once, each to be passed on its own."""
     return student._face.operate("hold_each", "hold_each", (list(values),), {})
 
 
 def hold_on(student: Handle, value: Any, device: str) -> Handle:
-    """Put a value beside the student's code, with the tensors in it on a device."""
+    """Send a value to the student's process, with its tensors on a device."""
     return student._face.operate("hold_on", "hold_on", (value, device), {})
 
 
@@ -79,7 +79,7 @@ def call_each_held(
 
     So that a clock around this measures the calls, and not the copying of arrays. What comes back
     is a seal on them: nothing that is computed once the clock has stopped fits it.
-    outputs: of results that are tuples, so many items are sealed; a cache after them is not.
+    outputs: of results that are tuples, this many items are sealed; a cache after them is not.
     """
     details = (function, list(calls), outputs)
     held, seal = function._face.operate("call_each_held", function._label, details, kwargs)
@@ -113,13 +113,13 @@ def fetch(held: "Handle | Sealed") -> Any:
 
 
 def warnings_of(function: Handle, *args: Any) -> list[str]:
-    """Call the function, and tell the texts of all warnings that it gave."""
+    """Call the function; the texts of all warnings that it gave."""
     return function._face.operate("warnings_of", function._label, (function, args), {})
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """Results that stay beside the student's code, and what they were when they were made."""
+    """Results that stay in the student's process, and a hash of them at the time of the call."""
 
     results: Handle
     seal: bytes
@@ -169,7 +169,7 @@ def _vjp_each_held(
 
 
 def seal_of(results: Any, outputs: int | None) -> bytes:
-    """A hash of all numbers in a list of results, the same beside student code and in a test."""
+    """A hash of all numbers in a list of results, the same in both processes."""
     seal = hashlib.sha256()
     if isinstance(results, list):
         for result in results:
@@ -234,7 +234,7 @@ def _calls_during(function: Callable[..., Any], name: str, args: tuple[Any, ...]
 
 
 def paced_function(student: Handle, delays_ms: Sequence[float]) -> Handle:
-    """A function that takes so many milliseconds at its first call, its second, and so on.
+    """A function that takes these milliseconds at its first call, its second, and so on.
 
     The last delay is that of all further calls. What it is called with doesn't matter; `calls`
     says how often it was called.
@@ -243,7 +243,7 @@ def paced_function(student: Handle, delays_ms: Sequence[float]) -> Handle:
 
 
 class PacedFunction:
-    """Takes as long as it is told, and counts its calls."""
+    """Takes the given times, and counts its calls."""
 
     def __init__(self, delays_ms: list[float]) -> None:
         self.delays_ms = delays_ms

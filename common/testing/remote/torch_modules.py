@@ -16,7 +16,7 @@ def vjp(
     inputs: the positional arguments; those of a float type get gradients.
     cotangents: the gradient of each tensor that is returned, in order; None for one without.
     Returns (outputs, gradients of the inputs, gradients of a module's parameters by name). What an
-    output doesn't depend on has a gradient of zeros; an input that is no float has None.
+    output doesn't depend on has a gradient of zeros; an input that is not a float has None.
     """
     details = (function, list(inputs), list(cotangents), kwargs)
     outputs, inner, parameters = function._face.operate("vjp", function._label, details, {})
@@ -28,7 +28,7 @@ def compare_gradient(
 ) -> None:
     """An error counts as a part of the gradient's largest entry, or of the largest of all.
 
-    All gradients come from the same sums. One that is small beside the others, or 0 but for
+    All gradients come from the same sums. One that is small compared to the others, or 0 but for
     rounding as that of the keys' bias, has rounding errors of their size.
     """
     import torch
@@ -135,7 +135,7 @@ def gradients_left(function: Handle, *inputs: Any) -> list[Any]:
 
 
 def seed_torch(student: Handle, seed: int) -> None:
-    """Seed PyTorch's random numbers beside the student's code, whatever that code imports."""
+    """Seed PyTorch's random numbers in the student's process, whatever its code imports."""
     student._face.operate("seed_torch", "seed_torch", (seed,), {})
 
 
@@ -144,13 +144,13 @@ def loss_gradients(module: Handle, loss: Handle, *args: Any) -> tuple[Any, dict[
 
     Returns (that number, the gradients of the module's parameters by name). What the number
     doesn't depend on has a gradient of zeros. Where there is nothing to run backward from, such as
-    a tensor of another shape or one that needs no gradient, None stands in place of the gradients.
+    a tensor of another shape or one that needs no gradient, the gradients are None.
     """
     return module._face.operate("loss_gradients", loss._label, (module, loss, args), {})
 
 
 def step_with_gradients(module: Handle, optimizer: Handle, gradients: dict[str, Any]) -> None:
-    """Set the .grad of a module's parameters by name, and let the optimiser take a step.
+    """Set the .grad of a module's parameters by name, and let the optimizer take a step.
 
     A parameter that isn't named has no gradient.
     """
@@ -187,7 +187,7 @@ def _vjp(
             if cotangent is not None
         ]
         for out, cotangent in pairs:
-            # Outputs of another kind or shape are told by the test, which compares them first.
+            # The test reports outputs of another type or shape: it compares them first.
             if not is_tensor(out) or out.shape != cotangent.shape:
                 return outputs, [], {}
         sources = [*wanted, *parameters.values()]

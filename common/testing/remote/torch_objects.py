@@ -26,12 +26,12 @@ def vectors_through(module: Handle, part: str, function: Handle, *args: Any, **k
 
 
 def devices_of(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
-    """Call a function, and tell on which kind of device each tensor is that it returns."""
+    """Call a function; the device type of each tensor that it returns."""
     return function._face.operate("devices_of", function._label, (function, args, kwargs), {})
 
 
 def allocating_function(student: Handle, sizes: Sequence[int], device: str = "cpu") -> Handle:
-    """A function without arguments that makes tensors of so many bytes, one after another.
+    """A function without arguments that makes tensors of these sizes in bytes, one after another.
 
     Each is given up before the next one is made; the last is returned.
     """
@@ -87,7 +87,7 @@ def _devices_of(
 
 
 class Allocating:
-    """Makes tensors, each in the place of the one before."""
+    """Makes tensors, each of which replaces the one before."""
 
     def __init__(self, sizes: list[int], device: str) -> None:
         self.sizes = sizes

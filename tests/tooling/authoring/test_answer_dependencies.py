@@ -1,4 +1,4 @@
-"""Which questions of a lab a wrong answer has to do with."""
+"""Tests of which lab questions a changed answer can affect."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_what_depends_on_a_wrong_answer_may_be_wrong(given, expected):
     assert questions_that_may_change(right, right.replace("sum(d", "max(d")) == ("q2",)
 
 
-def test_a_function_that_reads_an_answer_is_told_apart_though_it_was_there_before():
+def test_a_function_that_reads_an_answer_is_distinguished_though_it_was_there_before():
     early = "import numpy as np\n\n\ndef draw():\n    return [size()]\n\n\n"
     early += "def size():\n    return q1_size\n"
     right = MASTER.replace("import numpy as np\n", early).replace("GIVEN", "drawn = draw()")

@@ -1,4 +1,4 @@
-"""What a grading imports, found without running it: nothing that is really imported is missing."""
+"""Tests of the static search for imports: it misses no module that a grading imports."""
 
 import json
 

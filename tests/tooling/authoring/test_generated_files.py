@@ -1,4 +1,4 @@
-"""Tests that everything generated and committed is what would be generated now."""
+"""Tests that all committed generated files are up to date."""
 
 import importlib
 import re

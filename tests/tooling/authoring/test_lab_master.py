@@ -1,4 +1,4 @@
-"""Tests of how labs are made: from one master, the notebooks that students and Otter get."""
+"""Tests of lab masters: the notebooks that they generate for students and for Otter."""
 
 import json
 import re
@@ -162,7 +162,7 @@ BAD_MASTERS = {
 
 
 @pytest.mark.parametrize(("find", "put", "why"), BAD_MASTERS.values(), ids=BAD_MASTERS)
-def test_an_error_in_a_master_is_told(find, put, why):
+def test_an_error_in_a_master_is_reported(find, put, why):
     text = read_master(A1)
     assert find in text
     with pytest.raises(CourseError, match=f"lab.py.*{why}"):
@@ -255,7 +255,7 @@ def test_jupyter_stops_at_the_first_question_without_an_answer_and_says_so(assig
     assert "Question 1 is not answered yet: replace the three dots" in str(stopped.value)
 
 
-def test_a_wrong_answer_is_told_by_the_check_beneath_it(made, course):
+def test_a_wrong_answer_is_reported_by_the_check_beneath_it(made, course):
     folder = course(A1)
     wrong = made[A1.name].solved.replace(b"q2_sum = 0 ", b"q2_sum = 1 ")
     assert wrong != made[A1.name].solved

@@ -1,4 +1,4 @@
-"""Tests of docs/architecture.md: its list of modules is current, and all that it names exists."""
+"""Tests of docs/architecture.md: its list of modules is current, and all paths in it exist."""
 
 import re
 

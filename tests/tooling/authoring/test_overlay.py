@@ -1,4 +1,4 @@
-"""Tests of overlays: what the reference and what differs from it become together."""
+"""Tests of overlays: how the reference and an overlay are composed."""
 
 from textwrap import dedent
 

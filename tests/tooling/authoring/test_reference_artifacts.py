@@ -1,4 +1,4 @@
-"""Artifacts of a reference: committed, with what they were made from; in all that is graded."""
+"""Tests of reference artifacts: committed with a record of their sources, and used in gradings."""
 
 import json
 from pathlib import Path

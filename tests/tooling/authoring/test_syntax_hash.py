@@ -1,4 +1,4 @@
-"""The hash of code: what changes how it runs changes the hash, and nothing else does."""
+"""Tests of the hash of code: it changes with what the code does, and with nothing else."""
 
 import pytest
 

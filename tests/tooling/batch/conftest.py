@@ -1,4 +1,4 @@
-"""What the tests of the batch share."""
+"""Fixtures of the batch tests."""
 
 from types import SimpleNamespace
 

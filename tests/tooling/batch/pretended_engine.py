@@ -1,4 +1,4 @@
-"""An engine that only pretends to grade, and batches with it."""
+"""A fake engine that grades nothing, and batches with it."""
 
 import csv
 import io

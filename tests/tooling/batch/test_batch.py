@@ -1,4 +1,4 @@
-"""Whole batches of a small class, graded for real: with and without faults, by either engine."""
+"""Tests of whole batches of a small class, really graded: with and without faults, both engines."""
 
 import importlib.util
 import json
@@ -174,8 +174,8 @@ def test_an_interrupt_ends_a_batch_cleanly_and_says_how_to_go_on(export, tmp_pat
             time.sleep(0.1)
             judges = descendants_running(process.pid, JUDGE_MODULE)
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=300)[0]
-    assert "Stopped: by Ctrl-C or a signal. Rerun the same command to resume." in told
+        reported = process.communicate(timeout=300)[0]
+    assert "Stopped: by Ctrl-C or a signal. Rerun the same command to resume." in reported
     assert process.returncode == 1
     assert not any(Path(f"/proc/{pid}").exists() for pid in judges)
     assert (out / "grades.csv").is_file() and (out / "batch.json").is_file()
@@ -230,7 +230,7 @@ def test_a_judge_holds_no_more_after_many_submissions_than_after_one(tmp_path):
 
 
 def test_no_process_that_holds_a_submission_is_killed():
-    """That a submission's process died can't be told from its own doing: it costs points."""
+    """A death of a submission's process may be its own doing, so it costs points."""
     code = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
     with subprocess.Popen(
         [sys.executable, "-c", code, FORK_SERVER], stdout=subprocess.PIPE
@@ -244,8 +244,10 @@ def test_no_process_that_holds_a_submission_is_killed():
 
 
 def test_what_a_test_of_speed_has_measured_is_no_difference():
-    def told(figure):
+    def reported(figure):
         return {"tests": [{"output": f"The fastest run took {figure}x the baseline's time"}]}
 
-    assert without_times(told("1.2")) == without_times(told("3e-05"))
-    assert without_times(told("1.2")) != without_times({"tests": [{"output": "The fastest run"}]})
+    assert without_times(reported("1.2")) == without_times(reported("3e-05"))
+    assert without_times(reported("1.2")) != without_times(
+        {"tests": [{"output": "The fastest run"}]}
+    )

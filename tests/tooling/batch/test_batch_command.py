@@ -1,4 +1,4 @@
-"""What the commands of a batch ask for, refuse and print."""
+"""Tests of the batch commands: options, errors and output."""
 
 import csv
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from tests.tooling.scratch_copies import python
 
 
 @pytest.mark.parametrize(
-    ("regrade", "told"), [(False, "command to resume"), (True, "keep their previous results")]
+    ("regrade", "reported"), [(False, "command to resume"), (True, "keep their previous results")]
 )
-def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(regrade, told, order):
+def test_what_is_said_after_an_interrupt_is_what_the_next_run_does(regrade, reported, order):
     def interrupt() -> None:
         raise KeyboardInterrupt
 
@@ -33,14 +33,14 @@ def test_what_is_told_of_an_interrupt_is_what_the_next_run_does(regrade, told, o
         carry_out(order, Pretender())
     stopped = carry_out(changed(order, regrade=regrade), Pretender(after=interrupt))
     screen = printed_summary(*stopped)
-    assert told in screen
+    assert reported in screen
     again = Pretender()
     carry_out(changed(order, regrade=regrade), again)
     assert again.asked == [*(NAMES if regrade else NAMES[1:])]
 
 
 @pytest.mark.parametrize(("options", "gpus"), (((), 0.5), (("--gpus-per-submission", "0"), 0.0)))
-def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
+def test_a_batch_with_gpus_is_regraded_with_them_unless_asked_otherwise(
     options, gpus, order, monkeypatch
 ):
     carry_out(changed(order, gpus=0.5), Pretender())
@@ -51,7 +51,7 @@ def test_a_batch_with_gpus_is_regraded_with_them_unless_told_otherwise(
 
 
 @pytest.mark.parametrize("engine", ("local", "ray"))
-def test_judges_are_told_where_submissions_and_results_lie(engine, order, monkeypatch):
+def test_judges_know_where_submissions_and_results_lie(engine, order, monkeypatch):
     given: dict[str, tuple[Path, ...]] = {}
 
     class Started(Exception):
@@ -86,7 +86,7 @@ def test_only_without_an_id_is_not_everyone(order):
     ("count", "with_lab"),
     [(0, False), (1, False), (1, True), (3, False), (3, True)],  # every assignment has a lab
 )
-def test_zeros_for_what_could_not_be_read_are_told(count, with_lab, order):
+def test_zeros_for_what_could_not_be_read_are_reported(count, with_lab, order):
     for name in NAMES[:count]:
         (order.export / name / "convolution.py").rename(order.export / name / "lenet.py")
         if with_lab:

@@ -1,4 +1,4 @@
-"""What a batch's folder holds after a kill, on a full disk, or with another zip."""
+"""Tests of a batch's folder after a kill, on a full disk, or with another zip."""
 
 import errno
 import re
@@ -74,7 +74,7 @@ def test_a_regrade_that_finds_no_room_leaves_the_older_result(full, order, monke
     assert [(entry.status, entry.score) for entry in batch.entries] == [("graded", 1.0)] * 3
 
 
-def test_results_of_another_zip_are_told_apart_from_those_of_this_one(order, tmp_path):
+def test_results_of_another_zip_are_distinguished_from_those_of_this_one(order, tmp_path):
     first, _ = carry_out(order, Pretender())
     assert not any(entry.older for entry in first.entries)
     (tmp_path / "grader.zip").write_bytes(b"another zip")

@@ -1,4 +1,4 @@
-"""A class is graded into a folder, and what is refused leaves that as it was."""
+"""Tests of batch runs: grading into a folder, and refusals that leave the folder unchanged."""
 
 import csv
 import errno

@@ -1,4 +1,4 @@
-"""Tests of batches that were graded under another term's salt: nothing is mixed silently."""
+"""Tests of batches graded under another term's salt: terms are never mixed silently."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Which submissions are graded, by how many attempts, and what faults lead to."""
+"""Tests of the work queue: what is graded, how often, and what faults lead to."""
 
 import errno
 import io
@@ -107,7 +107,7 @@ def test_what_the_machine_cannot_read_has_no_score(call, order, monkeypatch):
     assert batch.entries[0].why.endswith("can't be read: Input/output error.")
 
 
-def test_a_judge_is_told_why_a_file_was_not_taken(order):
+def test_a_judge_learns_why_a_file_was_not_taken(order):
     (order.export / "ada" / "convolution.py").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     engine = Pretender()
     carry_out(order, engine)
@@ -162,14 +162,14 @@ def test_a_regrade_that_the_machinery_fails_keeps_the_older_result(order):
     ada = batch.entries[0]
     assert (ada.status, ada.score, done.progress.failed) == ("graded", 2.0, 1)
     assert (order.out / "results" / "ada.json").read_bytes() == before
-    told = "Grading it again failed: the judge died. Showing the previous result."
-    assert ada.older == told and f"ada: {told}" in screen
+    reported = "Grading it again failed: the judge died. Showing the previous result."
+    assert ada.older == reported and f"ada: {reported}" in screen
     assert "regrade" in screen and "tries them again" in screen
     rows = grades_by_name(order)
-    assert (rows["ada"]["total"], rows["ada"]["why"]) == ("2", told)
+    assert (rows["ada"]["total"], rows["ada"]["why"]) == ("2", reported)
     assert (rows["alan"]["total"], rows["alan"]["why"]) == ("0", "")
     assert "ada,,,,,2\n" in (order.out / "canvas.csv").read_text()
-    assert told in (order.out / "report.html").read_text()
+    assert reported in (order.out / "report.html").read_text()
     events = [json.loads(line) for line in (order.out / "log.jsonl").open()]
     (event,) = [event for event in events if event["event"] == "grading again failed"]
     assert (event["id"], event["why"], event["kept"]) == ("ada", "the judge died", 2.0)

@@ -1,4 +1,4 @@
-"""What `make bench` prints, with parts that take no time."""
+"""Tests of the output of `make bench`, with parts that take no time."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The comparison with other graders is fair: right code gets all there, and a mere stub nothing."""
+"""Tests that the comparison with other graders is fair: they give correct code all points."""
 
 import json
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def test_right_code_gets_every_point_and_a_stub_none(grader):
     assert grader.grade(STUB) == Harm()
 
 
-def test_what_an_attack_gets_is_told_apart():
+def test_what_an_attack_gets_is_distinguished():
     grader = GradescopeUtils()
     if reason := grader.missing():
         pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""A synthetic class is the same for the same seed, looks like an export, and tells the truth."""
+"""Tests of synthetic classes: repeatable, in the form of an export, with true scores."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_the_command_makes_the_same_class_from_the_same_seed_and_another_from_an
     assert first != other
 
 
-def test_a_folder_that_cant_be_made_is_told_of_in_a_sentence(tmp_path):
+def test_a_folder_that_cant_be_made_is_reported_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CourseError, match="can't be written: Not a directory"):
         write_class([], load_assignment("a1"), tmp_path / "file" / "out")
@@ -139,7 +139,7 @@ def test_graded_work_gets_what_the_truth_says(graded):
     assert {entry.status for entry in entries} <= {"graded", "unreadable"}
 
 
-def test_a_score_that_is_not_true_and_one_that_is_missing_are_told(graded, tmp_path):
+def test_a_score_that_is_not_true_and_one_that_is_missing_are_reported(graded, tmp_path):
     shutil.copytree(graded, tmp_path, dirs_exist_ok=True)
     truths = read_truths(tmp_path / "class")
     exact = [number for number, truth in truths.items() if truth.lowest == truth.highest > 0]

@@ -1,4 +1,4 @@
-"""The display of a running batch."""
+"""Tests of the progress display of a batch."""
 
 import io
 import time

@@ -1,4 +1,4 @@
-"""`make doctor` says what protects the grader here, what is lacking, and what that costs."""
+"""Tests of `make doctor`: the defenses that work here, what is missing, and what that costs."""
 
 from click.testing import CliRunner
 from rich.console import Console
@@ -37,8 +37,8 @@ def test_on_a_machine_that_has_everything_nothing_is_lacking():
     assert "Grading works here, and every defense holds." in finished.output
     for name, cost in defenses.COSTS.items():
         if name != "GPU":
-            _, holds, means, told = row(finished.output, name)
-            assert holds == "yes" and means and told.startswith(cost)
+            _, holds, means, reported = row(finished.output, name)
+            assert holds == "yes" and means and reported.startswith(cost)
 
 
 @needs_root

@@ -1,4 +1,4 @@
-"""Tests of the front doors: the command line, the Makefile, CI's script and the README."""
+"""Tests of the entry points: the command line, the Makefile, CI's script and the README."""
 
 import functools
 import io

@@ -1,4 +1,4 @@
-"""Where permission is missing, or the disk is full, a command says so in one sentence."""
+"""Tests that commands report missing permissions and full disks in one sentence."""
 
 import errno
 import os

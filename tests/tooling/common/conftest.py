@@ -1,4 +1,4 @@
-"""What tests of both faces of `student` share: one submission in NumPy, and one in PyTorch."""
+"""Fixtures of both faces of `student`: a submission in NumPy, and one in PyTorch."""
 
 from pathlib import Path
 

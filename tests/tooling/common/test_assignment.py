@@ -51,7 +51,7 @@ def test_a_good_file_is_read(tmp_path):
 
 
 BAD = {
-    "unknown key": ("title", 'colour = "red"\ntitle', "colour"),
+    "unknown key": ("title", 'color = "red"\ntitle', "color"),
     "unknown key in limits": ("memory_mb", "cores = 2\nmemory_mb", "cores.*limits"),
     "unknown key in an exercise": ("minutes = 10", "minutes = 10\nhours = 1", "hours.*exercises"),
     "unknown key in forbidden": ('call = "torch"', 'call = "torch"\nwhy = ""', "why.*forbidden"),
@@ -103,6 +103,6 @@ def test_an_assignment_is_found_by_its_short_and_its_long_name():
 
 
 @pytest.mark.parametrize("name", ["a99", "", "a", "convolution", "a1_"])
-def test_an_unknown_name_is_told_which_there_are(name):
+def test_an_unknown_name_is_reported_with_the_known_ones(name):
     with pytest.raises(CourseError, match=rf"No assignment is named '{name}'\. Available: a1"):
         load_assignment(name)

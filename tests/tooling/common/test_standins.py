@@ -1,4 +1,4 @@
-"""Stand-ins do what the assignments ask that they stand for."""
+"""Tests of the stand-ins: they do what their assignments ask for."""
 
 import msgspec
 import numpy as np
@@ -119,6 +119,6 @@ def test_a_missing_earlier_assignment_is_named(tmp_path):
         pytest.raises(Failure) as raised,
     ):
         _ = student.relu_forward
-    told = explain(raised.value)
-    assert told.sentence == "lenet.py needs your assignments/a1_convolution, which is missing."
-    assert "--prerequisites=standin" in told.help
+    reported = explain(raised.value)
+    assert reported.sentence == "lenet.py needs your assignments/a1_convolution, which is missing."
+    assert "--prerequisites=standin" in reported.help

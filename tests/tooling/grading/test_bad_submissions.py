@@ -1,4 +1,4 @@
-"""Every kind of bad submission gets a complete result, a clear sentence, and bounded time."""
+"""Tests of bad submissions: each gets a complete result and a clear sentence in limited time."""
 
 import json
 import time

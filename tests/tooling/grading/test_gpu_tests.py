@@ -1,4 +1,4 @@
-"""Tests that need a GPU: without one they are named as not run, and never count as passed."""
+"""Tests of tests that need a GPU: without one they are reported as not run, never as passed."""
 
 import io
 from dataclasses import replace

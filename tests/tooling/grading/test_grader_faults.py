@@ -1,4 +1,4 @@
-"""Tests of faults of the machinery: retried, then told as faults; never taken for a verdict."""
+"""Tests of infrastructure faults: retried, then reported as faults, never as a verdict."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Grading in Gradescope's tree: what is kept from children, and what a fault says."""
+"""Tests of grading in Gradescope's tree: what children can't read, and reports of faults."""
 
 import json
 

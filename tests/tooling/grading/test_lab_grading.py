@@ -1,4 +1,4 @@
-"""Labs in grading: out of harm's way, with their data, and each question worth its points."""
+"""Tests of lab grading: isolated, with its data, and the points of each question."""
 
 import json
 
@@ -104,7 +104,7 @@ def test_deleted_cells_and_cleared_metadata_cost_only_what_is_deleted():
     assert "lab.ipynb doesn't define q8_corner." in failed[0].text()
 
 
-def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():
+def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_reported_where_it_ends():
     result = graded(student_file(A1).read_bytes())
     assert lab_score(result) == 0 and result.score == 100 - LAB_POINTS
     assert result.notes == ["lab.ipynb: the first unanswered question is q1_kernel."]
@@ -113,8 +113,8 @@ def test_the_lab_as_it_is_handed_out_gets_nothing_and_is_told_where_it_ends():
 def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox):
     face = IsolatedFace(sandbox)
     face.printed = "of the test before"
-    told = "import os; raise ValueError(f'{os.getcwd()} {object()}')"
-    lab = face.lab(notebook("print('of the lab')", told))
+    reported = "import os; raise ValueError(f'{os.getcwd()} {object()}')"
+    lab = face.lab(notebook("print('of the lab')", reported))
     assert face.printed == ""
     assert lab.cell_errors == [
         "lab.ipynb, cell 2 (`import os; raise ValueError(f'{os.getcwd...`): ValueError: "
@@ -122,7 +122,7 @@ def test_what_a_lab_test_says_is_the_labs_and_the_same_in_every_grading(sandbox)
     ]
 
 
-def test_a_submission_without_a_lab_is_told_so():
+def test_a_submission_without_a_lab_is_reported_so():
     result = grade(Submission({FILE: REFERENCE.read_bytes()}), A1)
     assert result.score == 100 - LAB_POINTS
     failed = [outcome for outcome in result.all_outcomes if not outcome.passed]

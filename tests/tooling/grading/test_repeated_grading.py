@@ -1,4 +1,4 @@
-"""Regrading repeats: the same submission gets the same results.json, but for times."""
+"""Tests that regrading reproduces the same results.json, except for times."""
 
 import json
 import subprocess
@@ -86,8 +86,8 @@ def test_a_regrade_repeats_alone_and_beside_others(submission, tmp_path):
     assert len(results) == ALONE + AT_ONCE * EACH > 6
     score = sum(test["score"] for test in results[0]["tests"])
     assert 10 < score < 90 and results[0]["extra_data"]["finished"]
-    told = json.dumps(results[0])
-    assert "drawn: " in told and "epsilon" in told
-    assert "in /sandbox/packages/" in told and "object at 0x...>" in told
+    reported = json.dumps(results[0])
+    assert "drawn: " in reported and "epsilon" in reported
+    assert "in /sandbox/packages/" in reported and "object at 0x...>" in reported
     for result in results[1:]:
         assert result == results[0]

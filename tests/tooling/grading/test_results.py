@@ -1,4 +1,4 @@
-"""results.json is Gradescope's, complete at every moment, and tells nothing of hidden tests."""
+"""Tests of results.json: Gradescope's format, always complete, no hidden inputs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Whatever a student hands in: the named files are taken, and nothing else."""
+"""Tests of reading submissions: the named files are read, and nothing else."""
 
 import os
 import stat
@@ -234,8 +234,8 @@ def test_why_a_file_was_not_taken_is_noted_and_leads_what_tests_say(make, reason
     name = "test_conv_output_size_counts_the_places_of_the_kernel"
     settings = Settings(SEMESTER, direct=True, only=(name,))
     (outcome,) = grade(A1, submission, settings).all_outcomes
-    told = outcome.explanation.text(hidden=True).splitlines()
-    assert told == [reason, "Submit it under exactly this name."][: 1 + ("missing" in reason)]
+    reported = outcome.explanation.text(hidden=True).splitlines()
+    assert reported == [reason, "Submit it under exactly this name."][: 1 + ("missing" in reason)]
 
 
 def test_a_path_that_is_not_there_or_another_file_is_an_error_in_a_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""Ways in which a submission's zip can be damaged, each drawn from a random number generator."""
+"""Random ways to damage a submission's zip."""
 
 import bz2
 import functools

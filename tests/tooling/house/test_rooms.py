@@ -1,4 +1,4 @@
-"""The rooms of the house: unique names, small packages, imports in the order of the jobs."""
+"""Tests of the packages: unique names, small packages, imports in the order of the jobs."""
 
 import ast
 from collections import Counter

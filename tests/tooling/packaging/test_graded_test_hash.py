@@ -1,4 +1,4 @@
-"""The hash of each graded test: it changes with what the test uses, and with nothing else."""
+"""Tests of the hash of graded tests: it changes with what the test uses, and nothing else."""
 
 import pytest
 

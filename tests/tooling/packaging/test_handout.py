@@ -1,4 +1,4 @@
-"""Tests of the handout as a student meets it: unzipped, worked in, handed in."""
+"""Tests of the handout as a student uses it: unzip, work, submit."""
 
 import re
 import shutil
@@ -176,8 +176,10 @@ def test_a_file_that_is_not_python_is_one_sentence_and_no_zip(course, content):
 def test_a_submission_says_which_questions_of_the_lab_are_open(course):
     lab = course / "assignments" / "a1_convolution" / LAB_FILE
     every = ", ".join(f"q{number}" for number in range(1, 12))
-    told = submit(course, "a1").stdout.splitlines()
-    assert told[1:] == [f"lab.ipynb has unanswered questions: {every}. Only saved answers count."]
+    reported = submit(course, "a1").stdout.splitlines()
+    assert reported[1:] == [
+        f"lab.ipynb has unanswered questions: {every}. Only saved answers count."
+    ]
     solved = solved_notebook(read_master(A1))
     lab.write_bytes(solved)
     assert len(submit(course, "a1").stdout.splitlines()) == 1
@@ -245,7 +247,7 @@ def test_the_students_python_is_the_venvs_if_there_is_one(course):
 
 
 @pytest.mark.parametrize("target", ["submission", "test"])
-def test_missing_packages_are_told(course, target):
+def test_missing_packages_are_reported(course, target):
     python_file = course / ".venv" / "bin" / "python"
     python_file.write_text("#!/bin/sh\nexit 1\n")
     result = run(["make", target, "A=a1"], course)

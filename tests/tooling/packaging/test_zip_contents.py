@@ -1,4 +1,4 @@
-"""Tests of the zips: what is in them, that their bytes repeat, and that no solution gets out."""
+"""Tests of the zips: their contents, reproducible bytes, and no solution in them."""
 
 import ast
 import io
@@ -324,9 +324,9 @@ def test_a_leak_is_found_and_named(tmp_path, members, named):
     assert name in str(error.value)
 
 
-@pytest.mark.parametrize("optimise", [0, 1, 2])
-def test_a_single_compiled_function_is_found(tmp_path, optimise):
-    code = compile(SOLUTION.read_text("utf-8"), "elsewhere.py", "exec", optimize=optimise)
+@pytest.mark.parametrize("optimization", [0, 1, 2])
+def test_a_single_compiled_function_is_found(tmp_path, optimization):
+    code = compile(SOLUTION.read_text("utf-8"), "elsewhere.py", "exec", optimize=optimization)
     functions = [c for c in code.co_consts if getattr(c, "co_name", "") == "conv2d_backward"]
     assert len(functions) == 1
     with pytest.raises(CourseError, match="compiled code of solutions/a1_convolution"):

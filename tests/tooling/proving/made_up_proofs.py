@@ -1,4 +1,4 @@
-"""Mistakes, verdicts, replies and proofs of assignment 1 that nobody has graded."""
+"""Made-up mistakes, verdicts, replies and proofs of assignment 1."""
 
 import msgspec
 

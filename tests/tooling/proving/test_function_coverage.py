@@ -1,4 +1,4 @@
-"""Tests that need not be run again are those that never run what was changed."""
+"""Tests of function coverage: tests that never run a changed function are skipped."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tests of ledgers that don't hold: one sentence each, and nothing counts as proved."""
+"""Tests of outdated ledgers: one sentence each, and nothing counts as proved."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The processes of the machine, as tests and proofs see them."""
+"""Tests of the process table."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The fingerprint of an assignment: each part changes with its own input, and only then."""
+"""Tests of an assignment's fingerprint: each part changes with its own input only."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a proof concludes from gradings: what is wrong is found and named."""
+"""Tests of what a proof concludes from gradings."""
 
 from dataclasses import replace
 

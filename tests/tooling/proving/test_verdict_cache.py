@@ -1,4 +1,4 @@
-"""The memory of a proof: what was graded is known again, as long as nothing of it has changed."""
+"""Tests of the verdict cache: gradings are reused until something that decides them changes."""
 
 import pytest
 from msgspec.structs import replace

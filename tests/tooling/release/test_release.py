@@ -1,4 +1,4 @@
-"""Tests of `make`: what is graded, what is refused, and what isn't done twice."""
+"""Tests of `make`: what it grades, what it refuses, and what it skips."""
 
 import json
 import os

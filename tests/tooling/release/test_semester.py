@@ -1,4 +1,4 @@
-"""Tests of terms: practice without a secret, a secret that is never lost, and releases."""
+"""Tests of terms: the practice salt, secret salts that are never lost, and releases."""
 
 import json
 import os

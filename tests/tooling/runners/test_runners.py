@@ -1,4 +1,4 @@
-"""What grades on GPU runners, by GitHub or Slurm: checked by linters, and run here without one."""
+"""Tests of the GPU runners for GitHub and Slurm: linted, and run here without a GPU."""
 
 import importlib.util
 import json

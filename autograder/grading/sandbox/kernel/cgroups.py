@@ -111,7 +111,7 @@ def own_groups(
 
 
 def cgroup_mounts(text: str) -> Iterator[tuple[str, list[str], str, Path]]:
-    """Kind, options, root and place of each mount of control groups."""
+    """Kind, options, root and mount point of each cgroup mount."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = [*after.split(" ", 2), "", ""][:3]

@@ -145,7 +145,7 @@ def open_unreachable_folders(common: Path) -> list[int]:
     """Let imports work after a change of uid, even from under a folder that others can't enter.
 
     A descriptor opened before the change leads to the folder without passing its parents.
-    common: a place for common/ that others can reach.
+    common: a path of common/ that other users can access.
     """
     moved = {str(ROOT / "common"): str(common)}
     descriptors: list[int] = []

@@ -9,7 +9,7 @@ class Plan(Record, frozen=True):
     package: str  # "a1_convolution"
     modules: list[str]
     packages: dict[str, str]  # where `import assignments.X` finds X
-    standins: list[str]  # modules in earlier assignments' places; nothing is forbidden to them
+    standins: list[str]  # modules that replace earlier assignments; nothing is forbidden to them
     home: str  # the only folder it may write to
     limits: Limits
     forbidden: list[Forbidden]
@@ -30,7 +30,7 @@ class ServerPlan(Record, frozen=True):
 
 
 class Mechanisms(Record, frozen=True):
-    """What the kernel has let the fork server do, as it tells the judge once it is ready."""
+    """What the kernel has let the fork server do, as reported to the judge once it is ready."""
 
     network_namespace: bool
     ipc_namespace: bool

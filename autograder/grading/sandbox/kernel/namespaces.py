@@ -40,7 +40,7 @@ class ProcessTrees:
         self.available = self.can_leave_and_return()
 
     def can_leave_and_return(self) -> bool:
-        """Whether we can go on in our own namespace after a fork into another.
+        """Whether we can stay in our own namespace after a fork into another.
 
         As the owner of a user namespace one may leave, and not come back: tried by a process that
         is not needed afterwards.

@@ -76,7 +76,7 @@ def receive_exactly(sock: socket.socket, count: int) -> bytes:
 
 
 class FrameReader:
-    """Reads frames from a socket piece by piece, so that other things can be watched meanwhile."""
+    """Reads frames from a socket piece by piece, so that other descriptors can be watched too."""
 
     def __init__(self, sock: socket.socket, limit: int = MAX_FRAME) -> None:
         self.sock = sock

@@ -13,7 +13,7 @@ from common.student_code.values import MAX_DEPTH
 
 MAX_ITEMS = 1_000_000
 MAX_SAME_HASH = 16
-NODE_PARTS = 6  # an object costs as much as so many plain items
+NODE_PARTS = 6  # an object costs as much as this many plain items
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 
 # The bytes that a value of msgpack's can start with. Some hold a number or a length themselves,
@@ -60,7 +60,7 @@ class MessageReader:
         return value
 
     def count(self, parts: int) -> None:
-        """Note that so many parts come; a byte of the message may cost 64 of memory here."""
+        """Count the parts that follow; a byte of the message may cost 64 of memory here."""
         self.parts += parts
         if self.parts > 3 * MAX_ITEMS:
             raise CodecError("a value with too many parts")
@@ -73,7 +73,7 @@ class MessageReader:
         return self.plain()
 
     def plain(self) -> Any:
-        """The next value, if it is no array."""
+        """The next value, if it is not an array."""
         first = self.data[self.place]
         self.place += 1
         if first < SHORT_MAPS:
@@ -104,7 +104,7 @@ class MessageReader:
         return length if isinstance(length, int) else self.number(length)
 
     def end(self, length: int) -> int:
-        """The place after so many bytes."""
+        """The position after this many bytes."""
         end = self.place + length
         if end > len(self.data):
             raise CodecError("a truncated message")
@@ -116,7 +116,7 @@ class MessageReader:
         return self.data[start : self.place]
 
     def extension(self, length: int) -> Any:
-        """What msgpack doesn't know, of so many bytes."""
+        """An extension type of this many bytes."""
         self.count(NODE_PARTS)
         code = self.data[self.place]
         self.place += 1

@@ -1,4 +1,4 @@
-"""The folder of a batch's driver: whose it is, and when it goes."""
+"""Tests of the scratch folder of a batch's driver: its lock and its removal."""
 
 import os
 import signal

@@ -44,7 +44,7 @@ def test_slots_fit_into_the_memory(monkeypatch):
 
 
 def test_there_are_no_more_slots_than_cores(monkeypatch):
-    """Limits of time are told by a clock: with half a core, right code would miss them."""
+    """Time limits follow a clock: with half a core, correct code would miss them."""
     monkeypatch.setattr(local_engine, "available_megabytes", lambda: 10**9)
     monkeypatch.setattr(local_engine, "cores", lambda: 4)
     assert [local_engine.slots_for(A1, jobs, 0.0) for jobs in (None, 3, 64)] == [4, 3, 4]

@@ -87,7 +87,7 @@ def test_a_judge_that_died_on_a_node_is_a_fault_and_the_attempt_is_over(work):
     assert (again.id, number) == ("ada", 2)
 
 
-def test_an_address_where_nobody_listens_is_told_at_once():
+def test_an_address_where_nobody_listens_is_reported_at_once():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{held.getsockname()[1]}"

@@ -83,7 +83,7 @@ def test_an_export_gives_submissions_with_their_students(shape, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "told"),
+    ("metadata", "reported"),
     (
         (None, "There is no submission_metadata.yml"),
         ("{}", "names no students for 2"),
@@ -93,11 +93,11 @@ def test_an_export_gives_submissions_with_their_students(shape, tmp_path):
         ("submission_11: 5\nsubmission_12:\n  :submitters: 7\n", ""),
     ),
 )
-def test_bad_metadata_costs_the_names_and_nothing_else(metadata, told, tmp_path):
+def test_bad_metadata_costs_the_names_and_nothing_else(metadata, reported, tmp_path):
     export = read_export(export_folder(tmp_path, metadata))
     assert [one.id for one in export.submissions] == ["11", "12"]
     assert all(one.students == () for one in export.submissions)
-    assert any(told in note for note in export.notes) or not told
+    assert any(reported in note for note in export.notes) or not reported
 
 
 def test_what_the_metadata_names_and_nobody_finds_is_listed_without_a_grade(tmp_path):
@@ -222,7 +222,7 @@ def test_a_name_in_another_system_s_letters_stops_nothing(tmp_path):
     assert len({one.id for one in export.submissions}) == 2
 
 
-def test_a_student_in_two_submissions_is_told_of(tmp_path):
+def test_a_student_in_two_submissions_is_reported(tmp_path):
     root = export_folder(tmp_path, METADATA.replace("alan@example.edu", "ada@example.edu"))
     assert read_export(root).notes == [
         "ada@example.edu is in 2 submissions: 11, 12. In canvas.csv it is 11 that counts."

@@ -66,7 +66,7 @@ def test_a_submission_that_its_students_have_replaced_counts_no_more(order):
     assert (order.out / "results" / "11.json").is_file()
 
 
-def test_what_has_no_result_and_is_not_in_a_later_export_is_left_out_and_told_of(order):
+def test_what_has_no_result_and_is_not_in_a_later_export_is_left_out_and_reported(order):
     broken = {"11": [GradingReply(fault="the judge died")]}
     carry_out(export_of(order, {"11": "ada", "12": "alan"}), Pretender(broken))
     batch, _ = carry_out(export_of(order, {"12": "alan"}), Pretender())

@@ -94,7 +94,7 @@ def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watch
     assert len(watched.names()) == COUNT
 
 
-def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
+def test_a_mistake_in_the_lab_is_reported_with_its_question(watched, folder):
     graded_tests = read_graded_tests(ROOT / "tests" / "a1_convolution")
     asked = {
         test.name: " ".join(filter(None, [test.exercise, test.question])) for test in graded_tests
@@ -104,9 +104,9 @@ def test_a_mistake_in_the_lab_is_told_with_its_question(watched, folder):
     with_questions = 0
     watched.page.locator("details.more summary").click()
     expect(watched.page.locator("details.more .mistakes button").first).to_be_visible()
-    for told in watched.page.locator(".mistakes button span").all():
-        hint = told.evaluate("span => span.firstChild.data")
-        where = told.locator("small").inner_text()
+    for reported in watched.page.locator(".mistakes button span").all():
+        hint = reported.evaluate("span => span.firstChild.data")
+        where = reported.locator("small").inner_text()
         places = {
             asked[test["extra_data"]["test"]]
             for result in results
@@ -246,14 +246,14 @@ def test_an_older_result_that_was_kept_says_so_wherever_it_is_shown(anonymous, b
     entry = read_batch(folder).entries[0]
     keep_result(folder, entry.id, read_state(folder, entry.id), "the judge of Ada died")
     write_report(folder, anonymous)
-    told = "This is a previous result." if anonymous else read_batch(folder).entries[0].older
+    reported = "This is a previous result." if anonymous else read_batch(folder).entries[0].older
     watched = WatchedReport(browser, folder)
-    expect(watched.page.locator("#trouble")).to_contain_text(told)
+    expect(watched.page.locator("#trouble")).to_contain_text(reported)
     assert ("of Ada" in watched.page.content()) != anonymous
     watched.page.locator("#filter").fill("older result")
     expect(watched.page.locator("#rows .tag", has_text="older result")).to_have_count(1)
     watched.page.locator("#rows a").first.click()
-    expect(watched.page.locator("dialog")).to_contain_text(told)
+    expect(watched.page.locator("dialog")).to_contain_text(reported)
     watched.context.close()
     assert not watched.errors
 
@@ -275,11 +275,11 @@ def test_the_command_writes_a_report_without_names_and_takes_a_picture(tmp_path)
     assert picture.stat().st_size < 100_000
 
 
-def test_what_cant_be_written_is_told_of_in_a_sentence(tmp_path):
+def test_what_cant_be_written_is_reported_in_a_sentence(tmp_path):
     folder = write_batch(tmp_path / "out", 20)
     finished = python("-m", "autograder", "report", folder, "--picture", "/proc/x.png", cwd=ROOT)
-    told = "/proc/x.png can't be written: No such file or directory.\n"
-    assert (finished.returncode, finished.stderr) == (2, told)
+    reported = "/proc/x.png can't be written: No such file or directory.\n"
+    assert (finished.returncode, finished.stderr) == (2, reported)
     (folder / "report.html").unlink()
     (folder / "report.html").mkdir()
     with pytest.raises(CourseError, match="can't be written: Is a directory"):

@@ -156,7 +156,7 @@ def test_text_stands_out_from_its_ground(browser, folder, scheme):
 
 # WCAG's contrast of text and ground, for one element of each kind.
 CONTRAST = """(kinds) => {
-  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
   const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   const light = ([r, g, b]) =>
     0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
@@ -166,7 +166,7 @@ CONTRAST = """(kinds) => {
     let ground = document.querySelector(kind);
     while (parse(getComputedStyle(ground).backgroundColor)[3] === 0) ground = ground.parentElement;
     const colours = [style.color, getComputedStyle(ground).backgroundColor];
-    const [dark, bright] = colours.map((colour) => light(parse(colour))).sort((a, b) => a - b);
+    const [dark, bright] = colours.map((color) => light(parse(color))).sort((a, b) => a - b);
     ratios[kind] = (bright + 0.05) / (dark + 0.05);
   }
   return ratios;

@@ -1,4 +1,4 @@
-"""Tests of the pages on which people read what a class has written in the lab."""
+"""Tests of the pages with the answers to a lab's written questions."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_nothing_that_was_written_becomes_markup(folder):
     assert "default-src 'none'" in page
 
 
-def test_without_names_nobody_can_be_told(folder):
+def test_without_names_nobody_can_be_identified(folder):
     write_report(folder, anonymous=True)
     page = (folder / "answers" / "q6.html").read_text("utf-8")
     entries = read_batch(folder).entries

@@ -1,4 +1,4 @@
-"""A report that is open in a browser, and what happens in it."""
+"""A report opened in a browser that records errors."""
 
 from autograder.batch.batch_records import read_batch
 

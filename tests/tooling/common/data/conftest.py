@@ -1,4 +1,4 @@
-"""What the tests of the data share: cache folders that are nobody's own."""
+"""Fixtures of the data tests: cache folders that nobody else uses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The cache of the data: made once, checked by hash, and never needed."""
+"""Tests of the data cache: prepared once, checked by hash, never required."""
 
 import multiprocessing
 import os

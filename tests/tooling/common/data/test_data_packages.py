@@ -103,7 +103,7 @@ def test_an_assignment_without_data_is_graded_all_the_same(one_missing):
     assert grade(REFERENCE.read_bytes(), without).score > 0
 
 
-def test_a_whole_class_is_stopped_and_told_the_same(tmp_path):
+def test_a_whole_class_is_stopped_and_reported_the_same(tmp_path):
     members = autograder_zip(load_assignment("a1"), b'{"name": "x", "salt": "y"}\n')
     name = "common/data/packages.py"
     gone = f'PACKAGES = (DataPackage("num2words", "{MISSING}", "0.5.14"),)\n'

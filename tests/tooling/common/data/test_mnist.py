@@ -1,4 +1,4 @@
-"""MNIST: shapes, the split, and labels that belong to their images."""
+"""Tests of MNIST: shapes, the split, and labels that belong to their images."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The rules by which a play becomes speeches, each under the name of who speaks."""
+"""Tests of the cleaning of plays: speeches, each with its speaker's name."""
 
 import re
 

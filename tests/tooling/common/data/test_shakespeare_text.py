@@ -1,4 +1,4 @@
-"""Shakespeare as a text: its two parts, its characters, and where tiny Shakespeare comes from."""
+"""Tests of the Shakespeare texts: split, characters, and sources of tiny Shakespeare."""
 
 import http.client
 import re

@@ -1,4 +1,4 @@
-"""Checks of a lab's answers: whatever is answered, a sentence says what is wrong with it."""
+"""Tests of the checks of lab answers: one sentence for every kind of wrong answer."""
 
 import math
 
@@ -70,7 +70,7 @@ def test_whatever_is_answered_the_check_itself_does_not_break(value):
             check()
 
 
-def test_a_wrong_number_is_told_without_the_right_one():
+def test_a_wrong_number_is_reported_without_the_right_one():
     with pytest.raises(Failure) as failure:
         check_number(answering(0.75), "q1_a", 0.4476, tolerance=0.001)
     assert "got 0.75" in str(failure.value)

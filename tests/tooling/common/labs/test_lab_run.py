@@ -1,4 +1,4 @@
-"""Whatever notebook is submitted: what it answers counts, and a sentence says what went wrong."""
+"""Tests of lab runs: answers of any notebook count, and one sentence says what failed."""
 
 import json
 
@@ -147,7 +147,7 @@ def test_who_interrupts_their_own_run_ends_it_and_not_a_cell_of_it(sandbox):
     assert run_isolated(sandbox, interrupted).answer("q2_a") == 2
 
 
-def test_what_stopped_a_lab_is_told_before_what_went_wrong_earlier(sandbox):
+def test_what_stopped_a_lab_is_reported_before_what_went_wrong_earlier(sandbox):
     lab = run_isolated(sandbox, notebook(*["1 / 0"] * 9, "import os; os._exit(0)", "q3_a = 3"))
     assert why_unanswered(lab, "q3_a").startswith(
         "lab.ipynb doesn't define q3_a.\nlab.ipynb stopped at cell 10 (`import os; os._exit(0)`)."
@@ -184,7 +184,7 @@ NO_NOTEBOOK = {
 
 
 @pytest.mark.parametrize(("content", "why"), NO_NOTEBOOK.values(), ids=NO_NOTEBOOK)
-def test_what_is_no_notebook_is_told_in_a_sentence(sandbox, content, why):
+def test_what_is_no_notebook_is_reported_in_a_sentence(sandbox, content, why):
     lab = run_isolated(sandbox, content)
     assert why in why_unanswered(lab, "q1_kernel")
     assert why_unanswered(lab, "q1_kernel").startswith(("lab.ipynb", "This lab.ipynb"))

@@ -1,4 +1,4 @@
-"""What belongs to Jupyter in a cell does nothing, and the code beside it runs as it is."""
+"""Tests of Jupyter magics in cells: they do nothing, and the code around them runs."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_cell_of_another_language_does_nothing():
     assert lab.cell_errors == [] and lab.answers == {}
 
 
-def test_what_jupyter_can_not_read_either_is_told_with_its_line():
+def test_what_jupyter_can_not_read_either_is_reported_with_its_line():
     lab = run_lab_in_process(notebook("%time q1_a = 7\nq1_b = = 8  # why?"), A1)
     assert lab.cell_errors == [
         "lab.ipynb, cell 1 (`%time q1_a = 7`): SyntaxError: invalid syntax (<cell 1>, line 2)",

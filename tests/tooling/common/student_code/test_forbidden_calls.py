@@ -1,4 +1,4 @@
-"""What an exercise forbids is refused at run time, in both faces, and nowhere else."""
+"""Tests of forbidden calls: refused at run time, in both faces, and nowhere else."""
 
 import importlib
 import sys

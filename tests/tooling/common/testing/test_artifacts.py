@@ -1,4 +1,4 @@
-"""Artifacts: declared, taken with a bound, zipped by students, and read by tests."""
+"""Tests of artifacts: declared, size-limited, zipped by students, and read by tests."""
 
 import os
 import tracemalloc

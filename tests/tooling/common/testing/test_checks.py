@@ -1,4 +1,4 @@
-"""A refusal that a test asks for: what it says, and what is raised in its place."""
+"""Tests of check_refused: its message, and what is raised instead."""
 
 import pytest
 
@@ -25,14 +25,14 @@ def test_a_refusal_comes_back_with_what_it_says(student):
         ("attribute", "an AttributeError", "no attribute 'shape'", "return [].shape"),
     ],
 )
-def test_another_error_than_a_refusal_is_told_with_the_situation(
+def test_another_error_than_a_refusal_is_reported_with_the_situation(
     student, kind, what, message, line
 ):
     with pytest.raises(Failure) as raised:
         check_refused("a bad number", student.fail, kind)
-    told = raised.value.explanation
-    assert told.sentence == f"Expected a ValueError for a bad number, got {what}."
-    assert message in told.details and line in told.details
+    reported = raised.value.explanation
+    assert reported.sentence == f"Expected a ValueError for a bad number, got {what}."
+    assert message in reported.details and line in reported.details
     assert raised.value.evidence is None  # the same error has many causes
 
 

@@ -1,4 +1,4 @@
-"""Comparisons fail in the student's order, in words, and without telling hidden numbers."""
+"""Tests of comparisons: the order of the checks, and messages that hide hidden values."""
 
 import re
 
@@ -16,7 +16,7 @@ AXES = ("image", "row")
 RIGHT = np.array([[1234.5, 2, 3], [4, 5, 6]])
 
 
-def told(actual, expected, **options):
+def explanation_of(actual, expected, **options):
     """What a comparison says: the sentence that hidden tests show too, and the details."""
     with pytest.raises(Failure) as raised:
         assert_close(actual, expected, **options)
@@ -50,21 +50,24 @@ def test_each_thing_is_said_before_what_comes_after_it():
         (RIGHT + 1, "out has the right shape, but all of its values are wrong."),
         (changed(RIGHT, (0, 1), 7), "out has the right shape, but some of its values are wrong."),
     ):
-        assert told(actual, RIGHT, axes=AXES).sentence.startswith(sentence)
+        assert explanation_of(actual, RIGHT, axes=AXES).sentence.startswith(sentence)
     assert_close(RIGHT.copy(), RIGHT, axes=AXES)
 
 
 def test_the_details_say_where_and_what():
-    details = told(changed(RIGHT, (1, 2), 9.25), RIGHT, axes=AXES).details
+    details = explanation_of(changed(RIGHT, (1, 2), 9.25), RIGHT, axes=AXES).details
     assert "1 of 6 values" in details and "image 1, row 2: got 9.25, expected 6" in details
-    details = told(changed(RIGHT, (0, 0), 1234.5001), RIGHT).details
+    details = explanation_of(changed(RIGHT, (0, 0), 1234.5001), RIGHT).details
     assert "got 1234.5001, expected 1234.5 " in details
-    assert "got shape (2, 2), expected (2, 3)" in told(RIGHT[:, :2], RIGHT).details
-    help = told(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
+    assert "got shape (2, 2), expected (2, 3)" in explanation_of(RIGHT[:, :2], RIGHT).details
+    help = explanation_of(RIGHT.astype(np.float32), RIGHT).help  # nothing of float32 came in here
     assert help == ("The docstring and the conventions at the top of the file specify the dtype.")
-    assert "along axis 1." in told(RIGHT[:, :2], RIGHT).sentence
-    assert told(changed(RIGHT, (0, 0), np.nan), RIGHT).details == f"1 NaN among {RIGHT.size} values."
-    assert told(np.array(np.inf), np.array(1.0)).details == ""
+    assert "along axis 1." in explanation_of(RIGHT[:, :2], RIGHT).sentence
+    assert (
+        explanation_of(changed(RIGHT, (0, 0), np.nan), RIGHT).details
+        == f"1 NaN among {RIGHT.size} values."
+    )
+    assert explanation_of(np.array(np.inf), np.array(1.0)).details == ""
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def test_the_details_say_where_and_what():
     ids=range(8),
 )
 def test_what_hidden_tests_show_has_no_number_of_the_case(actual):
-    text = told(actual, RIGHT).text(hidden=True)
+    text = explanation_of(actual, RIGHT).text(hidden=True)
     allowed = {"0", "1", "2", "3", "32", "64"}  # axes and dtypes
     assert set(re.findall(r"\d+", text)) <= allowed
     assert not re.search(r"\d\.\d", text)
@@ -97,8 +100,8 @@ def test_nothing_broadcasts():
         (np.ones((0, 3)), np.ones((2, 3))),
     ):
         assert (
-            "axes" in told(actual, expected).sentence
-            or "wrong size" in told(actual, expected).sentence
+            "axes" in explanation_of(actual, expected).sentence
+            or "wrong size" in explanation_of(actual, expected).sentence
         )
 
 
@@ -106,39 +109,41 @@ def test_the_error_is_measured_by_the_largest_entry():
     expected = np.array([1e6, 1e-6, 0.0])
     noise = np.array([0.0, 5e-4, -5e-4])  # 5e-10 of the largest, 500 times the second
     assert_close(expected + noise, expected)
-    told(expected + 4 * noise, expected)
+    explanation_of(expected + 4 * noise, expected)
     assert_close(expected + 4 * noise, expected, tolerance=1e-8)
-    told(np.full(3, 1e-8), np.zeros(3))
+    explanation_of(np.full(3, 1e-8), np.zeros(3))
     assert_close(np.full(3, 1e-10), np.zeros(3))
     assert_close(expected.astype("f4") * np.float32(1 + 1e-5), expected.astype("f4"))
-    told(expected.astype("f4") * np.float32(1 + 1e-3), expected.astype("f4"))
+    explanation_of(expected.astype("f4") * np.float32(1 + 1e-3), expected.astype("f4"))
 
 
 def test_integers_are_compared_exactly():
     small = np.array([0, 255], dtype=np.uint8)
-    assert "all of its values" in told(small[::-1].copy(), small).sentence  # 0 - 255 wraps to 1
+    assert (
+        "all of its values" in explanation_of(small[::-1].copy(), small).sentence
+    )  # 0 - 255 wraps to 1
     assert_close(small.copy(), small)
     large = np.array([2**53, 2**62])
-    details = told(large + np.array([1, 0]), large).details
+    details = explanation_of(large + np.array([1, 0]), large).details
     assert "got 9007199254740993, expected 9007199254740992 " in details
     unsigned = np.array([2**64 - 1], dtype=np.uint64)
-    told(unsigned - np.uint64(1), unsigned)
-    told(np.array([True]), np.array([False]))
+    explanation_of(unsigned - np.uint64(1), unsigned)
+    explanation_of(np.array([True]), np.array([False]))
 
 
 def test_infinities_that_agree_are_right_and_others_are_not():
     expected = np.array([-np.inf, 1.0])
     assert_close(expected.copy(), expected)
     for wrong in (np.inf, 0.0, np.nan):
-        told(np.array([wrong, 1.0]), expected)
-    told(np.array([-np.inf, 1.1]), expected)
+        explanation_of(np.array([wrong, 1.0]), expected)
+    explanation_of(np.array([-np.inf, 1.1]), expected)
 
 
 def test_empty_arrays_and_arrays_without_axes():
     assert_close(np.zeros((0, 3)), np.zeros((0, 3)))
-    told(np.zeros((3, 0)), np.zeros((0, 3)))
+    explanation_of(np.zeros((3, 0)), np.zeros((0, 3)))
     assert_close(np.array(2.0), np.array(2.0))
-    alone = told(np.array(3.0), np.array(2.0))
+    alone = explanation_of(np.array(3.0), np.array(2.0))
     assert alone.sentence == "out is wrong."
     assert alone.details.startswith("got 3, expected 2 ")
 
@@ -146,10 +151,10 @@ def test_empty_arrays_and_arrays_without_axes():
 def test_numbers():
     assert_close(np.float32(2), 2.0)
     assert_close(2, 2.0)
-    assert "must be a number, got a bool" in told(True, 1.0).sentence
-    assert "must be a number, got a NumPy array" in told(np.ones(()), 1.0).sentence
-    assert "contains NaN" in told(float("nan"), 1.0).sentence
-    assert "wrong" in told(2.1, 2.0).sentence
+    assert "must be a number, got a bool" in explanation_of(True, 1.0).sentence
+    assert "must be a number, got a NumPy array" in explanation_of(np.ones(()), 1.0).sentence
+    assert "contains NaN" in explanation_of(float("nan"), 1.0).sentence
+    assert "wrong" in explanation_of(2.1, 2.0).sentence
 
 
 def test_equal_takes_numpy_integers_and_what_came_from_student_code():
@@ -196,9 +201,9 @@ def test_unpack():
 
 
 def test_an_unforeseen_error_of_a_test_is_owned_up_to():
-    told = explain(ZeroDivisionError("12345"))
-    assert "a bug in the course, not in your code" in told.sentence
-    assert "12345" not in told.text(hidden=True) and "12345" in told.text(hidden=False)
+    reported = explain(ZeroDivisionError("12345"))
+    assert "a bug in the course, not in your code" in reported.sentence
+    assert "12345" not in reported.text(hidden=True) and "12345" in reported.text(hidden=False)
     assert explain(AssertionError("12345")).text(hidden=True) == (
         "An assertion of this test failed."
     )

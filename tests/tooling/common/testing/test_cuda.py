@@ -1,4 +1,4 @@
-"""What nvidia-smi says, and what is done where there is no GPU."""
+"""Tests of GPU detection: parsing nvidia-smi, and machines without a GPU."""
 
 import pytest
 

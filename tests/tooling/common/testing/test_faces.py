@@ -1,4 +1,4 @@
-"""The two faces of `student`, direct and isolated, behave the same."""
+"""Tests that the two faces of `student`, direct and isolated, behave the same."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The leaderboard: what tests enter lands in results.json and on terminals, finite numbers only."""
+"""Tests of the leaderboard: finite entries reach results.json and the terminal."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Speed is checked fairly: alternately, after a warm-up, and within the test's time."""
+"""Tests of speed checks: alternating runs, after a warm-up, within the test's time."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def clock(monkeypatch):
     return clock
 
 
-def told(runner, **rules):
+def reported(runner, **rules):
     with pytest.raises(Failure) as raised:
         check_speed(runner.prepare, **RULES | rules)
     return raised.value
@@ -63,7 +63,7 @@ def test_one_good_try_is_enough_and_gives_what_was_computed_in_it(clock):
 
 def test_the_first_try_only_warms_up(clock):
     slow_start = Runner(clock, candidate=[3, 3, 3, 3], baseline=[9])
-    error = told(slow_start)
+    error = reported(slow_start)
     assert slow_start.order.count("candidate") == 4
     assert error.explanation.sentence == "It is slow." and error.explanation.help == "Loop less."
     assert "took 3x the baseline's time" in error.explanation.details
@@ -74,16 +74,16 @@ def test_code_near_the_bar_is_tried_until_patience_ends(clock):
     near = Runner(clock, candidate=[9, 2.9, 9, 9, 9, 9, 2])
     assert check_speed(near.prepare, **RULES) == ("candidate 6", "baseline 6")
     never = Runner(clock, candidate=[9] + 30 * [2.9])
-    assert "took 2.9x the baseline's time" in told(never).explanation.details
+    assert "took 2.9x the baseline's time" in reported(never).explanation.details
     assert 10 < never.order.count("candidate") < 20  # 4.4 seconds each, of 60
 
 
 def test_slow_code_hears_so_before_its_time_is_up(clock):
     hopeless = Runner(clock, candidate=[70])
-    assert "took 70x the baseline's time" in told(hopeless).explanation.details
+    assert "took 70x the baseline's time" in reported(hopeless).explanation.details
     assert hopeless.order.count("candidate") == 1
     slow = Runner(clock, candidate=[40, 30, 20])
-    assert "took 30x the baseline's time" in told(slow).explanation.details
+    assert "took 30x the baseline's time" in reported(slow).explanation.details
     assert slow.order.count("candidate") == 2
 
 
@@ -97,7 +97,7 @@ def test_a_baseline_that_is_never_cold_is_not_warmed_up(clock):
     assert check_speed(runner.prepare, **RULES, cold=False) == ("candidate 1", "baseline 1")
     assert runner.order == ["prepare", "candidate", "prepare", "baseline", "candidate"]
     hopeless = Runner(clock, candidate=[70])
-    assert "took 70x the baseline's time" in told(hopeless, cold=False).explanation.details
+    assert "took 70x the baseline's time" in reported(hopeless, cold=False).explanation.details
     assert hopeless.order == ["prepare", "candidate", "baseline"]
 
 
@@ -123,14 +123,14 @@ def test_where_a_part_of_the_baseline_is_not_enough_the_whole_decides(clock):
     part = part_of_ten(clock, paces)
     assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", "baseline 1")
     slow = Runner(clock, candidate=[9, 2, 2, 2], baseline=[0.5] * 4)
-    error = told(slow, part=part_of_ten(clock, paces))
+    error = reported(slow, part=part_of_ten(clock, paces))
     assert "took 4x the baseline's time" in error.explanation.details
     assert slow.order == ["prepare", "candidate", *["prepare", "candidate", "baseline"] * 3]
 
 
 def test_a_candidate_may_be_worth_several_runs_of_the_baseline(clock):
     assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
-    error = told(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
+    error = reported(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
     assert "took 0.75x the baseline's time (limit 0.1x)" in error.explanation.details
 
 

@@ -1,4 +1,4 @@
-"""Tests of stored answers: the right one is found, or none."""
+"""Tests of stored answers: the correct one is found, or none."""
 
 import time
 from types import SimpleNamespace
@@ -23,11 +23,11 @@ def test_two_questions_have_one_key_only_if_they_are_the_same(first, second):
     assert (call_key("conv2d", *first) == call_key("conv2d", *second)) == (first == second)
 
 
-def test_sizes_that_read_alike_when_run_together_are_told_apart():
+def test_sizes_that_read_alike_when_run_together_are_distinguished():
     assert call_key("im2col", (1, 11), {}) != call_key("im2col", (11, 1), {})
 
 
-def test_arrays_are_told_apart_by_values_shape_and_type():
+def test_arrays_are_distinguished_by_values_shape_and_type():
     x = np.arange(6.0)
     others = (x + 1, x.reshape(2, 3), x.astype(np.float32), x[:5])
     keys = {call_key("f", (array,), {}) for array in (x, *others)}

@@ -1,4 +1,4 @@
-"""What a student sees who runs `pytest`, and what a TA sees who runs `grade`."""
+"""Tests of the output of a student's `pytest` and of a TA's `grade`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""PyTorch code and assignments of several files, behind both faces of `student`."""
+"""Tests of PyTorch code and assignments of several files, through both faces of `student`."""
 
 import numpy as np
 import pytest

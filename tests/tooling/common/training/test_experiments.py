@@ -1,4 +1,4 @@
-"""Tests of the experiments: each assignment's run on its reference, and say what is missing."""
+"""Tests of the experiments: each assignment's run on its reference, and errors."""
 
 import shutil
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_a_stand_in_takes_the_place_of_an_unfinished_assignment(course):
         (["--out=pyproject.toml/there"], "can't write to pyproject.toml/there: Not a directory"),
     ],
 )
-def test_odd_arguments_are_told(arguments, sentence, capsys, monkeypatch):
+def test_odd_arguments_are_reported(arguments, sentence, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as stopped:
         read_options(new_parser("a9_x", "about", "short"), ["one", "two"], arguments)

@@ -1,4 +1,4 @@
-"""Peak memory on a CPU, against closed forms: sizes of tensors, added up by hand."""
+"""Tests of peak memory on a CPU, against closed forms."""
 
 import subprocess
 import sys

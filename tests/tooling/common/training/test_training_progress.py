@@ -1,4 +1,4 @@
-"""Tests of the training display: lines in a pipe, a bar on a terminal, and hardly any cost."""
+"""Tests of the training display: lines in a pipe, a bar on a terminal, and low overhead."""
 
 import io
 import os

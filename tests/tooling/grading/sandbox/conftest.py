@@ -1,4 +1,4 @@
-"""What the tests of the sandbox share: a submission that misbehaves, and children that run it."""
+"""Fixtures of the sandbox tests: a submission that misbehaves, and children that run it."""
 
 import os
 import socket

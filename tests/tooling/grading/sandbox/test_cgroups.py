@@ -1,4 +1,4 @@
-"""Memory and processes are bounded for all that a child starts, by control groups and limits."""
+"""Tests of limits on memory and processes of all that a child starts: cgroups and rlimits."""
 
 import os
 import signal
@@ -31,21 +31,21 @@ def test_processes_share_one_bound_on_memory(packages, without):
         assert made.server.process.poll() is None  # the fork server lives
         with IsolatedFace(made).open("1.1") as student:
             assert student.take_in_processes(1, 100) == [1]
-    with without(NO_GROUPS) as (student, told, _):
-        assert told["memory"] == "512 MB, for each process"
+    with without(NO_GROUPS) as (student, reported, _):
+        assert reported["memory"] == "512 MB, for each process"
         assert student.take_in_processes(3, 400) == [1, 1, 1]
 
 
 @pytest.mark.skipif("pids" not in cgroups.own_groups(), reason="no cgroup for processes here")
 def test_processes_are_bounded_by_either(without):
-    with without(NO_LIMITS) as (student, told, _):
-        assert told["memory"] == "not protected"
+    with without(NO_LIMITS) as (student, reported, _):
+        assert reported["memory"] == "not protected"
         assert PROCESSES < student.breed(200) <= 2 * PROCESSES
-    with without(NO_GROUPS) as (student, told, _):
-        assert told["processes"] == f"{PROCESSES} by uid"
+    with without(NO_GROUPS) as (student, reported, _):
+        assert reported["processes"] == f"{PROCESSES} by uid"
         assert student.breed(200) < PROCESSES
-    with without(NO_GROUPS, NO_LIMITS) as (student, told, _):
-        assert told["processes"] == "not protected"
+    with without(NO_GROUPS, NO_LIMITS) as (student, reported, _):
+        assert reported["processes"] == "not protected"
         assert student.breed(100) == 100
 
 

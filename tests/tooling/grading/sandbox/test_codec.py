@@ -1,4 +1,4 @@
-"""Values cross between judge and child unharmed, and hostile bytes do no more than fail."""
+"""Tests of the codec: values survive a round trip, and hostile bytes only raise errors."""
 
 import struct
 import tracemalloc

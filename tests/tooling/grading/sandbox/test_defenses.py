@@ -1,4 +1,4 @@
-"""What a result says of its defenses is what a child was refused, and no more."""
+"""Tests that a result lists exactly the defenses that work."""
 
 import os
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_what_is_in_force_is_named(sandbox_and_defenses):
     assert "nothing outlives a test: pid namespace" in said
 
 
-def test_every_finding_changes_what_is_told(sandbox):
+def test_every_finding_changes_what_is_reported(sandbox):
     found = sandbox.findings
     limits = Limits(1, 1, 100)
     before = said(defenses_in_force(found, limits))

@@ -1,4 +1,4 @@
-"""The fork server: it survives errors, spares the children of others, and keeps its folder."""
+"""Tests of the fork server: it survives errors, and leaves other servers' children alone."""
 
 import pytest
 
@@ -16,7 +16,7 @@ NO_PROCESS = 2**22  # above the highest pid that Linux gives
 
 
 @needs_root
-def test_any_error_in_the_fork_server_is_told_and_does_not_end_it(tmp_path, packages):
+def test_any_error_in_the_fork_server_is_reported_and_does_not_end_it(tmp_path, packages):
     failing = "home_folder.Homes.remove = lambda *arguments: [][0]\n"
     with weakened(tmp_path, failing), Sandbox(assignment()) as made:
         for _ in range(2):

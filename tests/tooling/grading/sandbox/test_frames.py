@@ -1,4 +1,4 @@
-"""Frames: who doesn't read is waited for no longer than is allowed, on any descriptor."""
+"""Tests of frames: deadlines hold even if the other side doesn't read."""
 
 import os
 import resource

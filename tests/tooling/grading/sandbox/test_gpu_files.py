@@ -1,4 +1,4 @@
-"""A GPU's files are found, and in reach where the assignment asks for one."""
+"""Tests of GPU device files: found, and accessible only if the assignment asks for a GPU."""
 
 import msgspec
 

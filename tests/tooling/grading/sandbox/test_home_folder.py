@@ -1,4 +1,4 @@
-"""A child's home: empty, its own, bounded, and gone with it."""
+"""Tests of a child's home folder: empty, private, limited, and removed with the child."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Landlock: out of all files a child reaches few, and some things it denies alone."""
+"""Tests of Landlock: a child can access few files, and some limits come from Landlock alone."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Nothing outlives a test, or a judge that is killed: no process, folder or control group."""
+"""Tests that nothing outlives a test or a killed judge: no process, folder or cgroup."""
 
 import errno
 import os
@@ -129,10 +129,10 @@ def test_a_signal_to_the_whole_group_leaves_nothing(number):
         wait_until(lambda: [*scratch.glob("conv2gpt-*/packages/*/*.py")], 120)
         time.sleep(1)
         os.killpg(grading.pid, number)
-        _, told = grading.communicate(timeout=60)
-        assert "Traceback" not in told
+        _, reported = grading.communicate(timeout=60)
+        assert "Traceback" not in reported
         if number == signal.SIGINT:
-            assert (grading.returncode, told.strip()) == (2, "Stopped.")
+            assert (grading.returncode, reported.strip()) == (2, "Stopped.")
         wait_until(lambda: [*scratch.iterdir()] == [])
 
 

@@ -1,4 +1,4 @@
-"""Namespaces: a network, shared memory and a process tree that are a child's own."""
+"""Tests of namespaces: a child's own network, shared memory and process tree."""
 
 import os
 import subprocess
@@ -17,15 +17,15 @@ pytestmark = needs_root
 
 
 def test_a_network_namespace_alone_denies_tcp_and_abstract_sockets(without, ports):
-    with without(NO_FILTER, NO_LANDLOCK) as (student, told, _):
-        assert told["no network"] == "network namespace"
+    with without(NO_FILTER, NO_LANDLOCK) as (student, reported, _):
+        assert reported["no network"] == "network namespace"
         assert student.connect("AF_INET", ports[0]) in ("ENETUNREACH", "ECONNREFUSED")
         assert student.connect_abstract(ports[1]) == "ECONNREFUSED"
 
 
-def test_without_any_of_them_the_network_is_told_to_be_open(without, ports):
-    with without(NO_FILTER, NO_LANDLOCK, NO_OWN_NETWORK) as (student, told, _):
-        assert told["no network"] == "not protected"
+def test_without_any_of_them_the_network_is_reported_to_be_open(without, ports):
+    with without(NO_FILTER, NO_LANDLOCK, NO_OWN_NETWORK) as (student, reported, _):
+        assert reported["no network"] == "not protected"
         assert student.connect("AF_INET", ports[0]) == student.connect_abstract(ports[1]) == "done"
 
 

@@ -1,4 +1,4 @@
-"""Nothing that is open in a child leads to the tests, even where the uid alone protects them."""
+"""Tests that no open descriptor of a child leads to the tests."""
 
 import json
 
@@ -73,14 +73,14 @@ def course(tmp_path_factory):
         ((NO_LANDLOCK, NO_DETACHED), "not protected"),
     ],
 )
-def test_the_tests_of_a_closed_checkout_are_out_of_reach_or_told_to_be_open(
+def test_the_tests_of_a_closed_checkout_are_out_of_reach_or_reported_to_be_open(
     course, tmp_path, patches, means
 ):
     sitecustomize(tmp_path, *patches)
     folders = (course.parent / "package", tmp_path, course / ".venv" / "lib")
     ran = python("-c", SCRIPT, *folders, cwd=course)
     assert ran.returncode == 0, ran.stderr
-    told, found, late = json.loads(ran.stdout)
+    reported, found, late = json.loads(ran.stdout)
     assert late == 7
     assert bool(found) == (means == "not protected")
-    assert told.partition(": ")[2].startswith(means)
+    assert reported.partition(": ")[2].startswith(means)

@@ -1,4 +1,4 @@
-"""A child can compute, and little else."""
+"""Tests that a child can compute, and little else."""
 
 import os
 import socket
@@ -33,7 +33,7 @@ def test_it_is_another_user_in_a_clean_place(student, sandbox):
     assert {*student.become_root()} <= DENIED
 
 
-def test_what_the_fork_server_was_told_is_not_for_children(student):
+def test_what_the_fork_server_was_reported_is_not_for_children(student):
     ours, original = student.arguments()
     assert len(ours) == len(original) == 1
 
@@ -87,7 +87,7 @@ def test_parts_of_pythons_library_can_be_imported_late(student):
     assert student.late_imports() == "0.333"
 
 
-def test_libraries_are_told_of_a_childs_own_forks(student):
+def test_libraries_are_reported_a_childs_own_forks(student):
     assert student.threads_in_a_fork() == 1
 
 

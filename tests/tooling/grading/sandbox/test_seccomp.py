@@ -1,4 +1,4 @@
-"""The system call filter: what is never needed is not permitted, however it is called."""
+"""Tests of the seccomp filter: dangerous system calls are blocked, however they are made."""
 
 import os
 import signal
@@ -41,9 +41,9 @@ def test_other_processors_and_other_numbers_get_nowhere(student):
 
 
 def test_without_the_filter_the_result_says_so(without):
-    with without(NO_FILTER) as (student, told, _):
-        assert told["dangerous system calls are blocked"] == "not protected"
-        assert told["no network"] == f"network namespace, Landlock {landlock.version()}"
+    with without(NO_FILTER) as (student, reported, _):
+        assert reported["dangerous system calls are blocked"] == "not protected"
+        assert reported["no network"] == f"network namespace, Landlock {landlock.version()}"
         assert student.call(seccomp.number_of("keyctl"), -1, -1, -1, -1, -1) != "EPERM"
 
 
@@ -59,7 +59,7 @@ def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
                 assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name
             assert student.set_mode(str(tmp_path), 0o777) == "EPERM"
     assert tmp_path.stat().st_mode & 0o777 == 0o700
-    with without(NO_FILTER, private=[tmp_path]) as (student, told, _):
-        assert told["results can't be written"] == "not protected"
-        assert told["the submission can't be changed"] == "not protected"
+    with without(NO_FILTER, private=[tmp_path]) as (student, reported, _):
+        assert reported["results can't be written"] == "not protected"
+        assert reported["the submission can't be changed"] == "not protected"
         assert student.set_mode(str(tmp_path), 0o777) == "done"

@@ -1,4 +1,4 @@
-"""A judge that dies is replaced, and what it has said is kept."""
+"""Tests of the judge pool: a judge that dies is replaced, and its output is kept."""
 
 import msgspec
 import pytest
@@ -43,7 +43,7 @@ def test_whatever_happens_to_a_judge_the_slot_goes_on_with_another(failure, sent
     assert pool.grade(1, b"").score == pool.grade(1, b"").score == 1.0
 
 
-def test_what_a_dying_judge_says_is_told(tmp_path):
+def test_what_a_dying_judge_says_is_reported(tmp_path):
     package = tmp_path / "autograder" / "grading" / "warm"
     package.mkdir(parents=True)
     (package / "warm_judge.py").write_text("raise SystemExit('no salt here')")

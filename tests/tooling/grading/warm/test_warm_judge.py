@@ -1,4 +1,4 @@
-"""Tests of the warm judge of proofs: one session of pytest serves any number of gradings."""
+"""Tests of the warm judge: one pytest session serves any number of gradings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Faults at random moments leave a whole and honest result; `make chaos` injects 200."""
+"""Tests that faults at random moments leave a complete and correct result."""
 
 import json
 import os
@@ -90,8 +90,8 @@ def test_a_good_result_has_no_problems():
     ids=range(6),
 )
 def test_a_bad_result_is_noticed(bad, ended_well, problem):
-    (told,) = result_problems(bad, EARNED, ended_well)
-    assert problem in told
+    (reported,) = result_problems(bad, EARNED, ended_well)
+    assert problem in reported
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,9 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path, monkeypatch, ca
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_path, monkeypatch):
+def test_a_disk_that_is_full_in_the_end_is_reported_and_leaves_the_last_result(
+    tmp_path, monkeypatch
+):
     failing_writes(monkeypatch, range(2, 99))
     with pytest.raises(GraderFault, match="can't be written: No space left on device"):
         grade_here(tmp_path / "results.json")
@@ -148,11 +150,13 @@ def test_a_disk_that_is_full_in_the_end_is_told_and_leaves_the_last_result(tmp_p
     assert "Grading did not finish." in left["output"] and not left["extra_data"]["finished"]
 
 
-def test_a_fault_that_cannot_be_written_is_told_with_its_reason(tmp_path):
-    told = "Grading failed: MemoryError. Writing this to the result failed too: .*: Not a directory"
+def test_a_fault_that_cannot_be_written_is_reported_with_its_reason(tmp_path):
+    reported = (
+        "Grading failed: MemoryError. Writing this to the result failed too: .*: Not a directory"
+    )
     (tmp_path / "file").touch()
     with (
-        pytest.raises(GraderFault, match=told),
+        pytest.raises(GraderFault, match=reported),
         reporting_failure(assignment(), tmp_path / "file" / "results.json"),
     ):
         raise MemoryError

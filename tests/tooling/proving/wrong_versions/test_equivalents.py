@@ -1,4 +1,4 @@
-"""Tests of the list of equivalent mutants: it holds on to functions and code, not to layout."""
+"""Tests of the list of equivalent mutants: keyed by function and code, not by layout."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The catalogue of mistakes is read with care, and applies whatever the layout."""
+"""Tests of the catalog of mistakes: validation, and patches that ignore layout."""
 
 import ast
 import tomllib
@@ -31,9 +31,9 @@ def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
 
 
 def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
-    catalogue = load_mistakes(A1)
-    assert len(catalogue) >= 25
-    named = {number for entry in catalogue for number in entry.exercises}
+    catalog = load_mistakes(A1)
+    assert len(catalog) >= 25
+    named = {number for entry in catalog for number in entry.exercises}
     assert named == {exercise.number for exercise in A1.exercises}
 
 
@@ -64,7 +64,7 @@ def test_a_patch_that_does_not_fit_is_an_error_that_names_the_mistake(changes, s
 
 
 @pytest.fixture
-def catalogue(tmp_path, monkeypatch):
+def catalog(tmp_path, monkeypatch):
     """A scratch solutions/ folder; writes its mistakes.toml and loads it."""
     folder = tmp_path / "solutions" / A1.name
     folder.mkdir(parents=True)
@@ -91,8 +91,8 @@ hint = "This is what you get when ..."
 """
 
 
-def test_a_good_catalogue_is_read(catalogue):
-    assert catalogue(ENTRY) == [mistake()]
+def test_a_good_catalog_is_read(catalog):
+    assert catalog(ENTRY) == [mistake()]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_a_good_catalogue_is_read(catalogue):
         (ENTRY + ENTRY, "flipped: the name is used more than once"),
         (ENTRY.replace('"1.2"', '"1.99"'), "flipped: there is no exercise 1.99"),
         (ENTRY + "hidden = true", "flipped: hidden = true needs a reason"),
-        (ENTRY + "colour = 1", "unknown field `colour`"),
+        (ENTRY + "color = 1", "unknown field `color`"),
         (ENTRY.replace("hint =", "hints ="), "hint"),
         ("mistakes = 3", "Expected `array`"),
         ("[[mistakes", "mistakes.toml"),
     ],
 )
-def test_a_bad_catalogue_is_an_error_that_names_the_file(catalogue, text, sentence):
+def test_a_bad_catalog_is_an_error_that_names_the_file(catalog, text, sentence):
     with pytest.raises(CourseError, match=r"mistakes\.toml") as error:
-        catalogue(text)
+        catalog(text)
     assert sentence in str(error.value)
 
 
@@ -136,19 +136,19 @@ def edited(old, new):
     ],
     ids=["comment", "line breaks", "wrapped line", "other names"],
 )
-def test_the_layout_of_the_reference_breaks_no_mistake(catalogue, edit):
-    (found,) = catalogue(ENTRY.replace('"patch * w[k]"', f'"{LINE}"'), edit)
+def test_the_layout_of_the_reference_breaks_no_mistake(catalog, edit):
+    (found,) = catalog(ENTRY.replace('"patch * w[k]"', f'"{LINE}"'), edit)
     assert found == mistake(find=LINE)
     code = ast.unparse(ast.parse(apply(found, A1)["convolution.py"]))
     assert "\n                    patch * w[k, :, ::-1]\n" in code
     assert LINE not in code
 
 
-def test_mistakes_that_no_longer_apply_are_named_all_at_once(catalogue):
+def test_mistakes_that_no_longer_apply_are_named_all_at_once(catalog):
     other = ENTRY.replace("flipped", "twice").replace("patch * w[k]", "np.sum(patch * w[k]) * 2")
     lost = ENTRY.replace("flipped", "lost").replace("conv2d_forward", "conv3d_forward")
     with pytest.raises(CourseError) as error:
-        catalogue(ENTRY + other + lost, edited("patch * w[k]", "window * w[k]"))
+        catalog(ENTRY + other + lost, edited("patch * w[k]", "window * w[k]"))
     where = f"solutions/{A1.name}/mistakes.toml"
     place = "must occur once in conv2d_forward, but occurs 0 times (convolution.py)"
     assert str(error.value).splitlines() == [

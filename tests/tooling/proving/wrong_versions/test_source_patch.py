@@ -1,4 +1,4 @@
-"""Tests of patches: they fit code by its tokens, in any layout, and say what would fit if not."""
+"""Tests of source patches: they match tokens in any layout, and errors name the nearest code."""
 
 import ast
 import subprocess

@@ -33,7 +33,7 @@ def array():
     return np.random.default_rng(0).normal(size=(2, 3, 4, 5))
 
 
-def test_the_same_output_is_recognised_and_float_noise_does_not_matter(array):
+def test_the_same_output_is_recognized_and_float_noise_does_not_matter(array):
     noisy = array * (1 + 1e-12)
     assert same_output(seen(array), seen(noisy))
 
@@ -53,7 +53,7 @@ def test_numbers_far_below_all_rounding_are_meant():
 
 
 @pytest.mark.parametrize("change", ["one value", "last value of many", "shape", "dtype", "nan"])
-def test_another_output_is_not_recognised(array, change):
+def test_another_output_is_not_recognized(array, change):
     other = array.copy()
     if change == "one value":
         other[1, 2, 3, 4] += 1e-3
@@ -229,12 +229,12 @@ def test_right_for_one_only_means_wrong_for_all_others(array):
 
 
 def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
-    told = Explanation("wrong", "got 3.14159", "backwards", "try this", "the hint")
+    reported = Explanation("wrong", "got 3.14159", "backwards", "try this", "the hint")
     assert (
-        told.text(hidden=True)
+        reported.text(hidden=True)
         == "wrong\nbackwards\ntry this\nYour output matches a known mistake: the hint"
     )
-    assert "3.14159" in told.text(hidden=False)
+    assert "3.14159" in reported.text(hidden=False)
 
 
 @pytest.mark.parametrize(
@@ -252,16 +252,16 @@ def test_a_hidden_failure_shows_relation_and_hint_but_no_values():
         (lambda e: np.roll(e, 1, 2), "shifted by one along the row axis"),
     ],
 )
-def test_simple_relations_are_told(array, make, sentence):
+def test_simple_relations_are_reported(array, make, sentence):
     assert sentence in relation(make(array), array, AXES)
 
 
-def test_a_factor_that_could_carry_an_input_is_not_told(array):
+def test_a_factor_that_could_carry_an_input_is_not_reported(array):
     assert relation(0.5 * array, array, None) == "It is off by a constant factor of 0.5."
     assert relation(0.651585 * array, array, None) == "It is off by a constant factor."
 
 
-def test_no_relation_is_told_where_none_holds(array):
+def test_no_relation_is_reported_where_none_holds(array):
     other = np.random.default_rng(1).normal(size=array.shape)
     assert relation(other, array, AXES) == ""
     assert relation(np.zeros(4), np.zeros(4), None) == ""

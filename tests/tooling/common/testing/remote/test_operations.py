@@ -1,4 +1,4 @@
-"""Operations beside student code: inputs, held values, warnings, and calls that are counted."""
+"""Tests of remote operations: inputs, held values, warnings, and counted calls."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Files that student code saves and loads: in a folder of one test alone."""
+"""Tests of files that student code saves and loads: in a folder for one test only."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PyTorch modules beside student code: gradients, parameters, hooks, steps and memory."""
+"""Tests of remote PyTorch modules: gradients, parameters, hooks, steps and memory."""
 
 import pytest
 import torch
@@ -137,7 +137,7 @@ def test_a_step_with_given_gradients_changes_the_parameters(torch_student):
     assert_close(parameters_of(module)["unused"], torch.full((2,), 0.5))
 
 
-def test_weights_with_other_names_or_shapes_are_told(torch_student):
+def test_weights_with_other_names_or_shapes_are_reported(torch_student):
     module = torch_student.layers.Scale(3)
     for values, sentence in (
         ({"w": torch.ones(3)}, "Scale has no parameter named w."),
@@ -152,6 +152,6 @@ def test_weights_with_other_names_or_shapes_are_told(torch_student):
         assert "Scale (of another kind)" in explain(raised.value).sentence
     with pytest.raises(Failure) as raised:
         load_parameters(torch_student.layers.Stack(), {"layers.0.weight": torch.ones(3)})
-    told = explain(raised.value)
-    assert told.sentence == "Stack.layers is a Python list: PyTorch doesn't see modules in it."
-    assert "nn.ModuleList" in told.help
+    reported = explain(raised.value)
+    assert reported.sentence == "Stack.layers is a Python list: PyTorch doesn't see modules in it."
+    assert "nn.ModuleList" in reported.help

@@ -1,4 +1,4 @@
-"""Returns tensors that are sparse, quantised, complex, lazy or on no device.
+"""Returns tensors that are sparse, quantized, complex, lazy or on no device.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Hands in pickles in every place where a grader might load one.
+"""Submits pickles in every place where a grader might load one.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a checkpoint that runs code when torch.load reads it, and code that has it read.
+"""Submits a checkpoint that runs code when torch.load reads it, and code that has it read.
 
 As: attention.py
 Earns: 5.4

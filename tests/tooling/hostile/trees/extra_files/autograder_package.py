@@ -1,4 +1,4 @@
-"""Hands in a package autograder/ and tests of its own that all pass.
+"""Submits a package autograder/ and tests of its own that all pass.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in the course's own package common/, with comparisons that are always content.
+"""Submits the course's own package common/, with comparisons that are always content.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Hands in a conftest.py that turns every failure into a pass.
+"""Submits a conftest.py that turns every failure into a pass.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a numpy.py, which is found before NumPy in the folder of the submission.
+"""Submits a numpy.py, which is found before NumPy in the folder of the submission.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a .pth file, whose lines Python runs when it starts.
+"""Submits a .pth file, whose lines Python runs when it starts.
 
 As: convolution.py
 Earns: 1.7

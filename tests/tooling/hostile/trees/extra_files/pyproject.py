@@ -1,4 +1,4 @@
-"""Hands in a pyproject.toml that makes pytest collect nothing, and names plugins.
+"""Submits a pyproject.toml that makes pytest collect nothing, and names plugins.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a pytest.ini and a tox.ini that leave all tests out.
+"""Submits a pytest.ini and a tox.ini that leave all tests out.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a sitecustomize.py, which Python runs when it starts in that folder.
+"""Submits a sitecustomize.py, which Python runs when it starts in that folder.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in other modules of the same package, and an __init__.py, beside the file that counts.
+"""Submits other modules of the same package, and an __init__.py, beside the file that counts.
 
 As: convolution.py
 Earns: 1.7

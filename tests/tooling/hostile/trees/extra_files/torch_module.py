@@ -1,4 +1,4 @@
-"""Hands in a torch.py and a package of that name, in place of PyTorch.
+"""Submits a torch.py and a package of that name, in place of PyTorch.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Hands in a usercustomize.py where a user's own packages lie.
+"""Submits a usercustomize.py where a user's own packages lie.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Hands in a zip whose members have absolute names, and names of drives.
+"""Submits a zip whose members have absolute names, and names of drives.
 
 As: attention.py
 Earns: 5.4

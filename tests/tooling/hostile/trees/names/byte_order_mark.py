@@ -1,4 +1,4 @@
-"""Hands in honest work that begins with a byte order mark, as some editors write it.
+"""Submits honest work that begins with a byte order mark, as some editors write it.
 
 As: convolution.py
 Earns: 1.7

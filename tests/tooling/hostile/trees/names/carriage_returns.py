@@ -1,4 +1,4 @@
-"""Hands in honest work with the line ends of Windows, and of old Macs in a comment.
+"""Submits honest work with the line ends of Windows, and of old Macs in a comment.
 
 As: attention.py
 Earns: 5.4

@@ -1,4 +1,4 @@
-"""Hands in source of just under 1 MB that is as costly to compile as it can be.
+"""Submits source of just under 1 MB that is as costly to compile as it can be.
 
 As: attention.py
 Earns: nothing

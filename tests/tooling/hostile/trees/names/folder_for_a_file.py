@@ -1,4 +1,4 @@
-"""Hands in a package where a file is expected, and three copies of the file below it.
+"""Submits a package where a file is expected, and three copies of the file below it.
 
 As: convolution.py
 Earns: nothing

@@ -1,4 +1,4 @@
-"""Hands in a hard link to the hidden tests, so that what is taken is what must stay secret.
+"""Submits a hard link to the hidden tests, so that what is taken is what must stay secret.
 
 As: convolution.py
 Earns: nothing

@@ -1,4 +1,4 @@
-"""Hands in source of 3 MB, most of it one line.
+"""Submits source of 3 MB, most of it one line.
 
 As: convolution.py
 Earns: nothing

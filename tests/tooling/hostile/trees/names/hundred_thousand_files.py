@@ -1,4 +1,4 @@
-"""Hands in a zip of 100,000 files, with the one that counts at the end.
+"""Submits a zip of 100,000 files, with the one that counts at the end.
 
 As: convolution.py
 Earns: nothing

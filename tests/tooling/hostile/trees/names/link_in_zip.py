@@ -1,4 +1,4 @@
-"""Hands in a zip whose members are symbolic links to secrets, and a file that goes through one.
+"""Submits a zip whose members are symbolic links to secrets, and a file that goes through one.
 
 As: convolution.py
 Earns: nothing

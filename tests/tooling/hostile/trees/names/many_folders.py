@@ -1,4 +1,4 @@
-"""Hands in folders within folders, 200 deep, and 3,000 files beside them.
+"""Submits folders within folders, 200 deep, and 3,000 files beside them.
 
 As: attention.py
 Earns: 5.4

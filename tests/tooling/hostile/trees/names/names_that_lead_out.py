@@ -1,4 +1,4 @@
-"""Hands in a zip whose members have names with .., so that unpacking it writes elsewhere.
+"""Submits a zip whose members have names with .., so that unpacking it writes elsewhere.
 
 As: convolution.py
 Earns: 1.7

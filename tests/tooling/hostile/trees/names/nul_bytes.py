@@ -1,4 +1,4 @@
-"""Hands in source with NUL bytes in it, which compilers have cut short before.
+"""Submits source with NUL bytes in it, which compilers have cut short before.
 
 As: convolution.py
 Earns: nothing

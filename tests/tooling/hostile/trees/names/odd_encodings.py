@@ -1,4 +1,4 @@
-"""Hands in files whose names are no UTF-8, hold escapes, or read like the one that counts.
+"""Submits files whose names are no UTF-8, hold escapes, or read like the one that counts.
 
 As: convolution.py
 Earns: 1.7

@@ -1,4 +1,4 @@
-"""Hands in a zip whose names are damaged: no UTF-8, NUL bytes, endless.
+"""Submits a zip whose names are damaged: no UTF-8, NUL bytes, endless.
 
 As: convolution.py
 Earns: nothing

@@ -1,4 +1,4 @@
-"""Hands in a pipe that nobody writes to and a socket, under names that count.
+"""Submits a pipe that nobody writes to and a socket, under names that count.
 
 As: attention.py
 Earns: nothing

@@ -1,4 +1,4 @@
-"""Hands in links to the metadata, to a device that never ends and to the folder above.
+"""Submits links to the metadata, to a device that never ends and to the folder above.
 
 As: attention.py
 Earns: nothing

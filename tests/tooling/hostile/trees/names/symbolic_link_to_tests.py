@@ -1,4 +1,4 @@
-"""Hands in a link to the hidden tests, under the name of the file that counts.
+"""Submits a link to the hidden tests, under the name of the file that counts.
 
 As: convolution.py
 Earns: nothing

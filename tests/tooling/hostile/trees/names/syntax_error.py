@@ -1,4 +1,4 @@
-"""Hands in what is no Python, with an error whose line quotes a lot.
+"""Submits what is no Python, with an error whose line quotes a lot.
 
 As: attention.py
 Earns: nothing

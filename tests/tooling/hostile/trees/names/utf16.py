@@ -1,4 +1,4 @@
-"""Hands in source in UTF-16, and a coding line that asks for a codec that runs or doesn't exist.
+"""Submits source in UTF-16, and a coding line that asks for a codec that runs or doesn't exist.
 
 As: attention.py
 Earns: nothing

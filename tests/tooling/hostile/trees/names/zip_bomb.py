@@ -1,4 +1,4 @@
-"""Hands in a zip of 300 KB that unpacks to 300 MB, and zips within zips.
+"""Submits a zip of 300 KB that unpacks to 300 MB, and zips within zips.
 
 As: convolution.py
 Earns: nothing
