@@ -1,4 +1,4 @@
-"""The experiments of assignment 6: what your transformer.py does, as plots.
+"""The experiments of assignment 6: what your Transformer does, as plots.
 
     python -m assignments.a6_transformer.experiments                   # all five, into figures/
     python -m assignments.a6_transformer.experiments depth --quick     # one, in a short version
@@ -31,13 +31,18 @@ from common.training.training_progress import TrainingDisplay
 
 PADDING, BEGIN, END, FIRST = 0, 1, 2, 3  # ids; FIRST is that of the first word, or of the digit 0
 BATCH = 32
+NAME = "a6_transformer"
 
 
 class Study:
     """What the experiments share: your code, the number words, and the models trained so far."""
 
-    def __init__(self, transformer: ModuleType, out: Path, quick: bool, seed: int) -> None:
-        self.transformer, self.out, self.quick, self.seed = transformer, out, quick, seed
+    def __init__(self, standins: list[str], out: Path, quick: bool, seed: int) -> None:
+        self.layers = load_code("layers", NAME, standins)
+        self.transformer = load_code("transformer", NAME)
+        self.training = load_code("training", NAME)
+        self.decoding = load_code("decoding", NAME)
+        self.out, self.quick, self.seed = out, quick, seed
         self._done: dict[str, Any] = {}
 
     @cached_property
@@ -74,10 +79,10 @@ class Study:
         """How many sources are decoded without a mistake, greedily."""
         longest = target.shape[1]
         if isinstance(model, self.transformer.Transformer):
-            decoded = self.transformer.greedy_decode(model, source, longest)
+            decoded = self.decoding.greedy_decode(model, source, longest)
         else:
             decoded = model.greedy_decode(source, longest)
-        return self.transformer.exact_match(decoded, target)
+        return self.decoding.exact_match(decoded, target)
 
     def save(self, figure: Figure, name: str) -> None:
         """Write a figure, and say where."""
@@ -123,7 +128,7 @@ def transformer_lesson(
     study: Study, model: nn.Module, rate: Callable[[int], float], smoothing: float
 ) -> Lesson:
     """As your train does it, but for the learning rate."""
-    smoothed = study.transformer.label_smoothing_loss
+    smoothed = study.training.label_smoothing_loss
 
     def loss(source: Tensor, target: Tensor) -> Tensor:
         return smoothed(model(source, target[:, :-1]), target[:, 1:], smoothing)
@@ -196,12 +201,10 @@ def plain(axes: Axes, across: str = "", down: str = "", title: str = "") -> None
 def encoding(study: Study) -> None:
     """The sinusoidal encoding, and how alike the vectors of two places are."""
     length, d_model = 64, 64
-    vectors = study.transformer.sinusoidal_encoding(length, d_model)  # (length, d_model)
+    vectors = study.layers.sinusoidal_encoding(length, d_model)  # (length, d_model)
     print(f"encoding: {length} places, {d_model} features")
     errors = [
-        float(
-            (study.transformer.shift_matrix(k, d_model) @ vectors[p] - vectors[p + k]).abs().max()
-        )
+        float((study.layers.shift_matrix(k, d_model) @ vectors[p] - vectors[p + k]).abs().max())
         for k in (1, 5, 20)
         for p in range(length - k)
     ]
@@ -274,14 +277,14 @@ def vocabularies(study: Study) -> tuple[int, int]:
 
 def number_transformer(study: Study) -> tuple[nn.Module, Curve]:
     """A Transformer that is trained on the number words as Config has it, and its curve."""
-    config = study.transformer.Config(steps=race_steps(study))
+    config = study.training.Config(steps=race_steps(study))
 
     def train() -> tuple[nn.Module, Curve]:
         model = study.new_transformer(*vocabularies(study))
 
         def rate(step: int) -> float:
             size = model.config.d_model
-            return config.factor * study.transformer.noam_rate(step, size, config.warmup)
+            return config.factor * study.training.noam_rate(step, size, config.warmup)
 
         lesson = transformer_lesson(study, model, rate, config.smoothing)
         return model, race_curve(study, lesson, "Transformer")
@@ -380,8 +383,8 @@ def digit_transformer(study: Study, task: str, positions: str) -> nn.Module:
         pairs = digit_pairs(np.random.default_rng(study.seed), task, 20_000, (1, LONGEST))
         model = study.new_transformer(FIRST + DIGITS, FIRST + DIGITS, positions=positions)
         steps = digit_steps(study)
-        config = study.transformer.Config(steps=steps, batch_size=BATCH, seed=study.seed)
-        study.transformer.train(model, *pairs, config)
+        config = study.training.Config(steps=steps, batch_size=BATCH, seed=study.seed)
+        study.training.train(model, *pairs, config)
         return model
 
     return study.once(f"{task} {positions}", train)
@@ -415,7 +418,7 @@ def maps(study: Study) -> None:
     read, written = test.source[place], ["<begin>", *test.target[place]]
     print(f"  the number is {NUMBER}: {' '.join(read)}")
     source, target = as_tensors([test.source_ids[place]], [test.target_ids[place]])
-    weights = study.transformer.attention_maps(model, source, target[:, :-1])
+    weights = study.decoding.attention_maps(model, source, target[:, :-1])
     sides = {"encoder": (read, read), "decoder": (written, written), "cross": (written, read)}
     for kind, (queries, keys) in sides.items():
         figure = heads_figure(weights[kind][:, 0], queries, keys, KINDS[kind])
@@ -428,7 +431,7 @@ def mirror(study: Study) -> None:
     model = digit_transformer(study, "reversing", "sinusoidal")
     rng = np.random.default_rng(study.seed + 1)
     source, target = digit_pairs(rng, "reversing", 200, (LONGEST, LONGEST))
-    cross = study.transformer.attention_maps(model, source, target[:, :-1])["cross"]
+    cross = study.decoding.attention_maps(model, source, target[:, :-1])["cross"]
     # The place that writes the first digit must look at the last one, and so on.
     mirrored = cross[..., :LONGEST, :].flip(-1).diagonal(dim1=-2, dim2=-1)  # (layers, n, heads, t)
     for layer, heads in enumerate(mirrored.mean(dim=(1, 3)).tolist(), start=1):
@@ -498,7 +501,7 @@ def deep_run(
     """The losses of a small Transformer, and how many new numbers it gets right at the end."""
     sizes = {"d_model": 32, "d_ff": 64, "encoder_layers": layers, "decoder_layers": layers}
     model = study.new_transformer(*vocabularies(study), norm=norm, **sizes)
-    noam_rate = study.transformer.noam_rate
+    noam_rate = study.training.noam_rate
     factor = PEAK / noam_rate(WARMUP, 32, WARMUP)
 
     def rate(step: int) -> float:
@@ -556,15 +559,14 @@ def load_recurrent() -> tuple[ModuleType | None, str]:
 def main(arguments: list[str]) -> int:
     """Run the experiments that are asked for; 2 if something is missing."""
     about, quick = __doc__.splitlines()[0], "a short version, under a minute"
-    parser = new_parser("a6_transformer", about, quick)
+    parser = new_parser(NAME, about, quick)
     add_prerequisites(parser, 5)
     options = read_options(parser, EXPERIMENTS, arguments)
     torch.set_num_threads(1)  # small models are not faster on more, and seconds are compared
 
     def work() -> None:
         standins = ["a5_attention"] if options.prerequisites == "standin" else []
-        transformer = load_code("transformer", "a6_transformer", standins)
-        study = Study(transformer, options.out, options.quick, options.seed)
+        study = Study(standins, options.out, options.quick, options.seed)
         for name in options.names:
             EXPERIMENTS[name](study)
 

@@ -24,7 +24,7 @@ def rows() -> Iterator[Row]:
     source, target = batch()
     yield measure(
         "a6: Transformer, a training step",
-        training_step(*ours(reference()), source, target),
+        training_step(*ours(*reference()), source, target),
         training_step(*theirs(), source, target),
         "the same on nn.Transformer",
         bar=1.5,
@@ -32,10 +32,10 @@ def rows() -> Iterator[Row]:
     )
 
 
-def reference() -> ModuleType:
+def reference() -> list[ModuleType]:
     """The reference on the reference of assignment 5: not on its stub, nor on the stand-in."""
-    (module,) = load_references(("a5_attention", "a6_transformer"), "a6_transformer.transformer")
-    return module
+    files = "a6_transformer.transformer", "a6_transformer.training"
+    return load_references(("a5_attention", "a6_transformer"), *files)
 
 
 def batch() -> tuple[Tensor, Tensor]:
@@ -46,14 +46,16 @@ def batch() -> tuple[Tensor, Tensor]:
     return source, target
 
 
-def ours(transformer: ModuleType) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
+def ours(
+    transformer: ModuleType, training: ModuleType
+) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
     """The reference's model and its loss."""
     sizes = {"d_model": D_MODEL, "num_heads": HEADS, "d_ff": D_FF}
     layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
     config = transformer.TransformerConfig(VOCABULARY, VOCABULARY, **sizes, **layers)
 
     def loss(logits: Tensor, expected: Tensor) -> Tensor:
-        return transformer.label_smoothing_loss(logits, expected, SMOOTHING)
+        return training.label_smoothing_loss(logits, expected, SMOOTHING)
 
     return transformer.Transformer(config), loss
 

@@ -21,9 +21,9 @@
 #   and some of the values. Hidden tests decide the rest.
 # - Keep the names of the answers (`q1_fast`, ...), and run everything once more from the top
 #   before you submit. Questions 7 and 11 ask for a few sentences, which people read.
-# - The lab runs on your own `transformer.py`, or on a stand-in for what isn't finished there. The
-#   next cell says which. After a change of `transformer.py`, restart the kernel. When the lab is
-#   graded, it runs on the stand-in, so a mistake in your code costs nothing here.
+# - The lab runs on your own code, or on a stand-in for what isn't finished there. The next cell
+#   says which. After a change of your code, restart the kernel. When the lab is graded, it runs on
+#   the stand-in, so a mistake in your code costs nothing here.
 
 # %%
 import sys
@@ -38,7 +38,11 @@ import torch.nn.functional as F
 from common.labs import answered, own_or_standin, slide
 
 torch.set_num_threads(1)  # all is so small here that more threads would only wait for each other
-CODE = "a6_transformer.transformer"
+
+
+def beside(maps):
+    """The transformer.py that belongs to the decoding.py of attention_maps."""
+    return sys.modules[maps.__module__.replace("decoding", "transformer")]
 
 
 def fill(model, d_model):
@@ -58,19 +62,22 @@ def try_encoder(encoder):
 
 
 def try_maps(maps):
-    """The maps of a small Transformer, which comes from the same file."""
-    code = sys.modules[maps.__module__]
+    """The maps of a small Transformer, which comes from the file beside."""
+    code = beside(maps)
     model = fill(code.Transformer(code.TransformerConfig(9, 8, 6, 2, 10, 2, 1)), 6)
     weights = maps(model, torch.tensor([[3, 5, 4]]), torch.tensor([[1, 6, 7, 3]]))
     return torch.cat([weight.flatten() for weight in weights.values()])
 
 
-sinusoidal_encoding = own_or_standin(CODE, "sinusoidal_encoding", lambda code: code(5, 6))
-shift_matrix = own_or_standin(CODE, "shift_matrix", lambda code: code(3, 6))
-Encoder = own_or_standin(CODE, "Encoder", try_encoder)
-attention_maps = own_or_standin(CODE, "attention_maps", try_maps)
-same_file = sys.modules[attention_maps.__module__]
-Transformer, TransformerConfig = same_file.Transformer, same_file.TransformerConfig
+LAYERS, TRANSFORMER, DECODING = (
+    f"a6_transformer.{file}" for file in ("layers", "transformer", "decoding")
+)
+sinusoidal_encoding = own_or_standin(LAYERS, "sinusoidal_encoding", lambda code: code(5, 6))
+shift_matrix = own_or_standin(LAYERS, "shift_matrix", lambda code: code(3, 6))
+Encoder = own_or_standin(TRANSFORMER, "Encoder", try_encoder)
+attention_maps = own_or_standin(DECODING, "attention_maps", try_maps)
+Transformer = beside(attention_maps).Transformer
+TransformerConfig = beside(attention_maps).TransformerConfig
 
 # %% [markdown]
 # ## Places

@@ -50,8 +50,8 @@ def loaded(module, block):
 
 def new_transformer(student, model, **more):
     """The student's Transformer with the parameters of the model; more: such as dropout."""
-    config = student.TransformerConfig(**model.settings, **more)
-    return loaded(student.Transformer(config), model)
+    config = student.transformer.TransformerConfig(**model.settings, **more)
+    return loaded(student.transformer.Transformer(config), model)
 
 
 def check_is_module(module, kind):

@@ -127,10 +127,10 @@ def compare_one_by_one(alone, decoded):
 def check_greedy_refuses(student, module, source, decoded):
     """Lengths and sources that make no sense; for exact_match, lists that don't fit."""
     for wrong in (0, -1):
-        check_refused("a max_length below 1", student.greedy_decode, module, source, wrong)
-    check_refused("a source in a list", student.greedy_decode, module, source.tolist())
-    check_refused("nothing decoded", student.exact_match, [], source[:0])
-    check_refused("fewer sequences than targets", student.exact_match, decoded[1:], source)
+        check_refused("a max_length below 1", student.decoding.greedy_decode, module, source, wrong)
+    check_refused("a source in a list", student.decoding.greedy_decode, module, source.tolist())
+    check_refused("nothing decoded", student.decoding.exact_match, [], source[:0])
+    check_refused("fewer sequences than targets", student.decoding.exact_match, decoded[1:], source)
 
 
 def check_likeliest(decoded, oracle, model, source, *, max_length):

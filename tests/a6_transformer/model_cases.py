@@ -157,12 +157,16 @@ def check_model_refuses(student, rng):
     check_refused("a number in place of ids", module, source, 3)
     check_refused("ids in a list", module.encode, source.tolist())
     check_refused("a mask of floats", module.encode, source, torch.ones(2, 1, 5).double())
-    check(student.TransformerConfig(4, 4) is not None, "There is no TransformerConfig.")
+    check(student.transformer.TransformerConfig(4, 4) is not None, "There is no TransformerConfig.")
     for sizes in ((3, 9), (9, 3)):
-        check_refused("a vocabulary of special ids alone", student.TransformerConfig, *sizes)
+        check_refused(
+            "a vocabulary of special ids alone", student.transformer.TransformerConfig, *sizes
+        )
     for heads in (3, 32):
         situation = "heads that don't divide d_model"
-        check_refused(situation, student.TransformerConfig, 10, 10, d_model=16, num_heads=heads)
+        check_refused(
+            situation, student.transformer.TransformerConfig, 10, 10, d_model=16, num_heads=heads
+        )
 
 
 def check_fast(student, oracle, rng):

@@ -57,14 +57,16 @@ def test_sinusoidal_encoding_is_right_for_other_sizes(student, rng, oracle):
     """Sines and cosines of other lengths and sizes, far places too, in float64."""
     drawn = int(rng.integers(5, 60)), 2 * int(rng.integers(2, 20))
     for sizes in ((7, 4), (1, 12), (3, 2), (2500, 8), drawn):
-        result = student.sinusoidal_encoding(*sizes)
+        result = student.layers.sinusoidal_encoding(*sizes)
         expected = oracle.sinusoidal_encoding(*sizes)
         assert_close(result, expected, what="the encoding", axes=blocks.PLACE_AXES)
     calls = [(6, 4), (3, 10), (6, 4), (3, 10)]
-    for sizes, result in zip(calls, call_each(student.sinusoidal_encoding, calls), strict=True):
+    for sizes, result in zip(
+        calls, call_each(student.layers.sinusoidal_encoding, calls), strict=True
+    ):
         expected = oracle.sinusoidal_encoding(*sizes)
         assert_close(result, expected, what="the encoding (several calls in a row)")
-    check_refused("an odd d_model", student.sinusoidal_encoding, 4, 7)
+    check_refused("an odd d_model", student.layers.sinusoidal_encoding, 4, 7)
 
 
 @weight(1)
@@ -78,23 +80,23 @@ def test_shift_matrix_is_right_for_other_shifts(student, rng, oracle):
         (1, 32, 1500, "far places"),
     ):
         vectors = oracle.sinusoidal_encoding(places + abs(k), d_model)
-        blocks.compare_shifted(student.shift_matrix(k, d_model), vectors, k, situation)
+        blocks.compare_shifted(student.layers.shift_matrix(k, d_model), vectors, k, situation)
 
 
 @weight(1)
 @number("6.1")
 def test_learned_positions_are_right_for_other_sizes(student, rng):
     """First values, vectors and gradients of other sizes; unknown places are refused."""
-    modules = student.LearnedPositions(45, 80), student.LearnedPositions(45, 80)
+    modules = student.layers.LearnedPositions(45, 80), student.layers.LearnedPositions(45, 80)
     blocks.check_first_positions(modules, (45, 80))
     cases = ((5, 3), (2, 5, 1), torch.float64), ((3, 6), (2,), torch.float32)
     for sizes, lengths, dtype in cases:
         values = draw_vectors(rng, *sizes, dtype=dtype)
         block = Block("LearnedPositions", {}, {"weight": values})
-        positions = loaded(student.LearnedPositions(*sizes), block)
+        positions = loaded(student.layers.LearnedPositions(*sizes), block)
         blocks.check_positions(positions, rng, values, lengths)
         for wrong in ((0, sizes[1]), (-1, sizes[1]), (sizes[0], 0)):
-            check_refused("a size below 1", student.LearnedPositions, *wrong)
+            check_refused("a size below 1", student.layers.LearnedPositions, *wrong)
 
 
 # Exercise 6.2
@@ -104,7 +106,7 @@ def test_learned_positions_are_right_for_other_sizes(student, rng):
 @number("6.2")
 def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
     """out of other shapes, another epsilon, small vectors, and vectors far from 0."""
-    check_parameters(student.LayerNorm(d_model=5), "LayerNorm", {"d_model": 5})
+    check_parameters(student.layers.LayerNorm(d_model=5), "LayerNorm", {"d_model": 5})
     cases = []
     for shape in ((7,), (4, 3), (3, 2, 5), (1, 2, 3, 4)):
         block = draw_block(rng, "LayerNorm", d_model=shape[-1])
@@ -115,7 +117,7 @@ def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
     cases.append((block, 1e-3 * draw_vectors(rng, 2, 6), "small x"))
     cases.append((block, draw_vectors(rng, 3, 6) - 1e5, "x far from 0"))
     for block, x, situation in cases:
-        out = loaded(student.LayerNorm(**block.settings), block)(x)
+        out = loaded(student.layers.LayerNorm(**block.settings), block)(x)
         compare(out, oracle.output(*block, (x,)), situation)
 
 
@@ -124,22 +126,22 @@ def test_layer_norm_is_right_for_other_shapes(student, rng, oracle):
 def test_layer_norm_has_the_right_gradients_for_other_shapes(student, rng, oracle):
     """Gradients of other shapes, float32 and views; equal features; what is refused."""
     block, x = draw_block(rng, "LayerNorm", d_model=4), 3 * draw_vectors(rng, 3, 2, 4) + 1
-    norm = loaded(student.LayerNorm(d_model=4), block)
+    norm = loaded(student.layers.LayerNorm(d_model=4), block)
     check_gradients(norm, oracle, block, (x,), rng=rng, situation="any x")
     view, second = view_of(draw_vectors(rng, 3, 4)), draw_vectors(rng, 3, 4)
-    norm = loaded(student.LayerNorm(d_model=4), block)
+    norm = loaded(student.layers.LayerNorm(d_model=4), block)
     check_calls_stay_apart(norm, oracle, block, [(view,), (second,)])
     block, x = draw_block(rng, "LayerNorm", d_model=4), blocks.draw_equal(rng, 3, 2, 4)
     situation = "all features of a vector are the same"
-    out = loaded(student.LayerNorm(d_model=4), block)(x)
+    out = loaded(student.layers.LayerNorm(d_model=4), block)(x)
     assert_close(out, block.parameters["bias"].expand(3, 2, 4), what=f"out ({situation})")
-    norm = loaded(student.LayerNorm(d_model=4), block)
+    norm = loaded(student.layers.LayerNorm(d_model=4), block)
     check_gradients(norm, oracle, block, (x,), rng=rng, situation=situation)
     block = draw_block(rng, "LayerNorm", torch.float32, d_model=4)
-    norm = loaded(student.LayerNorm(d_model=4), block)
+    norm = loaded(student.layers.LayerNorm(d_model=4), block)
     check_gradients(norm, oracle, block, (view.float(),), rng=rng, situation="float32, a view")
     block = draw_block(rng, "LayerNorm", d_model=6)
-    blocks.check_norm_refuses(loaded(student.LayerNorm(d_model=6), block), 6)
+    blocks.check_norm_refuses(loaded(student.layers.LayerNorm(d_model=6), block), 6)
 
 
 @weight(1)
@@ -147,19 +149,19 @@ def test_layer_norm_has_the_right_gradients_for_other_shapes(student, rng, oracl
 def test_feed_forward_is_right_for_other_sizes(student, rng, oracle):
     """First values, outputs, gradients and dropout of other sizes."""
     sizes = {"d_model": 25, "d_ff": 16}
-    check_parameters(student.FeedForward(**sizes), "FeedForward", sizes)
+    check_parameters(student.layers.FeedForward(**sizes), "FeedForward", sizes)
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 1, 2, 6)):
         block = draw_block(rng, "FeedForward", d_model=d_model, d_ff=d_ff)
         inputs = (view_of(draw_vectors(rng, n, t, d_model)),)
-        feed_forward = loaded(student.FeedForward(**block.settings), block)
+        feed_forward = loaded(student.layers.FeedForward(**block.settings), block)
         check_gradients(feed_forward, oracle, block, inputs, rng=rng, situation="other sizes")
     block, x = dropout.loud_feed_forward(rng, 12), draw_vectors(rng, 10, 20, 12)
-    out = loaded(student.FeedForward(**block.settings, dropout=0.4), block)(x)
+    out = loaded(student.layers.FeedForward(**block.settings, dropout=0.4), block)(x)
     dropout.check_hidden_features(out, x, block, 0.4)
     block = draw_block(rng, "FeedForward", d_model=5, d_ff=3)
-    blocks.check_feed_forward_refuses(student.FeedForward, block)
+    blocks.check_feed_forward_refuses(student.layers.FeedForward, block)
     x, block = draw_vectors(rng, 2, 4, 3), draw_block(rng, "FeedForward", d_model=3, d_ff=6)
-    feed_forward = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
+    feed_forward = loaded(student.layers.FeedForward(**block.settings, dropout=0.5), block)
     check_evaluation(feed_forward, oracle, block, (x,))
 
 
@@ -168,21 +170,21 @@ def test_feed_forward_is_right_for_other_sizes(student, rng, oracle):
 def test_feed_forward_conv_and_from_linear_are_right_for_other_sizes(student, rng, oracle):
     """Outputs and gradients of convolutions of size 1; copies of dense layers as such."""
     sizes = {"d_model": 25, "d_ff": 16}
-    check_parameters(student.FeedForwardConv(**sizes), "FeedForwardConv", sizes)
+    check_parameters(student.layers.FeedForwardConv(**sizes), "FeedForwardConv", sizes)
     for n, t, d_model, d_ff in ((3, 2, 5, 4), (1, 3, 2, 6)):
         block = draw_block(rng, "FeedForwardConv", d_model=d_model, d_ff=d_ff)
         inputs = (view_of(draw_vectors(rng, n, t, d_model)),)
-        conv = loaded(student.FeedForwardConv(**block.settings), block)
+        conv = loaded(student.layers.FeedForwardConv(**block.settings), block)
         check_gradients(conv, oracle, block, inputs, rng=rng, situation="other sizes")
     for d_model, d_ff, dtype in ((6, 4, torch.float64), (3, 8, torch.float32)):
         block = draw_block(rng, "FeedForward", dtype, d_model=d_model, d_ff=d_ff)
-        linear = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
-        conv, x = student.from_linear(linear), draw_vectors(rng, 2, 3, d_model, dtype=dtype)
+        linear = loaded(student.layers.FeedForward(**block.settings, dropout=0.5), block)
+        conv, x = student.layers.from_linear(linear), draw_vectors(rng, 2, 3, d_model, dtype=dtype)
         blocks.check_converted(conv, linear, block, x=x, expected=oracle.output(*block, (x,)))
-        student.from_linear(linear)
+        student.layers.from_linear(linear)
         check_same_weights(linear, block.parameters, "from_linear")
     block = draw_block(rng, "FeedForwardConv", d_model=5, d_ff=3)
-    blocks.check_feed_forward_refuses(student.FeedForwardConv, block)
+    blocks.check_feed_forward_refuses(student.layers.FeedForwardConv, block)
 
 
 # Exercise 6.3
@@ -195,14 +197,16 @@ def test_encoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     sizes, x = {"d_model": 9, "num_heads": 3, "d_ff": 4}, draw_vectors(rng, 2, 5, 9)
     for situation, norm in blocks.NORMS.items():
         block = draw_block(rng, "EncoderLayer", **sizes, **norm)
-        layer = loaded(student.EncoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.EncoderLayer(**block.settings), block)
         check_gradients(layer, oracle, block, (x,), rng=rng, situation=situation)
     for shape, norm in (((5, 5), "post"), ((2, 5, 5), "pre"), ((2, 1, 5), "post")):
         block = draw_block(rng, "EncoderLayer", **sizes, norm=norm)
         inputs = draw_vectors(rng, 2, 5, 9), draw_mask(rng, *shape)
-        layer = loaded(student.EncoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.EncoderLayer(**block.settings), block)
         check_gradients(layer, oracle, block, inputs, rng=rng, situation="a mask")
-    blocks.check_layer_refuses(rng, "EncoderLayer", student.EncoderLayer, student.Encoder)
+    blocks.check_layer_refuses(
+        rng, "EncoderLayer", student.transformer.EncoderLayer, student.transformer.Encoder
+    )
 
 
 @weight(1)
@@ -211,11 +215,14 @@ def test_encoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
     """Names, outputs and gradients of other stacks, with a mask and without."""
     for layers, norm in ((2, "pre"), (3, "post"), (1, "post")):
         sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": layers, "norm": norm}
-        check_parameters(student.Encoder(**sizes), "Encoder", sizes)
+        check_parameters(student.transformer.Encoder(**sizes), "Encoder", sizes)
         block, x = draw_block(rng, "Encoder", **sizes), draw_vectors(rng, 3, 4, 4)
-        encoder = loaded(student.Encoder(**sizes), block)
+        encoder = loaded(student.transformer.Encoder(**sizes), block)
         check_gradients(encoder, oracle, block, (x,), rng=rng, situation="no mask")
-        inputs, encoder = (x, draw_mask(rng, 4, 4)), loaded(student.Encoder(**sizes), block)
+        inputs, encoder = (
+            (x, draw_mask(rng, 4, 4)),
+            loaded(student.transformer.Encoder(**sizes), block),
+        )
         check_gradients(encoder, oracle, block, inputs, rng=rng, situation="a mask")
 
 
@@ -226,18 +233,18 @@ def test_encoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     for norm, part in itertools.product(("post", "pre"), ("feed_forward", "self_attention")):
         case = dropout.draw_layer(rng, "EncoderLayer", part, norm, p=0.4, shape=(15, 8))
         block, (x,), _ = case
-        out = loaded(student.EncoderLayer(**block.settings, dropout=0.4), block)(x)
+        out = loaded(student.transformer.EncoderLayer(**block.settings, dropout=0.4), block)(x)
         dropout.check_layer(out, oracle, case, part)
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Encoder", torch.float32, **sizes, norm="post")
     x = view_of(draw_vectors(rng, 3, 2, 8))
-    encoder = loaded(student.Encoder(**single.settings), single)
+    encoder = loaded(student.transformer.Encoder(**single.settings), single)
     check_gradients(encoder, oracle, single, (x.float(),), rng=rng, situation="float32")
     second, block = draw_vectors(rng, 3, 2, 8), draw_block(rng, "Encoder", **sizes)
-    encoder = loaded(student.Encoder(**sizes), block)
+    encoder = loaded(student.transformer.Encoder(**sizes), block)
     check_calls_stay_apart(encoder, oracle, block, [(x, None), (second, None)])
     block = draw_block(rng, "Encoder", **sizes)
-    encoder = loaded(student.Encoder(**sizes, dropout=0.5), block)
+    encoder = loaded(student.transformer.Encoder(**sizes, dropout=0.5), block)
     check_evaluation(encoder, oracle, block, (x,))
 
 
@@ -252,7 +259,7 @@ def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     x, memory = draw_vectors(rng, 2, 5, 9), draw_vectors(rng, 2, 4, 9)
     for situation, norm in blocks.NORMS.items():
         block = draw_block(rng, "DecoderLayer", **sizes, **norm)
-        layer = loaded(student.DecoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.DecoderLayer(**block.settings), block)
         check_gradients(layer, oracle, block, (x, memory), rng=rng, situation=situation)
     for shape, memory_shape, norm in (
         ((5, 5), (2, 1, 4), "post"),
@@ -261,9 +268,11 @@ def test_decoder_layer_is_right_for_other_sizes_and_masks(student, rng, oracle):
     ):
         block = draw_block(rng, "DecoderLayer", **sizes, norm=norm)
         inputs = (x, memory, *(draw_mask(rng, *s) if s else None for s in (shape, memory_shape)))
-        layer = loaded(student.DecoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.DecoderLayer(**block.settings), block)
         check_gradients(layer, oracle, block, inputs, rng=rng, situation="masks")
-    blocks.check_layer_refuses(rng, "DecoderLayer", student.DecoderLayer, student.Decoder)
+    blocks.check_layer_refuses(
+        rng, "DecoderLayer", student.transformer.DecoderLayer, student.transformer.Decoder
+    )
 
 
 @weight(1)
@@ -272,13 +281,13 @@ def test_decoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
     """Names, outputs and gradients of other stacks, with masks and without."""
     for layers, norm in ((2, "pre"), (3, "post"), (1, "post")):
         sizes = {"d_model": 4, "num_heads": 2, "d_ff": 6, "num_layers": layers, "norm": norm}
-        check_parameters(student.Decoder(**sizes), "Decoder", sizes)
+        check_parameters(student.transformer.Decoder(**sizes), "Decoder", sizes)
         block = draw_block(rng, "Decoder", **sizes)
         inputs = draw_vectors(rng, 3, 4, 4), draw_vectors(rng, 3, 6, 4)
-        decoder = loaded(student.Decoder(**sizes), block)
+        decoder = loaded(student.transformer.Decoder(**sizes), block)
         check_gradients(decoder, oracle, block, inputs, rng=rng, situation="no masks")
         inputs = (*inputs, draw_mask(rng, 3, 4, 4), draw_mask(rng, 3, 1, 6))
-        decoder = loaded(student.Decoder(**sizes), block)
+        decoder = loaded(student.transformer.Decoder(**sizes), block)
         check_gradients(decoder, oracle, block, inputs, rng=rng, situation="masks")
 
 
@@ -290,19 +299,24 @@ def test_decoder_drops_and_keeps_types_with_other_sizes(student, rng, oracle):
     for part, norm in itertools.product(parts, ("post", "pre")):
         case = dropout.draw_layer(rng, "DecoderLayer", part, norm, p=0.4, shape=(15, 8))
         block, inputs, _ = case
-        out = loaded(student.DecoderLayer(**block.settings, dropout=0.4), block)(*inputs)
+        out = loaded(student.transformer.DecoderLayer(**block.settings, dropout=0.4), block)(
+            *inputs
+        )
         dropout.check_layer(out, oracle, case, part)
     sizes = {"d_model": 8, "num_heads": 2, "d_ff": 3, "num_layers": 2}
     single = draw_block(rng, "Decoder", torch.float32, **sizes, norm="post")
     views = [view_of(draw_vectors(rng, 3, t, 8)) for t in (2, 4)]
-    inputs, decoder = [x.float() for x in views], loaded(student.Decoder(**single.settings), single)
+    inputs, decoder = (
+        [x.float() for x in views],
+        loaded(student.transformer.Decoder(**single.settings), single),
+    )
     check_gradients(decoder, oracle, single, inputs, rng=rng, situation="float32")
     second = [draw_vectors(rng, 3, t, 8) for t in (2, 4)]
     block = draw_block(rng, "Decoder", **sizes)
-    decoder = loaded(student.Decoder(**sizes), block)
+    decoder = loaded(student.transformer.Decoder(**sizes), block)
     check_calls_stay_apart(decoder, oracle, block, [views, second])
     block = draw_block(rng, "Decoder", **sizes)
-    decoder = loaded(student.Decoder(**sizes, dropout=0.5), block)
+    decoder = loaded(student.transformer.Decoder(**sizes, dropout=0.5), block)
     check_evaluation(decoder, oracle, block, views)
 
 
@@ -316,9 +330,11 @@ def test_make_masks_is_right_for_other_lengths(student, rng, oracle):
     for lengths, target_lengths in (([4, 1], [2, 6]), ([2], [5]), ([1, 3, 6, 2], [3, 1, 1, 2])):
         source = draw_ids(rng, 12, lengths, width=7)
         target = draw_ids(rng, 12, target_lengths, begin=True)
-        compare_masks(student.make_masks(source, target), oracle.visible(source, target))
-        check_unchanged("make_masks", student.make_masks, source, target)
-    check_refused("a source without a token", student.make_masks, 0 * source, target)
+        compare_masks(
+            student.transformer.make_masks(source, target), oracle.visible(source, target)
+        )
+        check_unchanged("make_masks", student.transformer.make_masks, source, target)
+    check_refused("a source without a token", student.transformer.make_masks, 0 * source, target)
 
 
 @weight(1)
@@ -328,7 +344,9 @@ def test_transformer_has_the_right_parameters_for_other_settings(student, rng, o
     sizes = {"d_model": 24, "num_heads": 3, "d_ff": 30, "encoder_layers": 2, "decoder_layers": 1}
     sizes |= {"source_vocabulary": 180, "target_vocabulary": 180}
     for more in ({"positions": "learned", "max_length": 150}, {"norm": "post", "shared": True}):
-        module = student.Transformer(student.TransformerConfig(**sizes, **more))
+        module = student.transformer.Transformer(
+            student.transformer.TransformerConfig(**sizes, **more)
+        )
         first = check_first_weights(module, sizes | more)
     check("target_embedding.weight" not in first, "A shared matrix must be listed once.")
     shared = {"source_vocabulary": 6, "target_vocabulary": 6, "shared": True, "norm": "post"}
@@ -413,7 +431,7 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
     for lengths, width, v in (([3, 5, 1], 5, 4), ([2], 2, 9), ([0, 2, 4, 1], 6, 3)):
         logits = 2 * draw_vectors(rng, len(lengths), width, v)
         targets = training.draw_targets(rng, v, lengths, width)
-        result = training.loss_vjp(student.label_smoothing_loss, logits, targets)
+        result = training.loss_vjp(student.training.label_smoothing_loss, logits, targets)
         training.compare_loss(result, oracle.smoothed_loss(logits, targets, 0.1), "other shapes")
         for given, smoothing, situation in (
             (logits, 0.0, "other shapes"),
@@ -423,14 +441,16 @@ def test_label_smoothing_loss_is_right_for_other_shapes(student, rng, oracle):
             (logits.float(), 0.3, "float32"),
             (view_of(logits), 0.05, "a view"),
         ):
-            result = training.loss_vjp(student.label_smoothing_loss, given, targets, smoothing)
+            result = training.loss_vjp(
+                student.training.label_smoothing_loss, given, targets, smoothing
+            )
             expected = oracle.smoothed_loss(given, targets, smoothing)
             training.compare_loss(result, expected, situation)
     any_logits, one = draw_vectors(rng, 3, 2, 4), torch.tensor(1.0, dtype=torch.float64)
     padding = torch.zeros(3, 2, dtype=torch.int64)
-    result = vjp(student.label_smoothing_loss, (any_logits, padding), [one])
+    result = vjp(student.training.label_smoothing_loss, (any_logits, padding), [one])
     training.compare_with_zero(result, any_logits)
-    training.check_loss_refuses(student.label_smoothing_loss, logits, targets)
+    training.check_loss_refuses(student.training.label_smoothing_loss, logits, targets)
 
 
 @weight(1)
@@ -439,9 +459,11 @@ def test_noam_rate_is_right_for_other_sizes(student, rng):
     """Before, at and after the end of the warm-up, for other sizes; bad numbers are refused."""
     for d_model, warmup in ((128, 10), (3, 1000), (int(rng.integers(5, 999)), 37)):
         for step in (1, 9, 10, 11, 37, 999, 1000, 12345):
-            training.compare_rate(student.noam_rate(step, d_model, warmup), step, d_model, warmup)
+            training.compare_rate(
+                student.training.noam_rate(step, d_model, warmup), step, d_model, warmup
+            )
     for sizes in ((0, 4, 4), (2, -1, 4), (2, 4, -3)):
-        check_refused("a step, d_model or warmup below 1", student.noam_rate, *sizes)
+        check_refused("a step, d_model or warmup below 1", student.training.noam_rate, *sizes)
 
 
 # Exercise 6.7
@@ -457,12 +479,12 @@ def test_train_takes_the_right_steps_with_other_settings(student, rng, oracle):
         model = draw_model(rng, **training.TINY | {"d_model": 6, "max_length": 6} | more)
         config["max_norm"] = max_norm
         module, wide = new_transformer(student, model), map(view_of, padded(pairs, 2))
-        history = student.train(module, *wide, student.Config(**config))
+        history = student.training.train(module, *wide, student.training.Config(**config))
         expected = training.expected_run(oracle, model, pairs, config)
         training.compare_run(history, module, expected, "other settings")
     model, pairs = draw_model(rng, **training.TINY), training.draw_pairs(rng, [(2, 1), (1, 3)])
-    module, config = new_transformer(student, model), student.Config(steps=2, batch_size=2)
-    check_unchanged("train", student.train, module, *pairs, config)
+    module, config = new_transformer(student, model), student.training.Config(steps=2, batch_size=2)
+    check_unchanged("train", student.training.train, module, *pairs, config)
 
 
 @weight(1)
@@ -499,9 +521,9 @@ def test_next_log_probabilities_are_right_for_other_models(student, rng, oracle)
         given = (prefix, visible_memory(oracle, model, source), source)
         expected = decoding.expected_next(oracle, model, source, prefix)
         for arguments, views in ((given, ""), (map(view_of, given), ", views")):
-            result = student.next_log_probabilities(module, *arguments)
+            result = student.decoding.next_log_probabilities(module, *arguments)
             decoding.compare_next(result, expected, f"{situation}{views}")
-        decoding.check_leaves_all(student.next_log_probabilities, module, model, given)
+        decoding.check_leaves_all(student.decoding.next_log_probabilities, module, model, given)
 
 
 @weight(1)
@@ -512,25 +534,25 @@ def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
     module = new_transformer(student, model, dropout=0.4)
     for mode, given in ((True, source), (False, view_of(source))):
         module.train(mode)
-        decoded = student.greedy_decode(module, given, 6)
+        decoded = student.decoding.greedy_decode(module, given, 6)
         decoding.check_likeliest(decoded, oracle, model, source, max_length=6)
         check(module.training is mode, "greedy_decode must leave the model in its mode.")
-    alone = [student.greedy_decode(module, row[row > 0][None], 6) for row in source]
+    alone = [student.decoding.greedy_decode(module, row[row > 0][None], 6) for row in source]
     decoding.compare_one_by_one(alone, decoded)
-    decoding.check_leaves_all(student.greedy_decode, module, model, (source, 6))
+    decoding.check_leaves_all(student.decoding.greedy_decode, module, model, (source, 6))
     decoding.check_greedy_refuses(student, module, source, decoded)
     begins, module = [4, 7, 3, 5], new_transformer(student, decoding.counting_model(7), dropout=0.4)
     for length in (9, 2):
-        found = student.greedy_decode(module, decoding.counting_sources(begins), length)
+        found = student.decoding.greedy_decode(module, decoding.counting_sources(begins), length)
         expected = [list(range(begin, END, -1))[:length] for begin in begins]
         decoding.check_translations(found, expected, "greedy_decode")
     source = torch.tensor([[4], [3]])
     for logits, expected in (([3, 9, 1, 4, 2, 4], [3] * 6), ([9, 9, 4, 4, 4], [])):
         module = new_transformer(student, decoding.steady_model(logits))
-        found = student.greedy_decode(module, source, 6)
+        found = student.decoding.greedy_decode(module, source, 6)
         decoding.check_translations(found, [expected] * 2, "greedy_decode")
     module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
-    decoding.check_learned_places_end(student.greedy_decode, module)
+    decoding.check_learned_places_end(student.decoding.greedy_decode, module)
 
 
 @weight(1)
@@ -538,7 +560,7 @@ def test_greedy_decode_is_right_for_other_models(student, rng, oracle):
 def test_beam_decode_is_right_for_other_models(student, rng, oracle):
     """The best of all if it is wide, greedy_decode if it is narrow, and what lies between."""
     model, source, best = decoding.draw_ranked(oracle, rng, ([2, 4, 1], 3), (0, 1.0))
-    greedy = student.greedy_decode(new_transformer(student, model), source, 3)
+    greedy = student.decoding.greedy_decode(new_transformer(student, model), source, 3)
     decoding.check_likeliest(greedy, oracle, model, source, max_length=3)
     cases = []
     for alpha in (0, 1.0):
@@ -552,13 +574,17 @@ def test_beam_decode_is_right_for_other_models(student, rng, oracle):
         cases.append((model, source, settings, [expected], "between"))
         cases.append((model.single(), source, settings, [expected], "between, float32"))
     for searched, sources, settings, expected, situation in cases:
-        found = student.beam_decode(new_transformer(student, searched), sources, **settings)
+        found = student.decoding.beam_decode(
+            new_transformer(student, searched), sources, **settings
+        )
         decoding.check_translations(found, expected, f"beam_decode ({situation})")
     module, sources = new_transformer(student, model), torch.tensor([[4, 3], [3, 0]])
-    decoding.check_beam_leaves_all(student.beam_decode, module, model, sources)
-    decoding.check_beam_refuses(student.beam_decode, new_transformer(student, model), source)
+    decoding.check_beam_leaves_all(student.decoding.beam_decode, module, model, sources)
+    decoding.check_beam_refuses(
+        student.decoding.beam_decode, new_transformer(student, model), source
+    )
     module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
-    decoding.check_learned_places_end(student.beam_decode, module)
+    decoding.check_learned_places_end(student.decoding.beam_decode, module)
 
 
 def draw_search(rng, width):
@@ -611,11 +637,11 @@ def test_attention_maps_are_right_for_other_models(student, rng, oracle):
         hooks = hooks_of(module)
         for mode, given in ((True, ids), (False, map(view_of, ids))):
             module.train(mode)
-            decoding.compare_maps(student.attention_maps(module, *given), expected)
+            decoding.compare_maps(student.decoding.attention_maps(module, *given), expected)
             check(module.training is mode, "attention_maps must leave the model in its mode.")
             decoding.check_hooks(module, hooks)
-        decoding.check_leaves_all(student.attention_maps, module, model, ids)
-        decoding.check_untracked(student.attention_maps, module, ids)
+        decoding.check_leaves_all(student.decoding.attention_maps, module, model, ids)
+        decoding.check_untracked(student.decoding.attention_maps, module, ids)
 
 
 # Exercise 6.8
@@ -639,8 +665,10 @@ def test_complexity_is_right_for_other_sizes(student, rng):
     n = 10**18 + int(rng.integers(1000))
     cases.append(("attention", (n, 7), (14 * n * n, 2, 2)))
     for kind, sizes, expected in cases:
-        complexity.compare_costs(student.complexity(kind, *sizes), expected, "complexity", kind)
-    complexity.check_costs_refuse(student.complexity)
+        complexity.compare_costs(
+            student.layers.complexity(kind, *sizes), expected, "complexity", kind
+        )
+    complexity.check_costs_refuse(student.layers.complexity)
 
 
 @weight(2)
@@ -656,10 +684,10 @@ def test_run_layer_is_right_for_other_sizes(student, rng, oracle):
             ("convolution", (3 * n * d * d, 1), {"k": 3, "dilation": 2}),
         ):
             inputs, upstream = complexity.draw_layer(rng, kind, n, d, **more, dtype=dtype)
-            result = vjp(student.run_layer, inputs, [upstream, None, None])
+            result = vjp(student.layers.run_layer, inputs, [upstream, None, None])
             complexity.compare_layer(result, oracle, inputs, upstream, counts=counts)
-            check_unchanged("run_layer", student.run_layer, *inputs)
-    complexity.check_run_layer_refuses(student.run_layer, rng)
+            check_unchanged("run_layer", student.layers.run_layer, *inputs)
+    complexity.check_run_layer_refuses(student.layers.run_layer, rng)
 
 
 @weight(1)
@@ -675,8 +703,8 @@ def test_measure_is_right_for_other_sizes(student):
         ("attention", (3, 5), (90, 2, 2)),
         ("dilated", (1, 3, 2), (18, 1, 1)),
     ):
-        complexity.compare_costs(student.measure(kind, *sizes), expected, "measure", kind)
-        runs = calls_during(student.measure, "run_layer", kind, *sizes)
+        complexity.compare_costs(student.layers.measure(kind, *sizes), expected, "measure", kind)
+        runs = calls_during(student.layers.measure, "run_layer", kind, *sizes)
         complexity.check_runs(runs, kind, expected)
 
 

@@ -60,21 +60,25 @@ from tests.a6_transformer.model_cases import (
 @number("6.1")
 def test_sinusoidal_encoding_has_a_sine_and_a_cosine_for_each_frequency(student, oracle):
     """In turns and from fast to slow, from place 0 on, and in float64 to the last digits."""
-    result = student.sinusoidal_encoding(3, 4)
+    result = student.layers.sinusoidal_encoding(3, 4)
     angles = [(place, place / 100) for place in range(3)]
     rows = [[math.sin(a), math.cos(a), math.sin(b), math.cos(b)] for a, b in angles]
     expected = torch.tensor(rows, dtype=torch.float64)
     assert_close(result, expected, what="the encoding", axes=blocks.PLACE_AXES)
     for sizes in ((1, 2), (5, 6), (4, 10), (2, 64), (3000, 6)):
-        result = student.sinusoidal_encoding(*sizes)
+        result = student.layers.sinusoidal_encoding(*sizes)
         expected = oracle.sinusoidal_encoding(*sizes)
         assert_close(result, expected, what="the encoding", axes=blocks.PLACE_AXES)
     calls = [(4, 6), (5, 8), (4, 6), (5, 8)]
-    for sizes, result in zip(calls, call_each(student.sinusoidal_encoding, calls), strict=True):
+    for sizes, result in zip(
+        calls, call_each(student.layers.sinusoidal_encoding, calls), strict=True
+    ):
         expected = oracle.sinusoidal_encoding(*sizes)
         assert_close(result, expected, what="the encoding (several calls in a row)")
     for sizes in ((3, 5), (3, 0), (0, 4)):
-        check_refused("a length or d_model without waves", student.sinusoidal_encoding, *sizes)
+        check_refused(
+            "a length or d_model without waves", student.layers.sinusoidal_encoding, *sizes
+        )
 
 
 @weight(1)
@@ -90,24 +94,24 @@ def test_shift_matrix_moves_every_place_by_k(student, oracle):
     ):
         for k in shifts:
             vectors = oracle.sinusoidal_encoding(places + abs(k), d_model)
-            blocks.compare_shifted(student.shift_matrix(k, d_model), vectors, k, situation)
-    check_refused("an odd d_model", student.shift_matrix, 1, 5)
+            blocks.compare_shifted(student.layers.shift_matrix(k, d_model), vectors, k, situation)
+    check_refused("an odd d_model", student.layers.shift_matrix, 1, 5)
 
 
 @weight(1)
 @number("6.1")
 def test_learned_positions_are_the_first_rows_of_a_weight_that_learns(student, rng):
     """A standard normal weight at first; no vectors for places that were never learned."""
-    modules = student.LearnedPositions(60, 50), student.LearnedPositions(60, 50)
+    modules = student.layers.LearnedPositions(60, 50), student.layers.LearnedPositions(60, 50)
     blocks.check_first_positions(modules, (60, 50))
     cases = ((7, 4), (1, 3, 7), torch.float64), ((4, 5), (4,), torch.float32)
     for sizes, lengths, dtype in cases:
         values = draw_vectors(rng, *sizes, dtype=dtype)
         block = Block("LearnedPositions", {}, {"weight": values})
-        positions = loaded(student.LearnedPositions(*sizes), block)
+        positions = loaded(student.layers.LearnedPositions(*sizes), block)
         blocks.check_positions(positions, rng, values, lengths)
         for wrong in ((0, sizes[1]), (-1, sizes[1]), (sizes[0], 0)):
-            check_refused("a size below 1", student.LearnedPositions, *wrong)
+            check_refused("a size below 1", student.layers.LearnedPositions, *wrong)
 
 
 # Exercise 6.2
@@ -117,16 +121,16 @@ def test_learned_positions_are_the_first_rows_of_a_weight_that_learns(student, r
 @number("6.2")
 def test_layer_norm_brings_every_vector_to_mean_0_and_variance_1(student, rng, oracle):
     """out is that of F.layer_norm, over the last axis of any number of axes, also for small x."""
-    check_parameters(student.LayerNorm(d_model=7), "LayerNorm", {"d_model": 7})
+    check_parameters(student.layers.LayerNorm(d_model=7), "LayerNorm", {"d_model": 7})
     for shape in ((5,), (3, 4), (2, 3, 6), (2, 1, 3, 2)):
         block = draw_block(rng, "LayerNorm", d_model=shape[-1])
         x = 3 * draw_vectors(rng, *shape) + 2
-        out = loaded(student.LayerNorm(**block.settings), block)(x)
+        out = loaded(student.layers.LayerNorm(**block.settings), block)(x)
         compare(out, oracle.output(*block, (x,)), f"x of {shape}")
     for scale, more, situation in ((1e-3, {}, "small x"), (1, {"epsilon": 0.3}, "another epsilon")):
         block = draw_block(rng, "LayerNorm", d_model=4, **more)
         x = scale * draw_vectors(rng, 3, 4)
-        out = loaded(student.LayerNorm(**block.settings), block)(x)
+        out = loaded(student.layers.LayerNorm(**block.settings), block)(x)
         compare(out, oracle.output(*block, (x,)), situation)
 
 
@@ -135,29 +139,29 @@ def test_layer_norm_brings_every_vector_to_mean_0_and_variance_1(student, rng, o
 def test_layer_norm_is_exact_far_from_0_and_has_pytorchs_gradients(student, rng, oracle):
     """Gradients, vectors near 1e5, equal features, float32, views, and what is refused."""
     block, x = draw_block(rng, "LayerNorm", d_model=5), 2 * draw_vectors(rng, 2, 3, 5) - 1
-    norm = loaded(student.LayerNorm(d_model=5), block)
+    norm = loaded(student.layers.LayerNorm(d_model=5), block)
     check_gradients(norm, oracle, block, (x,), rng=rng, situation="any x")
     x = draw_vectors(rng, 4, 5) + 1e5
-    out = loaded(student.LayerNorm(d_model=5), block)(x)
+    out = loaded(student.layers.LayerNorm(d_model=5), block)(x)
     compare(out, oracle.output(*block, (x,)), "x near 1e5")
     situation = "all features of a vector are the same"
     for shape in ((2, 3, 5), (4, 1)):
         plain, x = draw_block(rng, "LayerNorm", d_model=shape[-1]), blocks.draw_equal(rng, *shape)
-        out = loaded(student.LayerNorm(d_model=shape[-1]), plain)(x)
+        out = loaded(student.layers.LayerNorm(d_model=shape[-1]), plain)(x)
         assert_close(out, plain.parameters["bias"].expand(shape), what=f"out ({situation})")
         if shape[-1] > 1:  # a vector of one feature has a gradient of nothing but rounding
-            norm = loaded(student.LayerNorm(d_model=shape[-1]), plain)
+            norm = loaded(student.layers.LayerNorm(d_model=shape[-1]), plain)
             check_gradients(norm, oracle, plain, (x,), rng=rng, situation=situation)
     x = view_of(draw_vectors(rng, 2, 3, 5))
-    out = loaded(student.LayerNorm(d_model=5), block)(x)
+    out = loaded(student.layers.LayerNorm(d_model=5), block)(x)
     compare(out, oracle.output(*block, (x,)), "a view")
-    norm, second = loaded(student.LayerNorm(d_model=5), block), draw_vectors(rng, 2, 3, 5)
+    norm, second = loaded(student.layers.LayerNorm(d_model=5), block), draw_vectors(rng, 2, 3, 5)
     check_calls_stay_apart(norm, oracle, block, [(x,), (second,)])
     single = draw_block(rng, "LayerNorm", torch.float32, d_model=5)
-    norm = loaded(student.LayerNorm(d_model=5), single)
+    norm = loaded(student.layers.LayerNorm(d_model=5), single)
     check_gradients(norm, oracle, single, (x.float(),), rng=rng, situation="float32")
     block = draw_block(rng, "LayerNorm", d_model=4)
-    blocks.check_norm_refuses(loaded(student.LayerNorm(d_model=4), block), 4)
+    blocks.check_norm_refuses(loaded(student.layers.LayerNorm(d_model=4), block), 4)
 
 
 @weight(1)
@@ -165,18 +169,18 @@ def test_layer_norm_is_exact_far_from_0_and_has_pytorchs_gradients(student, rng,
 def test_feed_forward_is_two_dense_layers_with_a_relu_between(student, rng, oracle):
     """Names, first values, outputs and gradients are nn.Linear's; other vectors are refused."""
     sizes = {"d_model": 20, "d_ff": 30}
-    check_parameters(student.FeedForward(**sizes), "FeedForward", sizes)
+    check_parameters(student.layers.FeedForward(**sizes), "FeedForward", sizes)
     for n, t, d_model, d_ff in ((2, 3, 4, 7), (1, 4, 5, 2), (3, 1, 1, 3)):
         block = draw_block(rng, "FeedForward", d_model=d_model, d_ff=d_ff)
         inputs, situation = (draw_vectors(rng, n, t, d_model),), f"d_model {d_model}, d_ff {d_ff}"
-        feed_forward = loaded(student.FeedForward(**block.settings), block)
+        feed_forward = loaded(student.layers.FeedForward(**block.settings), block)
         check_gradients(feed_forward, oracle, block, inputs, rng=rng, situation=situation)
     block = draw_block(rng, "FeedForward", torch.float32, d_model=4, d_ff=6)
     inputs = (view_of(draw_vectors(rng, 2, 3, 4)).float(),)
-    feed_forward = loaded(student.FeedForward(**block.settings), block)
+    feed_forward = loaded(student.layers.FeedForward(**block.settings), block)
     check_gradients(feed_forward, oracle, block, inputs, rng=rng, situation="float32, a view")
     block = draw_block(rng, "FeedForward", d_model=4, d_ff=6)
-    blocks.check_feed_forward_refuses(student.FeedForward, block)
+    blocks.check_feed_forward_refuses(student.layers.FeedForward, block)
 
 
 @weight(1)
@@ -185,10 +189,10 @@ def test_feed_forward_drops_hidden_features_in_training_mode_only(student, rng, 
     """Dropout acts between relu and linear2, and not at all in evaluation mode."""
     for p in (0.3, 0.6):
         block, x = dropout.loud_feed_forward(rng, 10), draw_vectors(rng, 20, 10, 10)
-        out = loaded(student.FeedForward(**block.settings, dropout=p), block)(x)
+        out = loaded(student.layers.FeedForward(**block.settings, dropout=p), block)(x)
         dropout.check_hidden_features(out, x, block, p)
     x, block = draw_vectors(rng, 2, 3, 4), draw_block(rng, "FeedForward", d_model=4, d_ff=5)
-    feed_forward = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
+    feed_forward = loaded(student.layers.FeedForward(**block.settings, dropout=0.5), block)
     check_evaluation(feed_forward, oracle, block, (x,))
 
 
@@ -197,7 +201,7 @@ def test_feed_forward_drops_hidden_features_in_training_mode_only(student, rng, 
 def test_feed_forward_conv_is_two_convolutions_of_size_1(student, rng, oracle):
     """Names, first values, outputs and gradients are nn.Conv1d's; other vectors are refused."""
     sizes = {"d_model": 20, "d_ff": 30}
-    check_parameters(student.FeedForwardConv(**sizes), "FeedForwardConv", sizes)
+    check_parameters(student.layers.FeedForwardConv(**sizes), "FeedForwardConv", sizes)
     for n, t, d_model, d_ff, dtype, situation in (
         (2, 3, 4, 7, torch.float64, "d_model 4, d_ff 7"),
         (1, 4, 5, 2, torch.float64, "d_model 5, d_ff 2"),
@@ -206,10 +210,10 @@ def test_feed_forward_conv_is_two_convolutions_of_size_1(student, rng, oracle):
     ):
         block = draw_block(rng, "FeedForwardConv", dtype, d_model=d_model, d_ff=d_ff)
         inputs = (draw_vectors(rng, n, t, d_model, dtype=dtype),)
-        conv = loaded(student.FeedForwardConv(**block.settings), block)
+        conv = loaded(student.layers.FeedForwardConv(**block.settings), block)
         check_gradients(conv, oracle, block, inputs, rng=rng, situation=situation)
     block = draw_block(rng, "FeedForwardConv", d_model=4, d_ff=6)
-    blocks.check_feed_forward_refuses(student.FeedForwardConv, block)
+    blocks.check_feed_forward_refuses(student.layers.FeedForwardConv, block)
 
 
 @weight(1)
@@ -219,11 +223,11 @@ def test_from_linear_gives_the_same_as_convolutions_with_weights_of_its_own(stud
     for d_model, d_ff, dtype in ((4, 7, torch.float64), (5, 3, torch.float32)):
         block = draw_block(rng, "FeedForward", dtype, d_model=d_model, d_ff=d_ff)
         # In training mode and with dropout, which is to be left out.
-        linear = loaded(student.FeedForward(**block.settings, dropout=0.5), block)
-        conv = student.from_linear(linear)
+        linear = loaded(student.layers.FeedForward(**block.settings, dropout=0.5), block)
+        conv = student.layers.from_linear(linear)
         x = draw_vectors(rng, 2, 3, d_model, dtype=dtype)
         blocks.check_converted(conv, linear, block, x=x, expected=oracle.output(*block, (x,)))
-        student.from_linear(linear)
+        student.layers.from_linear(linear)
         check_same_weights(linear, block.parameters, "from_linear")
 
 
@@ -239,11 +243,11 @@ def test_encoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, o
         (1, 4, {"d_model": 8, "num_heads": 4, "d_ff": 5}),
         (3, 1, {"d_model": 4, "num_heads": 1, "d_ff": 4}),
     ):
-        check_parameters(student.EncoderLayer(**sizes), "EncoderLayer", sizes)
+        check_parameters(student.transformer.EncoderLayer(**sizes), "EncoderLayer", sizes)
         x = draw_vectors(rng, n, t, sizes["d_model"])
         for situation, norm in blocks.NORMS.items():
             block = draw_block(rng, "EncoderLayer", **sizes, **norm)
-            layer = loaded(student.EncoderLayer(**block.settings), block)
+            layer = loaded(student.transformer.EncoderLayer(**block.settings), block)
             check_gradients(layer, oracle, block, (x,), rng=rng, situation=situation)
 
 
@@ -254,9 +258,11 @@ def test_encoder_layer_looks_only_where_the_mask_is_true(student, rng, oracle):
     for shape, norm in (((4, 4), "pre"), ((3, 4, 4), "post"), ((3, 1, 4), "pre")):
         block = draw_block(rng, "EncoderLayer", d_model=6, num_heads=2, d_ff=7, norm=norm)
         inputs = draw_vectors(rng, 3, 4, 6), draw_mask(rng, *shape)
-        layer = loaded(student.EncoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.EncoderLayer(**block.settings), block)
         check_gradients(layer, oracle, block, inputs, rng=rng, situation=f"a mask of {shape}")
-    blocks.check_layer_refuses(rng, "EncoderLayer", student.EncoderLayer, student.Encoder)
+    blocks.check_layer_refuses(
+        rng, "EncoderLayer", student.transformer.EncoderLayer, student.transformer.Encoder
+    )
 
 
 @weight(1)
@@ -266,17 +272,17 @@ def test_encoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
     sizes = {"d_model": 6, "num_heads": 3, "d_ff": 5}
     for layers, norm in ((1, "pre"), (2, "post"), (3, "pre")):
         settings = sizes | {"num_layers": layers, "norm": norm}
-        check_parameters(student.Encoder(**settings), "Encoder", settings)
+        check_parameters(student.transformer.Encoder(**settings), "Encoder", settings)
         block = draw_block(rng, "Encoder", **settings)
         for mask in ((), (draw_mask(rng, 2, 1, 4),)):
             inputs = (draw_vectors(rng, 2, 4, 6), *mask)
             situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
-            stack = loaded(student.Encoder(**settings), block)
+            stack = loaded(student.transformer.Encoder(**settings), block)
             check_gradients(stack, oracle, block, inputs, rng=rng, situation=situation)
     block, x = draw_block(rng, "Encoder", **sizes, num_layers=2), draw_vectors(rng, 2, 4, 6)
-    out = loaded(student.Encoder(**block.settings), block)(x)
+    out = loaded(student.transformer.Encoder(**block.settings), block)(x)
     compare(out, oracle.output(*block, (x,)), "norm not given")
-    check_refused("a norm that isn't known", student.Encoder, 6, 3, 5, 2, 0.0, "both")
+    check_refused("a norm that isn't known", student.transformer.Encoder, 6, 3, 5, 2, 0.0, "both")
 
 
 @weight(1)
@@ -286,12 +292,15 @@ def test_encoder_layer_drops_what_each_part_gives_before_it_is_added(student, rn
     for norm, part in itertools.product(("pre", "post"), ("self_attention", "feed_forward")):
         case = dropout.draw_layer(rng, "EncoderLayer", part, norm, p=0.3, shape=(20, 6))
         block, (x,), _ = case
-        out = loaded(student.EncoderLayer(**block.settings, dropout=0.3), block)(x)
+        out = loaded(student.transformer.EncoderLayer(**block.settings, dropout=0.3), block)(x)
         dropout.check_layer(out, oracle, case, part)
     sizes, x = {"d_model": 6, "num_heads": 2, "d_ff": 5}, draw_vectors(rng, 2, 3, 6)
     layer = draw_block(rng, "EncoderLayer", **sizes)
     stack = draw_block(rng, "Encoder", **sizes, num_layers=2)
-    for new, block in ((student.EncoderLayer, layer), (student.Encoder, stack)):
+    for new, block in (
+        (student.transformer.EncoderLayer, layer),
+        (student.transformer.Encoder, stack),
+    ):
         module = loaded(new(**block.settings, dropout=0.5), block)
         check_evaluation(module, oracle, block, (x,))
 
@@ -303,12 +312,15 @@ def test_encoder_keeps_float32_takes_views_and_leaves_inputs_alone(student, rng,
     sizes, mask = {"d_model": 6, "num_heads": 2, "d_ff": 5}, draw_mask(rng, 2, 3, 3)
     single = draw_block(rng, "Encoder", torch.float32, **sizes, num_layers=2)
     inputs = draw_vectors(rng, 2, 3, 6, dtype=torch.float32), mask
-    encoder = loaded(student.Encoder(**single.settings), single)
+    encoder = loaded(student.transformer.Encoder(**single.settings), single)
     check_gradients(encoder, oracle, single, inputs, rng=rng, situation="float32")
     view, second = view_of(draw_vectors(rng, 2, 3, 6)), draw_vectors(rng, 2, 3, 6)
     layer = draw_block(rng, "EncoderLayer", **sizes, norm="post")
     stack = draw_block(rng, "Encoder", **sizes, num_layers=2)
-    for new, block in ((student.EncoderLayer, layer), (student.Encoder, stack)):
+    for new, block in (
+        (student.transformer.EncoderLayer, layer),
+        (student.transformer.Encoder, stack),
+    ):
         out = loaded(new(**block.settings), block)(view, mask)
         compare(out, oracle.output(*block, (view, mask)), "a view")
         module = loaded(new(**block.settings), block)
@@ -327,11 +339,11 @@ def test_decoder_layer_is_pytorchs_with_the_norm_before_or_after(student, rng, o
         (1, 4, 2, {"d_model": 8, "num_heads": 4, "d_ff": 5}),
         (3, 1, 1, {"d_model": 4, "num_heads": 1, "d_ff": 4}),
     ):
-        check_parameters(student.DecoderLayer(**sizes), "DecoderLayer", sizes)
+        check_parameters(student.transformer.DecoderLayer(**sizes), "DecoderLayer", sizes)
         inputs = [draw_vectors(rng, n, length, sizes["d_model"]) for length in (t, s)]
         for situation, norm in blocks.NORMS.items():
             block = draw_block(rng, "DecoderLayer", **sizes, **norm)
-            layer = loaded(student.DecoderLayer(**block.settings), block)
+            layer = loaded(student.transformer.DecoderLayer(**block.settings), block)
             check_gradients(layer, oracle, block, inputs, rng=rng, situation=situation)
 
 
@@ -348,10 +360,12 @@ def test_decoder_layer_has_a_mask_for_each_of_its_attentions(student, rng, oracl
     ):
         block = draw_block(rng, "DecoderLayer", d_model=6, num_heads=2, d_ff=7, norm=norm)
         inputs = (x, memory, *(draw_mask(rng, *s) if s else None for s in (shape, memory_shape)))
-        layer = loaded(student.DecoderLayer(**block.settings), block)
+        layer = loaded(student.transformer.DecoderLayer(**block.settings), block)
         situation = f"mask of {shape}, memory_mask of {memory_shape}"
         check_gradients(layer, oracle, block, inputs, rng=rng, situation=situation)
-    blocks.check_layer_refuses(rng, "DecoderLayer", student.DecoderLayer, student.Decoder)
+    blocks.check_layer_refuses(
+        rng, "DecoderLayer", student.transformer.DecoderLayer, student.transformer.Decoder
+    )
 
 
 @weight(1)
@@ -361,16 +375,16 @@ def test_decoder_runs_its_layers_in_turn_and_norms_at_the_end_if_pre(student, rn
     sizes = {"d_model": 6, "num_heads": 3, "d_ff": 5}
     for layers, norm in ((1, "pre"), (2, "post"), (3, "pre")):
         settings = sizes | {"num_layers": layers, "norm": norm}
-        check_parameters(student.Decoder(**settings), "Decoder", settings)
+        check_parameters(student.transformer.Decoder(**settings), "Decoder", settings)
         block = draw_block(rng, "Decoder", **settings)
         for masks in ((), (draw_mask(rng, 4, 4), draw_mask(rng, 2, 1, 5))):
             inputs = (draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 5, 6), *masks)
             situation = f'{layers} layer{"s" * (layers > 1)}, norm="{norm}"'
-            stack = loaded(student.Decoder(**settings), block)
+            stack = loaded(student.transformer.Decoder(**settings), block)
             check_gradients(stack, oracle, block, inputs, rng=rng, situation=situation)
     block = draw_block(rng, "Decoder", **sizes, num_layers=2)
     inputs = draw_vectors(rng, 2, 4, 6), draw_vectors(rng, 2, 3, 6)
-    out = loaded(student.Decoder(**block.settings), block)(*inputs)
+    out = loaded(student.transformer.Decoder(**block.settings), block)(*inputs)
     compare(out, oracle.output(*block, inputs), "norm not given")
 
 
@@ -382,21 +396,23 @@ def test_decoder_drops_like_the_encoder_keeps_types_and_leaves_inputs_alone(stud
     for part, norm in itertools.product(parts, ("pre", "post")):
         case = dropout.draw_layer(rng, "DecoderLayer", part, norm, p=0.3, shape=(20, 6))
         block, inputs, _ = case
-        out = loaded(student.DecoderLayer(**block.settings, dropout=0.3), block)(*inputs)
+        out = loaded(student.transformer.DecoderLayer(**block.settings, dropout=0.3), block)(
+            *inputs
+        )
         dropout.check_layer(out, oracle, case, part)
     masks = draw_mask(rng, 3, 3), draw_mask(rng, 2, 1, 4)
     settings = {"d_model": 6, "num_heads": 2, "d_ff": 5, "num_layers": 2}
     single = draw_block(rng, "Decoder", torch.float32, **settings)
     inputs = (*(draw_vectors(rng, 2, t, 6, dtype=torch.float32) for t in (3, 4)), *masks)
-    decoder = loaded(student.Decoder(**settings), single)
+    decoder = loaded(student.transformer.Decoder(**settings), single)
     check_gradients(decoder, oracle, single, inputs, rng=rng, situation="float32")
     views = (*(view_of(draw_vectors(rng, 2, t, 6)) for t in (3, 4)), *masks)
     second = (*(draw_vectors(rng, 2, t, 6) for t in (3, 4)), *masks)
     block = draw_block(rng, "Decoder", **settings)
-    decoder = loaded(student.Decoder(**settings), block)
+    decoder = loaded(student.transformer.Decoder(**settings), block)
     check_calls_stay_apart(decoder, oracle, block, [views, second])
     block = draw_block(rng, "Decoder", **settings)
-    decoder = loaded(student.Decoder(**settings, dropout=0.5), block)
+    decoder = loaded(student.transformer.Decoder(**settings, dropout=0.5), block)
     check_evaluation(decoder, oracle, block, second)
 
 
@@ -408,15 +424,19 @@ def test_decoder_drops_like_the_encoder_keeps_types_and_leaves_inputs_alone(stud
 def test_make_masks_hides_padding_and_later_places(student, rng, oracle):
     """(n, 1, s) and (n, t, t) of bool: no padding, and in targets nothing that comes later."""
     source, target = torch.tensor([[4, 5, 3], [6, 0, 0]]), torch.tensor([[1, 3, 0], [1, 4, 5]])
-    compare_masks(student.make_masks(source, target), oracle.visible(source, target))
+    compare_masks(student.transformer.make_masks(source, target), oracle.visible(source, target))
     for lengths, target_lengths in (([2, 5, 1], [4, 1, 3]), ([1], [1]), ([3, 3], [2, 2])):
         source = draw_ids(rng, 9, lengths)
         target = draw_ids(rng, 9, target_lengths, begin=True)
-        compare_masks(student.make_masks(source, target), oracle.visible(source, target))
-        check_unchanged("make_masks", student.make_masks, source, target)
+        compare_masks(
+            student.transformer.make_masks(source, target), oracle.visible(source, target)
+        )
+        check_unchanged("make_masks", student.transformer.make_masks, source, target)
     wide = view_of(draw_ids(rng, 9, [2, 3], width=5)), draw_ids(rng, 9, [3, 1], True, width=6)
-    compare_masks(student.make_masks(*wide), oracle.visible(*wide))
-    check_refused("padding before a token", student.make_masks, torch.tensor([[0, 3]]), target)
+    compare_masks(student.transformer.make_masks(*wide), oracle.visible(*wide))
+    check_refused(
+        "padding before a token", student.transformer.make_masks, torch.tensor([[0, 3]]), target
+    )
 
 
 @weight(1)
@@ -429,7 +449,7 @@ def test_transformer_has_the_parameters_that_the_docstring_names(student):
         {"source_vocabulary": 150, "target_vocabulary": 120, "d_model": 32, **sizes},
         {"source_vocabulary": 200, "target_vocabulary": 210, "d_model": 20, **sizes, **learned},
     ):
-        module = student.Transformer(student.TransformerConfig(**settings))
+        module = student.transformer.Transformer(student.transformer.TransformerConfig(**settings))
         check_first_weights(module, settings)
 
 
@@ -439,7 +459,7 @@ def test_transformer_shares_one_matrix_if_told_to(student, rng, oracle):
     """One parameter for both embeddings and the output; its gradient is the sum of all three."""
     model = draw_model(rng, source_vocabulary=8, target_vocabulary=8, shared=True)
     settings = model.settings | {"source_vocabulary": 400, "target_vocabulary": 400}
-    module = student.Transformer(student.TransformerConfig(**settings))
+    module = student.transformer.Transformer(student.transformer.TransformerConfig(**settings))
     first = check_first_weights(module, settings)
     check("output.weight" not in first, "A shared matrix must be listed once.")
     ids = draw_ids(rng, 8, [3, 5]), draw_ids(rng, 8, [4, 2], begin=True)
@@ -544,11 +564,13 @@ def test_label_smoothing_loss_is_pytorchs_cross_entropy(student, rng, oracle):
     """Loss and gradient for several smoothings, 0.1 if none is given, without padding."""
     for n, t, v in ((2, 3, 5), (1, 4, 3), (3, 1, 7)):
         logits, targets = 2 * draw_vectors(rng, n, t, v), training.draw_targets(rng, v, [t] * n, t)
-        result = training.loss_vjp(student.label_smoothing_loss, logits, targets)
+        result = training.loss_vjp(student.training.label_smoothing_loss, logits, targets)
         expected = oracle.smoothed_loss(logits, targets, 0.1)
         training.compare_loss(result, expected, "smoothing not given")
         for smoothing in (0.0, 0.1, 0.35, 0.9):
-            result = training.loss_vjp(student.label_smoothing_loss, logits, targets, smoothing)
+            result = training.loss_vjp(
+                student.training.label_smoothing_loss, logits, targets, smoothing
+            )
             expected = oracle.smoothed_loss(logits, targets, smoothing)
             training.compare_loss(result, expected, f"smoothing {smoothing}")
 
@@ -561,12 +583,14 @@ def test_label_smoothing_loss_leaves_padding_out_of_the_mean(student, rng, oracl
     for lengths in ([4, 1, 2], [1, 0, 4], [0, 0, 1]):
         targets = training.draw_targets(rng, 6, lengths, 4)
         for smoothing in (0.0, 0.2):
-            result = training.loss_vjp(student.label_smoothing_loss, logits, targets, smoothing)
+            result = training.loss_vjp(
+                student.training.label_smoothing_loss, logits, targets, smoothing
+            )
             expected = oracle.smoothed_loss(logits, targets, smoothing)
             training.compare_loss(result, expected, "with padding")
     for logits in draw_vectors(rng, 2, 3, 5), draw_vectors(rng, 1, 1, 4, dtype=torch.float32):
         padding, upstream = torch.zeros(logits.shape[:2]).long(), torch.ones_like(logits[0, 0, 0])
-        result = vjp(student.label_smoothing_loss, (logits, padding), [upstream])
+        result = vjp(student.training.label_smoothing_loss, (logits, padding), [upstream])
         training.compare_with_zero(result, logits)
 
 
@@ -582,10 +606,12 @@ def test_label_smoothing_loss_takes_large_logits_and_float32(student, rng, oracl
         ((logits.float(), targets, 0.2), "float32"),
         ((view_of(logits), view_of(targets), 0.2), "views"),
     ):
-        result = training.loss_vjp(student.label_smoothing_loss, *inputs)
+        result = training.loss_vjp(student.training.label_smoothing_loss, *inputs)
         training.compare_loss(result, oracle.smoothed_loss(*inputs), situation)
-    check_unchanged("label_smoothing_loss", student.label_smoothing_loss, logits, targets, 0.3)
-    training.check_loss_refuses(student.label_smoothing_loss, logits, targets)
+    check_unchanged(
+        "label_smoothing_loss", student.training.label_smoothing_loss, logits, targets, 0.3
+    )
+    training.check_loss_refuses(student.training.label_smoothing_loss, logits, targets)
 
 
 @weight(1)
@@ -593,14 +619,14 @@ def test_label_smoothing_loss_takes_large_logits_and_float32(student, rng, oracl
 def test_noam_rate_goes_up_for_warmup_steps_and_then_down(student):
     """With d_model 64 and warmup 100: 1/80 at its peak, half of it at steps 50 and 400."""
     for step, part in ((100, 80), (25, 320), (50, 160), (400, 160), (1, 8000)):
-        assert_close(student.noam_rate(step, 64, 100), 1 / part, what="the learning rate")
+        assert_close(student.training.noam_rate(step, 64, 100), 1 / part, what="the learning rate")
     large = (1, 2, 3999, 4000, 4001, 10**6)
     for d_model, warmup, steps in ((512, 4000, large), (9, 1, (1, 2, 5)), (1, 7, (3, 7, 11))):
         for step in steps:
-            rate = student.noam_rate(step, d_model, warmup)
+            rate = student.training.noam_rate(step, d_model, warmup)
             training.compare_rate(rate, step, d_model, warmup)
     for sizes in ((0, 8, 5), (-1, 8, 5), (3, 0, 5), (3, 8, 0)):
-        check_refused("a step, d_model or warmup below 1", student.noam_rate, *sizes)
+        check_refused("a step, d_model or warmup below 1", student.training.noam_rate, *sizes)
 
 
 # Exercise 6.7
@@ -620,12 +646,14 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
         (other, "fewer pairs than batch_size, not clipped"),
     ):
         module = new_transformer(student, model)
-        history = student.train(module, *map(view_of, pairs), student.Config(**settings))
+        history = student.training.train(
+            module, *map(view_of, pairs), student.training.Config(**settings)
+        )
         expected = training.expected_run(oracle, model, pairs, settings)
         training.compare_run(history, module, expected, situation)
     model, pairs = draw_model(rng, **training.TINY), training.draw_pairs(rng, [(2, 1), (1, 3)])
-    module, config = new_transformer(student, model), student.Config(steps=2, batch_size=2)
-    check_unchanged("train", student.train, module, *pairs, config)
+    module, config = new_transformer(student, model), student.training.Config(steps=2, batch_size=2)
+    check_unchanged("train", student.training.train, module, *pairs, config)
 
 
 @weight(1)
@@ -654,14 +682,18 @@ def test_train_trims_its_batches_and_stops_at_a_loss_that_is_no_number(student, 
     config = {"steps": 3, "batch_size": 3, "warmup": 2, "factor": 0.3, "smoothing": 0.1}
     config["max_norm"] = 0.5
     module = new_transformer(student, model)
-    training.read_history(student.train(module, *pairs, student.Config(**config)), 3)
+    training.read_history(
+        student.training.train(module, *pairs, student.training.Config(**config)), 3
+    )
     (source, target), wide = pairs, padded(pairs, 3)
     for side, ids in (("source", (wide[0], target)), ("target", (source, wide[1]))):
         with training.only_padding_added(side):
             module = new_transformer(student, model)
-            training.read_history(student.train(module, *ids, student.Config(**config)), 3)
+            training.read_history(
+                student.training.train(module, *ids, student.training.Config(**config)), 3
+            )
     module = new_transformer(student, model)
-    history = student.train(module, *map(view_of, wide), student.Config(**config))
+    history = student.training.train(module, *map(view_of, wide), student.training.Config(**config))
     expected = training.expected_run(oracle, model, pairs, config)
     training.compare_run(history, module, expected, "columns of padding")
     training.check_not_finite(student, rng)
@@ -685,18 +717,20 @@ def test_a_trained_transformer_translates_90_percent_of_unseen_numbers(student, 
     numbers = load_numbers()
     sizes = len(numbers.source_vocabulary), len(numbers.target_vocabulary)
     seed_torch(student, int(rng.integers(2**31)))
-    settings = student.TransformerConfig(*sizes, encoder_layers=1, decoder_layers=1)
-    model = student.Transformer(settings)
+    settings = student.transformer.TransformerConfig(*sizes, encoder_layers=1, decoder_layers=1)
+    model = student.transformer.Transformer(settings)
     check_is_module(model, "Transformer")
     lists = numbers.train.source_ids, numbers.train.target_ids
     pairs = [torch.from_numpy(pad(ids)[0]) for ids in lists]
-    history = student.train(model, *pairs, student.Config(steps=250, warmup=40, factor=0.35))
+    history = student.training.train(
+        model, *pairs, student.training.Config(steps=250, warmup=40, factor=0.35)
+    )
     training.read_history(history, 250)
     chosen = rng.permutation(len(numbers.test))[:HELD_OUT]
     right = 0
     for rows in np.split(chosen, 4):
         source, _ = pad([numbers.test.source_ids[row] for row in rows])
-        decoded = student.greedy_decode(model, torch.from_numpy(source))
+        decoded = student.decoding.greedy_decode(model, torch.from_numpy(source))
         decoding.check_lists(decoded, len(rows), "greedy_decode")
         for row, ids in zip(rows, decoded, strict=True):
             right += list(ids) == numbers.test.target_ids[row].tolist()[1:-1]
@@ -724,9 +758,9 @@ def test_next_log_probabilities_are_those_after_the_last_column(student, rng, or
         given = (prefix, visible_memory(oracle, model, source), source)
         expected = decoding.expected_next(oracle, model, source, prefix)
         for arguments, views in ((given, ""), (map(view_of, given), ", views")):
-            result = student.next_log_probabilities(module, *arguments)
+            result = student.decoding.next_log_probabilities(module, *arguments)
             decoding.compare_next(result, expected, f"{situation}{views}")
-        decoding.check_leaves_all(student.next_log_probabilities, module, model, given)
+        decoding.check_leaves_all(student.decoding.next_log_probabilities, module, model, given)
 
 
 @weight(1)
@@ -738,17 +772,19 @@ def test_greedy_decode_takes_the_likeliest_token_until_the_end(student, rng, ora
         module = new_transformer(student, model, dropout=0.5)
         for mode, given in ((True, source), (False, view_of(source))):
             module.train(mode)
-            decoded = student.greedy_decode(module, given, length)
+            decoded = student.decoding.greedy_decode(module, given, length)
             decoding.check_likeliest(decoded, oracle, model, source, max_length=length)
             check(module.training is mode, "greedy_decode must leave the model in its mode.")
-        alone = [student.greedy_decode(module, row[row > 0][None], length) for row in source]
+        alone = [
+            student.decoding.greedy_decode(module, row[row > 0][None], length) for row in source
+        ]
         decoding.compare_one_by_one(alone, decoded)
-        decoding.check_leaves_all(student.greedy_decode, module, model, (source, length))
+        decoding.check_leaves_all(student.decoding.greedy_decode, module, model, (source, length))
         decoding.check_greedy_refuses(student, module, source, decoded)
     begins = [5, 3, 8, 3, 6]
     module = new_transformer(student, decoding.counting_model(8), dropout=0.3)
     for length in (10, 2):
-        found = student.greedy_decode(module, decoding.counting_sources(begins), length)
+        found = student.decoding.greedy_decode(module, decoding.counting_sources(begins), length)
         expected = [list(range(begin, END, -1))[:length] for begin in begins]
         decoding.check_translations(found, expected, "greedy_decode")
 
@@ -763,20 +799,24 @@ def test_greedy_decode_never_takes_padding_or_begin_and_stops_at_max_length(stud
     source = torch.tensor([[3, 4], [4, 0]])
     model = new_transformer(student, decoding.steady_model([9, 8, 0, 1, 5, 5, 2]))
     for length in (1, 2, 5):
-        found = student.greedy_decode(model, source, length)
+        found = student.decoding.greedy_decode(model, source, length)
         decoding.check_translations(found, [[4] * length] * 2, "greedy_decode")
-    found = student.greedy_decode(model, source)
+    found = student.decoding.greedy_decode(model, source)
     what = "greedy_decode, 32 tokens if nothing is said,"
     decoding.check_translations(found, [[4] * 32] * 2, what)
     model = new_transformer(student, decoding.steady_model([1, 1, 7, 2, 7, 3]))
-    decoding.check_translations(student.greedy_decode(model, source), [[], []], "greedy_decode")
+    decoding.check_translations(
+        student.decoding.greedy_decode(model, source), [[], []], "greedy_decode"
+    )
     # 5, then 3, then 6, then END.
     rows = [[0] * 7, [0, 0, 1, 2, 3, 9, 4], [0] * 7, [5, 0, 3, 1, 2, 1, 4], [0] * 7]
     table = [*rows, [0, 0, 1, 6, 2, 5, 3], [8, 0, 9, 1, 2, 3, 4]]
-    found = student.greedy_decode(new_transformer(student, decoding.table_model(table)), source, 10)
+    found = student.decoding.greedy_decode(
+        new_transformer(student, decoding.table_model(table)), source, 10
+    )
     decoding.check_translations(found, [[5, 3, 6]] * 2, "greedy_decode")
     model = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
-    decoding.check_learned_places_end(student.greedy_decode, model)
+    decoding.check_learned_places_end(student.decoding.greedy_decode, model)
 
 
 @weight(1)
@@ -786,14 +826,14 @@ def test_beam_decode_finds_the_best_of_all_if_it_is_wide_enough(student, rng, or
     batch, single = ([3, 1, 5, 2], 3, (0, 0.6, 1.5), 100), ([2], 4, (1,), 200)
     for lengths, length, alphas, wide in (batch, single):
         model, source, best = decoding.draw_ranked(oracle, rng, (lengths, length), alphas)
-        greedy = student.greedy_decode(new_transformer(student, model), source, length)
+        greedy = student.decoding.greedy_decode(new_transformer(student, model), source, length)
         decoding.check_likeliest(greedy, oracle, model, source, max_length=length)
         for alpha in alphas:
             widths = (wide, best[alpha], "all hypotheses"), (1, greedy, "width 1")
             for width, expected, situation in widths:
                 module = new_transformer(student, model)
                 settings = {"max_length": length, "width": width, "alpha": alpha}
-                found = student.beam_decode(module, source, **settings)
+                found = student.decoding.beam_decode(module, source, **settings)
                 decoding.check_translations(found, expected, f"beam_decode ({situation})")
 
 
@@ -821,13 +861,15 @@ def test_beam_decode_follows_as_many_hypotheses_as_it_is_told(student):
             cases.append((model, settings, expected, situation))
         cases.append((model.single(), settings, expected, f"{situation}, float32"))
     for searched, settings, expected, situation in cases:
-        found = student.beam_decode(new_transformer(student, searched), source, **settings)
+        found = student.decoding.beam_decode(new_transformer(student, searched), source, **settings)
         decoding.check_translations(found, [expected], f"beam_decode ({situation})")
     module, sources = new_transformer(student, model), torch.tensor([[3, 0], [4, 3]])
-    decoding.check_beam_leaves_all(student.beam_decode, module, model, sources)
-    decoding.check_beam_refuses(student.beam_decode, new_transformer(student, model), source)
+    decoding.check_beam_leaves_all(student.decoding.beam_decode, module, model, sources)
+    decoding.check_beam_refuses(
+        student.decoding.beam_decode, new_transformer(student, model), source
+    )
     module = new_transformer(student, decoding.steady_model(decoding.ENDS_AT_ONCE))
-    decoding.check_learned_places_end(student.beam_decode, module)
+    decoding.check_learned_places_end(student.decoding.beam_decode, module)
 
 
 @weight(1)
@@ -845,11 +887,11 @@ def test_attention_maps_are_the_weights_of_all_layers_and_heads(student, rng, or
         hooks = hooks_of(module)
         for mode, given in ((True, ids), (False, map(view_of, ids))):
             module.train(mode)
-            decoding.compare_maps(student.attention_maps(module, *given), expected)
+            decoding.compare_maps(student.decoding.attention_maps(module, *given), expected)
             check(module.training is mode, "attention_maps must leave the model in its mode.")
             decoding.check_hooks(module, hooks)
-        decoding.check_leaves_all(student.attention_maps, module, model, ids)
-        decoding.check_untracked(student.attention_maps, module, ids)
+        decoding.check_leaves_all(student.decoding.attention_maps, module, model, ids)
+        decoding.check_untracked(student.decoding.attention_maps, module, ids)
 
 
 # Exercise 6.8
@@ -874,8 +916,10 @@ def test_complexity_counts_products_steps_and_the_longest_path(student):
         ("attention", (7, 5), (490, 2, 2)),
         ("attention", (1, 6, 4), (12, 2, 2)),
     ):
-        complexity.compare_costs(student.complexity(kind, *sizes), expected, "complexity", kind)
-    complexity.check_costs_refuse(student.complexity)
+        complexity.compare_costs(
+            student.layers.complexity(kind, *sizes), expected, "complexity", kind
+        )
+    complexity.check_costs_refuse(student.layers.complexity)
 
 
 @weight(1)
@@ -896,7 +940,9 @@ def test_complexity_is_exact_for_sizes_that_floats_can_not_hold(student):
         ("recurrent", (n, 2), (8 * n, n, n)),
     ]
     for kind, sizes, expected in cases:
-        complexity.compare_costs(student.complexity(kind, *sizes), expected, "complexity", kind)
+        complexity.compare_costs(
+            student.layers.complexity(kind, *sizes), expected, "complexity", kind
+        )
 
 
 @weight(2)
@@ -916,9 +962,9 @@ def test_run_layer_computes_the_layers_and_counts_what_they_cost(student, rng, o
         ("attention", 3, 1, (18, 2), {}),
     ):
         inputs, upstream = complexity.draw_layer(rng, kind, n, d, **more)
-        result = vjp(student.run_layer, inputs, [upstream, None, None])
+        result = vjp(student.layers.run_layer, inputs, [upstream, None, None])
         complexity.compare_layer(result, oracle, inputs, upstream, counts=counts)
-        check_unchanged("run_layer", student.run_layer, *inputs)
+        check_unchanged("run_layer", student.layers.run_layer, *inputs)
 
 
 @weight(1)
@@ -927,10 +973,10 @@ def test_run_layer_keeps_float32_and_refuses_what_it_does_not_know(student, rng,
     """float32 stays; "dilated" is no layer but a stack; a dilation below 1 makes no sense."""
     for kind, counts in (("recurrent", (72, 4)), ("convolution", (108, 1)), ("attention", (96, 2))):
         inputs, upstream = complexity.draw_layer(rng, kind, 4, 3, dtype=torch.float32)
-        result = vjp(student.run_layer, inputs, [upstream, None, None])
+        result = vjp(student.layers.run_layer, inputs, [upstream, None, None])
         complexity.compare_layer(result, oracle, inputs, upstream, counts=counts)
-        check_unchanged("run_layer", student.run_layer, *inputs)
-    complexity.check_run_layer_refuses(student.run_layer, rng)
+        check_unchanged("run_layer", student.layers.run_layer, *inputs)
+    complexity.check_run_layer_refuses(student.layers.run_layer, rng)
 
 
 @weight(1)
@@ -947,10 +993,10 @@ def test_measure_finds_what_the_formulas_say(student):
         ("attention", (6, 4), (288, 2, 2)),
         ("convolution", (1, 2, 2), (8, 1, 1)),
     ):
-        complexity.compare_costs(student.measure(kind, *sizes), expected, "measure", kind)
-        runs = calls_during(student.measure, "run_layer", kind, *sizes)
+        complexity.compare_costs(student.layers.measure(kind, *sizes), expected, "measure", kind)
+        runs = calls_during(student.layers.measure, "run_layer", kind, *sizes)
         complexity.check_runs(runs, kind, expected)
-    complexity.check_costs_refuse(student.measure)
+    complexity.check_costs_refuse(student.layers.measure)
 
 
 # Exercises 6.9 and 6.10: the lab

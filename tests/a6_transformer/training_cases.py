@@ -192,8 +192,8 @@ def batches_of(student, case, size, passes, *, seed):
     model, source, target, losses = case
     losses, in_pass = losses[size], len(source) // size
     steps = passes * in_pass
-    config = student.Config(steps=steps, batch_size=size, factor=STANDSTILL, seed=seed)
-    history = student.train(new_transformer(student, model), source, target, config)
+    config = student.training.Config(steps=steps, batch_size=size, factor=STANDSTILL, seed=seed)
+    history = student.training.train(new_transformer(student, model), source, target, config)
     found = []
     for loss in read_history(history, steps)["loss"]:
         nearest = min(losses, key=lambda batch: abs(losses[batch] - loss))
@@ -243,7 +243,7 @@ def check_modes(student, oracle, rng):
         module = new_transformer(student, model, dropout=0.5)
         module.train(training)
         seed_torch(student, int(training))  # what was drawn before must not matter
-        history = student.train(module, source, target, student.Config(**config))
+        history = student.training.train(module, source, target, student.training.Config(**config))
         check(module.training is False, "train must leave the model in evaluation mode.")
         runs.append((read_history(history, 3)["loss"], parameters_of(module)))
     (first, weights), (again, others) = runs
@@ -254,8 +254,8 @@ def check_modes(student, oracle, rng):
         help="Seed PyTorch first, as the docstring says, and train in training mode.",
     )
     module = new_transformer(student, model, dropout=0.5)
-    all_pairs = student.Config(**config | {"batch_size": 3})
-    whole = read_history(student.train(module, source, target, all_pairs), 3)
+    all_pairs = student.training.Config(**config | {"batch_size": 3})
+    whole = read_history(student.training.train(module, source, target, all_pairs), 3)
     check(
         abs(whole["loss"][0] - loss) > 1e-6,
         "The model is not in training mode while it is trained: dropout changes nothing.",
@@ -268,15 +268,19 @@ def check_not_finite(student, rng):
     # Finite at first, but one step of this size takes the weights beyond what floats can hold.
     config = {"steps": 1, "batch_size": 2, "factor": 1e200}
     module = new_transformer(student, model)
-    read_history(student.train(module, *pairs, student.Config(**config)), 1)
+    read_history(student.training.train(module, *pairs, student.training.Config(**config)), 1)
     module = new_transformer(student, model)
     situation = "a loss that is not finite"
-    large = student.Config(**config | {"steps": 4})
-    check_names_step(check_refused(situation, student.train, module, *pairs, large), 2)
+    large = student.training.Config(**config | {"steps": 4})
+    check_names_step(check_refused(situation, student.training.train, module, *pairs, large), 2)
     load_parameters(module, {name: p * math.nan for name, p in model.parameters.items()})
-    usual = student.Config(steps=4, batch_size=2)
-    check_names_step(check_refused(situation, student.train, module, *pairs, usual), 1)
+    usual = student.training.Config(steps=4, batch_size=2)
+    check_names_step(check_refused(situation, student.training.train, module, *pairs, usual), 1)
     source, target = pairs
     load_parameters(module, model.parameters)
-    check_refused("fewer targets than sources", student.train, module, source, target[:1], usual)
-    check_refused("pairs in lists", student.train, module, source.tolist(), target.tolist(), usual)
+    check_refused(
+        "fewer targets than sources", student.training.train, module, source, target[:1], usual
+    )
+    check_refused(
+        "pairs in lists", student.training.train, module, source.tolist(), target.tolist(), usual
+    )

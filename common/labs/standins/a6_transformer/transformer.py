@@ -9,23 +9,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-
-def sinusoidal_encoding(length: int, d_model: int) -> Tensor:
-    """A vector for each place: real and imaginary parts of d_model / 2 turning numbers."""
-    turns = torch.polar(torch.ones(1).double(), torch.outer(torch.arange(length), speeds(d_model)))
-    return torch.view_as_real(turns).flip(-1).reshape(length, d_model)
-
-
-def shift_matrix(k: int, d_model: int) -> Tensor:
-    """Turns each pair: the exponential of a matrix that has its speed above the diagonal."""
-    above = torch.stack([k * speeds(d_model), torch.zeros(d_model // 2)], dim=1).flatten()[:-1]
-    turning = torch.diag(above, 1)
-    return torch.linalg.matrix_exp(turning - turning.T)
-
-
-def speeds(d_model: int) -> Tensor:
-    """By how much each pair turns from a place to the next."""
-    return torch.logspace(0, -4 + 8 / d_model, d_model // 2, dtype=torch.float64)
+from common.labs.standins.a6_transformer.layers import sinusoidal_encoding
 
 
 class WatchedAttention(nn.MultiheadAttention):
@@ -137,15 +121,3 @@ class Transformer(nn.Module):
         )
         later = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
         return self.last(self.decoder(y, self.encoder(x), tgt_mask=later))
-
-
-def attention_maps(model: Transformer, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """The weights that the attentions have kept, (layers, n, heads, t_q, t_k) for each kind."""
-    with torch.enable_grad():  # without gradients PyTorch takes a short cut around the attention
-        model.forward(source, target)
-    kept = {
-        "encoder": [layer.self_attn.weights for layer in model.encoder.layers],
-        "decoder": [layer.self_attn.weights for layer in model.decoder.layers],
-        "cross": [layer.multihead_attn.weights for layer in model.decoder.layers],
-    }
-    return {kind: torch.stack(weights).detach() for kind, weights in kept.items()}
