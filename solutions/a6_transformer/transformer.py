@@ -4,6 +4,7 @@ The conventions at the top of layers.py hold here too.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,32 +26,32 @@ from assignments.a6_transformer.layers import (
     sinusoidal_encoding,
 )
 
-PADDING, BEGIN, END = 0, 1, 2  # ids, as in common/data/numbers.py
+PAD, BOS, EOS = 0, 1, 2  # ids: padding, beginning and end of a sequence (common/data/numbers.py)
 
 
 def check_ids(ids: Int[Tensor, "n t"]) -> None:
-    """Given: raise ValueError unless ids is a tensor, (n, t), both at least 1, and of int64."""
+    """Given: raise ValueError unless ids is an int64 tensor (n, t) with both at least 1."""
     if not isinstance(ids, Tensor):
-        raise ValueError(f"ids must be a tensor, not a {type(ids).__name__}")
+        raise ValueError(f"ids must be a tensor, got {type(ids).__name__}")
     if ids.dtype != torch.int64:
-        raise ValueError(f"ids are of int64, not of {ids.dtype}")
+        raise ValueError(f"ids must be {torch.int64}, got {ids.dtype}")
     if ids.ndim != 2 or ids.numel() == 0:
         raise ValueError(f"ids must be (n, t) with both at least 1, got {tuple(ids.shape)}")
 
 
-def check_tokens(ids: Int[Tensor, "n t"], vocabulary: int) -> None:
-    """Given: raise ValueError for ids of a wrong shape or type, or not in the vocabulary."""
+def check_tokens(ids: Int[Tensor, "n t"], vocab_size: int) -> None:
+    """Given: raise ValueError for ids of a wrong shape or dtype, or outside the vocabulary."""
     check_ids(ids)
-    if ids.min() < 0 or ids.max() >= vocabulary:
-        raise ValueError(f"ids lie between 0 and {vocabulary - 1}, got {ids.min()} to {ids.max()}")
+    if ids.min() < 0 or ids.max() >= vocab_size:
+        raise ValueError(f"ids must be from 0 to {vocab_size - 1}, got {ids.min()} to {ids.max()}")
 
 
 def check_padding(ids: Int[Tensor, "n t"]) -> None:
     """Given: raise ValueError for a sequence without a token, or with a token after padding."""
     check_ids(ids)
-    real = ids != PADDING
+    real = ids != PAD
     if not real[:, 0].all():
-        raise ValueError("a sequence is empty, or has padding before its first token")
+        raise ValueError("every sequence must start with a token, got padding first")
     if (real[:, 1:] & ~real[:, :-1]).any():
         raise ValueError("padding must come after all tokens of a sequence")
 
@@ -61,19 +62,24 @@ def check_norm(norm: str) -> None:
         raise ValueError(f"norm must be 'post' or 'pre', got {norm!r}")
 
 
+def trim(ids: Int[Tensor, "n t"]) -> Int[Tensor, "n shorter"]:
+    """Given: the ids without the columns at the end that hold only padding."""
+    return ids[:, : int((ids != PAD).sum(dim=1).max())]
+
+
 # Exercise 6.3
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each with a shortcut around it and a norm.
+    """Two sublayers, self-attention and feed-forward, each with a residual connection and a norm.
 
-    norm="post", as first published:  x = norm1(x + dropout(attention of x))
-                                      x = norm2(x + dropout(feed_forward(x)))
-    norm="pre", easier to train:      x = x + dropout(attention of norm1(x))
-                                      x = x + dropout(feed_forward(norm2(x)))
+    norm="post", as in the original paper:  x = norm1(x + dropout(attention(x)))
+                                            x = norm2(x + dropout(feed_forward(x)))
+    norm="pre", which trains more easily:   x = x + dropout(attention(norm1(x)))
+                                            x = x + dropout(feed_forward(norm2(x)))
 
-    In the attention, queries, keys and values are the same vectors. feed_forward has the dropout
-    too. The attention weights have none.
+    In the attention, queries, keys and values are the same vectors. feed_forward gets the dropout
+    rate too. The attention weights have no dropout.
 
     Parameters: self_attention.*, feed_forward.*, norm1.*, norm2.* (a MultiHeadAttention with bias,
         a FeedForward, two LayerNorms).
@@ -92,7 +98,7 @@ class EncoderLayer(nn.Module):
         self.norm1 = LayerNorm(d_model)
         self.norm2 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
-        self.is_pre = norm == "pre"
+        self.pre_norm = norm == "pre"
         # END SOLUTION
 
     def forward(
@@ -100,9 +106,9 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "n t d_model"]:
         check_vectors(x, self.d_model)
         # BEGIN SOLUTION
-        if self.is_pre:
-            normed = self.norm1(x)
-            x = x + self.dropout(self.self_attention(normed, normed, normed, mask)[0])
+        if self.pre_norm:
+            h = self.norm1(x)  # (n, t, d_model)
+            x = x + self.dropout(self.self_attention(h, h, h, mask)[0])
             return x + self.dropout(self.feed_forward(self.norm2(x)))
         x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
@@ -112,9 +118,9 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """num_layers encoder layers, one after the other. All get the same mask.
 
-    With norm="pre" the sum that runs past all layers has never been normed, so there is one more
-    LayerNorm after the last layer, called norm. With norm="post" there is none.
-    (nn.Transformer puts a norm at the end with either setting.)
+    With norm="pre" the residual stream is never normalized on its way, so one more LayerNorm
+    follows the last layer, called norm. With norm="post" there is none.
+    (nn.Transformer has that last norm with either setting.)
 
     Parameters: layers.0.*, layers.1.*, ... and, with norm="pre", norm.*
     """
@@ -152,11 +158,11 @@ class Encoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the encoder's output, feed-forward: each as in EncoderLayer.
+    """Three sublayers: self-attention, cross-attention and feed-forward, each as in EncoderLayer.
 
-    The three parts have norm1, norm2 and norm3, in this order. In cross_attention the queries come
-    from the decoder, and keys and values are `memory`, the encoder's output. memory itself is never
-    normed here.
+    They have norm1, norm2 and norm3, in this order. In cross_attention the queries come from the
+    decoder; keys and values are `memory`, the encoder's output. No norm of this layer is applied
+    to memory.
 
     Parameters: self_attention.*, cross_attention.*, feed_forward.*, norm1.*, norm2.*, norm3.*
     """
@@ -176,7 +182,7 @@ class DecoderLayer(nn.Module):
         self.norm2 = LayerNorm(d_model)
         self.norm3 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
-        self.is_pre = norm == "pre"
+        self.pre_norm = norm == "pre"
         # END SOLUTION
 
     def forward(
@@ -188,16 +194,16 @@ class DecoderLayer(nn.Module):
     ) -> Float[Tensor, "n t d_model"]:
         """mask is for the self-attention, memory_mask for the cross-attention.
 
-        The layer adds no mask of its own: that no place sees a later one is up to `mask`.
+        The layer adds no mask of its own: causality is up to the caller's `mask`.
         """
         check_vectors(x, self.d_model)
         check_vectors(memory, self.d_model)
         # BEGIN SOLUTION
-        if self.is_pre:
-            normed = self.norm1(x)
-            x = x + self.dropout(self.self_attention(normed, normed, normed, mask)[0])
-            normed = self.norm2(x)
-            x = x + self.dropout(self.cross_attention(normed, memory, memory, memory_mask)[0])
+        if self.pre_norm:
+            h = self.norm1(x)  # (n, t, d_model)
+            x = x + self.dropout(self.self_attention(h, h, h, mask)[0])
+            h = self.norm2(x)
+            x = x + self.dropout(self.cross_attention(h, memory, memory, memory_mask)[0])
             return x + self.dropout(self.feed_forward(self.norm3(x)))
         x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
         x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
@@ -249,59 +255,47 @@ class Decoder(nn.Module):
 # Exercise 6.5
 
 
+@dataclass(frozen=True)
 class TransformerConfig:
-    """Given: the sizes of a Transformer. Raises ValueError for settings that make no sense."""
+    """Given: the sizes of a Transformer. Raises ValueError for invalid settings."""
 
-    def __init__(
-        self,
-        source_vocabulary: int,
-        target_vocabulary: int,
-        d_model: int = 64,
-        num_heads: int = 4,
-        d_ff: int = 128,
-        encoder_layers: int = 2,
-        decoder_layers: int = 2,
-        dropout: float = 0.0,
-        norm: str = "pre",
-        positions: str = "sinusoidal",
-        max_length: int = 64,
-        shared: bool = False,
-    ) -> None:
-        """Each setting but the vocabularies has a value that works.
+    source_vocab_size: int  # number of ids, the three special ones included
+    target_vocab_size: int
+    d_model: int = 64
+    num_heads: int = 4
+    d_ff: int = 128
+    num_encoder_layers: int = 2
+    num_decoder_layers: int = 2
+    dropout: float = 0.0
+    norm: str = "pre"  # or "post"
+    positions: str = "sinusoidal"  # or "learned", for positions below max_length
+    max_length: int = 64
+    tied_embeddings: bool = False  # one matrix for both embeddings and the output layer
 
-        source_vocabulary, target_vocabulary: how many ids there are, the three special ones
-            included; at least 4.
-        positions: "sinusoidal", or "learned" for places up to max_length.
-        shared: one matrix for both embeddings and the output layer; the vocabularies must then be
-            one vocabulary.
-        """
-        check_norm(norm)
-        if min(source_vocabulary, target_vocabulary) <= END + 1:
-            raise ValueError("a vocabulary has padding, begin, end and at least one more token")
-        if min(d_model, num_heads, d_ff, encoder_layers, decoder_layers, max_length) < 1:
-            raise ValueError("all sizes must be at least 1")
-        if d_model % num_heads:
-            raise ValueError(f"{d_model} features can't be shared out among {num_heads} heads")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")
-        if positions not in ("sinusoidal", "learned"):
-            raise ValueError(f"positions must be 'sinusoidal' or 'learned', got {positions!r}")
-        if positions == "sinusoidal":
-            check_encoding(d_model)
-        if shared and source_vocabulary != target_vocabulary:
-            raise ValueError(f"{source_vocabulary} and {target_vocabulary} ids can't share vectors")
-        self.source_vocabulary = source_vocabulary
-        self.target_vocabulary = target_vocabulary
-        self.d_model = d_model
-        self.num_heads = num_heads
-        self.d_ff = d_ff
-        self.encoder_layers = encoder_layers
-        self.decoder_layers = decoder_layers
-        self.dropout = dropout
-        self.norm = norm
-        self.positions = positions
-        self.max_length = max_length
-        self.shared = shared
+    def __post_init__(self) -> None:
+        check_norm(self.norm)
+        vocab_sizes = self.source_vocab_size, self.target_vocab_size
+        if min(vocab_sizes) < 4:
+            raise ValueError(
+                "a vocabulary needs PAD, BOS, EOS and at least one more token: "
+                f"its size must be at least 4, got {vocab_sizes}"
+            )
+        check_sizes(self.d_model, self.num_heads, self.d_ff, self.max_length)
+        check_sizes(self.num_encoder_layers, self.num_decoder_layers)
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads must divide d_model, got {self.num_heads} and {self.d_model}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        if self.positions not in ("sinusoidal", "learned"):
+            raise ValueError(f"positions must be 'sinusoidal' or 'learned', got {self.positions!r}")
+        if self.positions == "sinusoidal":
+            check_encoding(self.d_model)
+        if self.tied_embeddings and self.source_vocab_size != self.target_vocab_size:
+            raise ValueError(
+                f"tied embeddings need one vocabulary size for both sides, got {vocab_sizes}"
+            )
 
 
 def make_masks(
@@ -309,46 +303,42 @@ def make_masks(
 ) -> tuple[Bool[Tensor, "n 1 s"], Bool[Tensor, "n t t"]]:
     """The masks for a batch of sources and decoder inputs: (source_mask, target_mask).
 
-    source_mask (n, 1, s): no one attends to the padding of a source.
-    target_mask (n, t, t): a place attends to itself and to earlier ones, but not to padding.
+    source_mask (n, 1, s): no query attends to the padding of a source.
+    target_mask (n, t, t): a position attends to itself and to earlier ones, but not to padding.
     """
     check_padding(source)
     check_padding(target)
     # BEGIN SOLUTION
-    source_mask = padding_mask((source != PADDING).sum(dim=1), source.shape[1])  # (n, 1, s)
-    target_padding = padding_mask((target != PADDING).sum(dim=1), target.shape[1])  # (n, 1, t)
+    source_mask = padding_mask((source != PAD).sum(dim=1), source.shape[1])  # (n, 1, s)
+    target_padding = padding_mask((target != PAD).sum(dim=1), target.shape[1])  # (n, 1, t)
     return source_mask, combine_masks(causal_mask(target.shape[1]), target_padding)
     # END SOLUTION
-
-
-def trim(ids: Int[Tensor, "n t"]) -> Int[Tensor, "n shorter"]:
-    """Given: the ids without the columns at the end that hold nothing but padding."""
-    return ids[:, : int((ids != PADDING).sum(dim=1).max())]
 
 
 class Transformer(nn.Module):
     """Encoder and decoder, with embeddings before them and an output layer after them.
 
-    The vector of a token is its row of the embedding times sqrt(d_model), plus the vector of its
-    place; then dropout. Places count from 0 on both sides. With positions="sinusoidal" their
-    vectors come from sinusoidal_encoding, cast to the dtype of the model; with "learned" from one
-    LearnedPositions for both sides. The output layer has no bias: logits = x @ output.weight.T
-    After model.double() the places are exact to float64: a table of them that was rounded to
-    float32 before, such as a buffer made with .float(), is wrong then.
+    The vector of a token is its row of the embedding times sqrt(d_model), plus the positional
+    encoding of its position; then dropout. Positions count from 0 on both sides. With
+    positions="sinusoidal" the encodings come from sinusoidal_encoding, cast to the dtype of the
+    model; with "learned" from one LearnedPositions for both sides. The output layer has no bias:
+    logits = x @ output.weight.T
+    After model.double() the encodings must be exact to float64. A table that was rounded to float32
+    before, such as a buffer made with .float(), is not.
 
-    Padding has a row in the embedding like any token: masks keep it out, not zeros.
+    Padding has a row in the embedding like any token: masks hide it, not zeros.
 
     Parameters:
-        source_embedding.weight (source_vocabulary, d_model)    an nn.Embedding
-        target_embedding.weight (target_vocabulary, d_model)    an nn.Embedding
+        source_embedding.weight (source_vocab_size, d_model)    an nn.Embedding
+        target_embedding.weight (target_vocab_size, d_model)    an nn.Embedding
         positions.weight (max_length, d_model)                  with positions="learned" only
         encoder.*, decoder.*                                    of 6.3 and 6.4
-        output.weight (target_vocabulary, d_model)              an nn.Linear without bias
-    With shared=True there is one matrix for all three: named_parameters() lists it once, as
-    source_embedding.weight (so make that module first).
+        output.weight (target_vocab_size, d_model)              an nn.Linear without bias
+    With tied_embeddings=True one matrix serves as all three: named_parameters() lists it once, as
+    source_embedding.weight (so create that module first).
 
-    First weights: embeddings and output from a normal distribution with mean 0 and standard
-    deviation 1 / sqrt(d_model), all others as their modules draw them.
+    Initialization: embeddings and output from a normal distribution with mean 0 and standard
+    deviation 1 / sqrt(d_model), all else as the modules do it.
 
     model.config is the TransformerConfig.
 
@@ -362,17 +352,17 @@ class Transformer(nn.Module):
         # BEGIN SOLUTION
         d_model = config.d_model
         sizes = d_model, config.num_heads, config.d_ff
-        self.source_embedding = nn.Embedding(config.source_vocabulary, d_model)
-        self.target_embedding = nn.Embedding(config.target_vocabulary, d_model)
+        self.source_embedding = nn.Embedding(config.source_vocab_size, d_model)
+        self.target_embedding = nn.Embedding(config.target_vocab_size, d_model)
         if config.positions == "learned":
             self.positions = LearnedPositions(config.max_length, d_model)
-        self.encoder = Encoder(*sizes, config.encoder_layers, config.dropout, config.norm)
-        self.decoder = Decoder(*sizes, config.decoder_layers, config.dropout, config.norm)
-        self.output = nn.Linear(d_model, config.target_vocabulary, bias=False)
+        self.encoder = Encoder(*sizes, config.num_encoder_layers, config.dropout, config.norm)
+        self.decoder = Decoder(*sizes, config.num_decoder_layers, config.dropout, config.norm)
+        self.output = nn.Linear(d_model, config.target_vocab_size, bias=False)
         self.dropout = nn.Dropout(config.dropout)
         for layer in (self.source_embedding, self.target_embedding, self.output):
             nn.init.normal_(layer.weight, std=d_model**-0.5)
-        if config.shared:
+        if config.tied_embeddings:
             self.target_embedding.weight = self.source_embedding.weight
             self.output.weight = self.source_embedding.weight
         # END SOLUTION
@@ -380,9 +370,9 @@ class Transformer(nn.Module):
     def embed(
         self, ids: Int[Tensor, "n t"], embedding: nn.Embedding
     ) -> Float[Tensor, "n t d_model"]:
-        """The vectors that go into the first layer. Tests use encode, decode and forward only.
+        """The input of the first layer. Tests use encode, decode and forward only.
 
-        Raises ValueError when the ids are more than max_length places long and places are learned.
+        Raises ValueError for sequences longer than max_length if positions are learned.
         """
         # BEGIN SOLUTION
         length, d_model = ids.shape[1], self.config.d_model
@@ -395,8 +385,8 @@ class Transformer(nn.Module):
     def encode(
         self, source: Int[Tensor, "n s"], source_mask: Bool[Tensor, "n 1 s"] | None = None
     ) -> Float[Tensor, "n s d_model"]:
-        """The encoder's output, for the decoder to attend to: memory."""
-        check_tokens(source, self.config.source_vocabulary)
+        """The encoder's output, which the decoder attends to: memory."""
+        check_tokens(source, self.config.source_vocab_size)
         check_padding(source)
         # BEGIN SOLUTION
         return self.encoder(self.embed(source, self.source_embedding), source_mask)
@@ -409,8 +399,8 @@ class Transformer(nn.Module):
         target_mask: Bool[Tensor, "n t t"] | None = None,
         source_mask: Bool[Tensor, "n 1 s"] | None = None,
     ) -> Float[Tensor, "n t v"]:
-        """The logits: out[i, p] scores every id as the one that follows target[i, p]."""
-        check_tokens(target, self.config.target_vocabulary)
+        """The logits: out[i, p] has one for every id that may follow target[i, p]."""
+        check_tokens(target, self.config.target_vocab_size)
         check_padding(target)
         # BEGIN SOLUTION
         x = self.embed(target, self.target_embedding)  # (n, t, d_model)
@@ -420,14 +410,16 @@ class Transformer(nn.Module):
     def forward(
         self, source: Int[Tensor, "n s"], target: Int[Tensor, "n t"]
     ) -> Float[Tensor, "n t v"]:
-        """The logits for decoder inputs that begin with BEGIN, with the masks of make_masks.
+        """The logits for decoder inputs that start with BOS, with the masks of make_masks.
 
         Raises ValueError when source and target differ in number.
         """
         check_ids(source)
         check_ids(target)
         if len(source) != len(target):
-            raise ValueError(f"there are {len(source)} sources and {len(target)} targets")
+            raise ValueError(
+                f"source and target must have the same n, got {len(source)} and {len(target)}"
+            )
         # BEGIN SOLUTION
         source_mask, target_mask = make_masks(source, target)
         memory = self.encode(source, source_mask)  # (n, s, d_model)

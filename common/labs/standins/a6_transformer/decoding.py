@@ -8,7 +8,7 @@ from common.labs.standins.a6_transformer.transformer import Transformer
 
 def attention_maps(model: Transformer, source: Tensor, target: Tensor) -> dict[str, Tensor]:
     """The weights that the attentions have kept, (layers, n, heads, t_q, t_k) for each kind."""
-    with torch.enable_grad():  # without gradients PyTorch takes a short cut around the attention
+    with torch.enable_grad():  # without gradients PyTorch's fast path skips the attention module
         model.forward(source, target)
     kept = {
         "encoder": [layer.self_attn.weights for layer in model.encoder.layers],

@@ -6,8 +6,8 @@ Layers are run by PyTorch's operators, and what they cost follows from their sha
 import numpy as np
 
 
-def turns(d_model: int) -> np.ndarray:
-    """The angle by which each wave turns from one place to the next, (d_model / 2,)."""
+def frequencies(d_model: int) -> np.ndarray:
+    """The frequency of each wave, in radians per position, (d_model / 2,)."""
     check_encoding(d_model)
     return np.power(10000.0, -np.arange(d_model // 2) / (d_model / 2))
 
@@ -15,13 +15,13 @@ def turns(d_model: int) -> np.ndarray:
 def sinusoidal_encoding(length: int, d_model: int) -> Tensor:
     """Real and imaginary parts of exp(i * angle), the imaginary part first."""
     check_encoding(d_model, length)
-    waves = np.exp(1j * np.multiply.outer(np.arange(length), turns(d_model)))
+    waves = np.exp(1j * np.multiply.outer(np.arange(length), frequencies(d_model)))
     return torch.from_numpy(np.stack([waves.imag, waves.real], axis=-1).reshape(length, d_model))
 
 
 def shift_matrix(k: int, d_model: int) -> Tensor:
-    """cos on the diagonal, sin above and -sin below it, in turn with zeros."""
-    waves = np.exp(1j * k * turns(d_model))
+    """cos on the diagonal, sin above and -sin below it, alternating with zeros."""
+    waves = np.exp(1j * k * frequencies(d_model))
     between = np.zeros(d_model - 1)
     between[::2] = waves.imag
     matrix = np.diag(np.repeat(waves.real, 2)) + np.diag(between, 1) - np.diag(between, -1)
@@ -32,19 +32,19 @@ class Normalize(torch.autograd.Function):
     """(x - mean) / sqrt(variance + epsilon) over the last axis, with its backward pass."""
 
     @staticmethod
-    def forward(context: object, x: Tensor, epsilon: float) -> Tensor:
-        centred = x - x.mean(dim=-1, keepdim=True)
-        scale = torch.rsqrt(centred.square().mean(dim=-1, keepdim=True) + epsilon)
-        normed = centred * scale
-        context.save_for_backward(normed, scale)
-        return normed
+    def forward(context: object, x: Tensor, eps: float) -> Tensor:
+        centered = x - x.mean(dim=-1, keepdim=True)
+        scale = torch.rsqrt(centered.square().mean(dim=-1, keepdim=True) + eps)
+        normalized = centered * scale
+        context.save_for_backward(normalized, scale)
+        return normalized
 
     @staticmethod
     def backward(context: object, dout: Tensor) -> tuple[Tensor, None]:
-        normed, scale = context.saved_tensors
-        # What would change the mean or the length of the vector is taken out of the gradient.
-        along = (dout * normed).mean(dim=-1, keepdim=True)
-        return scale * (dout - dout.mean(dim=-1, keepdim=True) - normed * along), None
+        normalized, scale = context.saved_tensors
+        # Remove from the gradient what would change the mean or the norm of the vector.
+        along = (dout * normalized).mean(dim=-1, keepdim=True)
+        return scale * (dout - dout.mean(dim=-1, keepdim=True) - normalized * along), None
 
 
 class LayerNorm(nn.Module):
@@ -54,7 +54,7 @@ class LayerNorm(nn.Module):
         check_floats(x)
         if x.ndim < 1 or x.shape[-1] != self.weight.shape[0]:
             raise ValueError(f"{tuple(x.shape)} doesn't end with {self.weight.shape[0]}")
-        return Normalize.apply(x, self.epsilon) * self.weight + self.bias
+        return Normalize.apply(x, self.eps) * self.weight + self.bias
 
 
 def complexity(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:
@@ -72,7 +72,7 @@ def complexity(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:
 
 
 def digits(number: int, base: int) -> int:
-    """How many digits a number has: the offset to the first place, one digit for each layer."""
+    """How many digits a number has: the offset to the first position, one digit per layer."""
     count = 0
     while number:
         number //= base
@@ -83,7 +83,7 @@ def digits(number: int, base: int) -> int:
 def run_layer(
     kind: str, x: Tensor, weights: tuple[Tensor, ...] = (), dilation: int = 1
 ) -> tuple[Tensor, int, int]:
-    """One layer, by operators of PyTorch where there is one; the counts follow from its shapes."""
+    """One layer, by PyTorch's operators; the counts follow from the shapes."""
     check_floats(x)
     n, d = x.shape
     if dilation < 1:
@@ -103,4 +103,4 @@ def run_layer(
         scores = torch.einsum("id,jd->ij", x, x) / math.sqrt(d)
         out = torch.einsum("ij,jd->id", torch.softmax(scores, dim=1), x)
         return out, 2 * scores.numel() * d, 2
-    raise ValueError(f"there is no kind {kind!r}")
+    raise ValueError(f"unknown kind {kind!r}")

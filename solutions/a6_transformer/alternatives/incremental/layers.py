@@ -12,26 +12,26 @@ def run_layer(
     check_floats(x)
     if dilation < 1:
         raise ValueError(f"dilation must be at least 1, got {dilation}")
-    products = CountedProducts()
+    counter = MatmulCounter()
     n, d = x.shape
     if kind == "recurrent":
         out = x.new_zeros(0, d)
         state = x.new_zeros(1, d)
         for place in range(n):
-            state = sum(products.together((x[[place]], weights[0]), (state, weights[1]))).tanh()
+            state = sum(counter.matmul((x[[place]], weights[0]), (state, weights[1]))).tanh()
             out = torch.cat([out, state])
     elif kind == "convolution":
         (w,) = weights
         wide = torch.cat([x.new_zeros(len(w) * dilation, d), x])
         # One product of a wide matrix with a tall one: the k windows side by side.
         windows = [wide[len(w) * dilation - j * dilation :][:n] for j in range(len(w))]
-        (out,) = products.together((torch.cat(windows, dim=1), w.reshape(-1, d)))
+        (out,) = counter.matmul((torch.cat(windows, dim=1), w.reshape(-1, d)))
     elif kind == "attention":
-        scores = products.together((x / math.sqrt(d), x.T))
-        out = products.together((scores[0].softmax(dim=1), x))[0]
+        scores = counter.matmul((x / math.sqrt(d), x.T))
+        out = counter.matmul((scores[0].softmax(dim=1), x))[0]
     else:
         raise ValueError(f"unknown kind {kind!r}")
-    return out, products.multiplications, products.steps
+    return out, counter.multiplications, counter.sequential_steps
 
 
 def measure(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:

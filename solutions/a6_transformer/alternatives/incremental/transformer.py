@@ -32,11 +32,11 @@ class Layer(nn.Module):
             setattr(self, f"norm{number}", LayerNorm(d_model))
 
     def enter(self, x: Tensor, norm: LayerNorm) -> Tensor:
-        """What a sublayer gets."""
+        """The input of a sublayer."""
         return norm(x) if self.pre else x
 
     def leave(self, x: Tensor, new: Tensor, norm: LayerNorm) -> Tensor:
-        """What comes after a sublayer."""
+        """The residual stream after a sublayer."""
         total = x + F.dropout(new, self.rate, self.training)
         return total if self.pre else norm(total)
 
@@ -48,7 +48,7 @@ class Layer(nn.Module):
         memory: Tensor | None,
         memory_mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """The output for new places x, and what the self-attention has seen with them."""
+        """The output for new positions x, and all inputs of the self-attention so far."""
         entered = self.enter(x, self.norm1)
         seen = entered if past is None else torch.cat([past, entered], dim=1)
         x = self.leave(x, self.self_attention(entered, seen, seen, mask)[0], self.norm1)
@@ -96,11 +96,11 @@ class DecoderLayer(Layer):
 
 class Transformer(nn.Module):
     def embed(self, ids: Tensor, embedding: nn.Embedding, first: int = 0) -> Tensor:
-        """The vectors of ids that stand at the places from `first` on."""
+        """The vectors of ids at the positions from `first` on."""
         length = first + ids.shape[1]
         if self.config.positions == "learned":
-            places = self.positions(length)
+            positions = self.positions(length)
         else:
-            places = sinusoidal_encoding(length, self.config.d_model)
+            positions = sinusoidal_encoding(length, self.config.d_model)
         x = self.config.d_model**0.5 * embedding(ids)
-        return F.dropout(x + places[first:].to(x.dtype), self.config.dropout, self.training)
+        return F.dropout(x + positions[first:].to(x.dtype), self.config.dropout, self.training)

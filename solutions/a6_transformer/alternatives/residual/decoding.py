@@ -4,20 +4,20 @@ from assignments.a6_transformer.layers import LayerNorm
 
 
 def greedy_decode(model: Transformer, source: Tensor, max_length: int = 32) -> list[list[int]]:
-    """The source that is not done yet shrinks as its sequences end."""
+    """The batch shrinks as sequences end."""
     check_padding(source)
     check_length(model, max_length)
     answers: list[list[int]] = [[] for _ in source]
     with evaluating(model):
         rows = torch.arange(len(source))
-        memory = model.encode(source, source.ne(PADDING)[:, None])
-        prefix = torch.full((len(source), 1), BEGIN)
+        memory = model.encode(source, source.ne(PAD)[:, None])
+        prefix = torch.full((len(source), 1), BOS)
         for _ in range(max_length):
             token = next_log_probabilities(model, prefix, memory[rows], source[rows]).argmax(1)
-            going = token != END
-            rows = rows[going]
-            prefix = torch.cat([prefix, token[:, None]], dim=1)[going]
-            for row, new in zip(rows.tolist(), token[going].tolist(), strict=True):
+            live = token != EOS
+            rows = rows[live]
+            prefix = torch.cat([prefix, token[:, None]], dim=1)[live]
+            for row, new in zip(rows.tolist(), token[live].tolist(), strict=True):
                 answers[row].append(new)
             if len(rows) == 0:
                 break
@@ -25,11 +25,11 @@ def greedy_decode(model: Transformer, source: Tensor, max_length: int = 32) -> l
 
 
 def beam_search(
-    model: Transformer, source: Tensor, max_length: int, width: int, alpha: float
+    model: Transformer, source: Tensor, max_length: int, beam_width: int, length_penalty: float
 ) -> list[int]:
     """Hypotheses are tuples (log-probability, ids)."""
     memory = model.encode(source)
-    live: list[tuple[float, list[int]]] = [(0.0, [BEGIN])]
+    live: list[tuple[float, list[int]]] = [(0.0, [BOS])]
     finished: list[tuple[float, list[int]]] = []
     while live and len(live[0][1]) <= max_length:
         n = len(live)
@@ -40,17 +40,17 @@ def beam_search(
         longer = [
             (score + log_p[row][token], [*ids, token])
             for row, (score, ids) in enumerate(live)
-            for token in range(END, len(log_p[row]))
+            for token in range(EOS, len(log_p[row]))
         ]
         longer.sort(key=lambda hypothesis: -hypothesis[0])
-        finished += [hypothesis for hypothesis in longer[:width] if hypothesis[1][-1] == END]
-        live = [hypothesis for hypothesis in longer[:width] if hypothesis[1][-1] != END]
-    best = max(finished + live, key=lambda pair: pair[0] / (len(pair[1]) - 1) ** alpha)
-    return words_of(best[1])
+        finished += [hypothesis for hypothesis in longer[:beam_width] if hypothesis[1][-1] == EOS]
+        live = [hypothesis for hypothesis in longer[:beam_width] if hypothesis[1][-1] != EOS]
+    best = max(finished + live, key=lambda pair: pair[0] / (len(pair[1]) - 1) ** length_penalty)
+    return strip_special_tokens(best[1])
 
 
 def attention_maps(model: Transformer, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Walk through the layers, and ask each attention once more."""
+    """Walk through the layers, and call each attention once more."""
     source_mask, target_mask = make_masks(source, target)
     maps: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
 

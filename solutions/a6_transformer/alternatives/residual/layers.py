@@ -2,7 +2,7 @@
 
 
 class LearnedPositions(nn.Embedding):
-    """An embedding of places."""
+    """An embedding of positions."""
 
     def __init__(self, max_length: int, d_model: int) -> None:
         check_sizes(max_length, d_model)
@@ -10,7 +10,7 @@ class LearnedPositions(nn.Embedding):
 
     def forward(self, length: int) -> Tensor:
         if length < 1 or length > self.num_embeddings:
-            raise ValueError(f"places go up to {self.num_embeddings}, got {length}")
+            raise ValueError(f"length must be at most {self.num_embeddings}, got {length}")
         return super().forward(torch.arange(length))
 
 
@@ -20,4 +20,4 @@ class LayerNorm(nn.Module):
         if x.ndim == 0 or x.shape[-1] != len(self.weight):
             raise ValueError(f"the last axis must be {len(self.weight)}, got {tuple(x.shape)}")
         variance, mean = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
-        return (x - mean) / (variance + self.epsilon).sqrt() * self.weight + self.bias
+        return (x - mean) / (variance + self.eps).sqrt() * self.weight + self.bias

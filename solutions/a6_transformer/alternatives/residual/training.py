@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 
 def endless_batches(n: int, size: int) -> Iterator[Tensor]:
-    """Batches of numbers below n, pass after pass."""
+    """Batches of numbers below n, epoch after epoch."""
     while True:
         order = torch.randperm(n)
         for start in range(0, n - size + 1, size):
             yield order[start : start + size]
 
 
-def train(model: Transformer, source: Tensor, target: Tensor, config: Config) -> dict:
+def train(model: Transformer, source: Tensor, target: Tensor, config: TrainConfig) -> dict:
     """Teacher forcing with Adam; a scheduler sets the learning rate."""
     check_padding(source)
     check_padding(target)
@@ -31,7 +31,7 @@ def train(model: Transformer, source: Tensor, target: Tensor, config: Config) ->
         for step, batch in zip(range(config.steps), batches, strict=False):
             rows = trim(target[batch])
             logits = model(trim(source[batch]), rows[:, :-1])
-            loss = label_smoothing_loss(logits, rows[:, 1:], config.smoothing)
+            loss = label_smoothing_loss(logits, rows[:, 1:], config.label_smoothing)
             if not torch.isfinite(loss):
                 raise ValueError(f"the loss is {loss.item()} at step {step + 1}")
             history["loss"].append(loss.item())

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 
 class Residual(nn.Module):
-    """A residual connection around a sublayer, with dropout, and with the norm where it belongs."""
+    """A residual connection around a sublayer, with dropout, and the norm before or after."""
 
     def __init__(self, norm: str, dropout: float) -> None:
         super().__init__()
@@ -75,8 +75,8 @@ def make_masks(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """(n, 1, s) and (n, t, t), from the ids themselves."""
     check_padding(source)
     check_padding(target)
-    source_mask = source.ne(PADDING).unsqueeze(1)
-    target_mask = causal_mask(target.shape[1]) & target.ne(PADDING).unsqueeze(1)
+    source_mask = source.ne(PAD).unsqueeze(1)
+    target_mask = causal_mask(target.shape[1]) & target.ne(PAD).unsqueeze(1)
     return source_mask, target_mask
 
 
@@ -84,13 +84,13 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.source_embedding = new_embedding(config.source_vocabulary, config.d_model)
-        if config.shared:
-            # As plain attributes: a matrix that is used three times is registered once.
+        self.source_embedding = new_embedding(config.source_vocab_size, config.d_model)
+        if config.tied_embeddings:
+            # As plain attributes: a matrix with three uses is registered once.
             self.vectors = [self.source_embedding] * 2
         else:
-            self.target_embedding = new_embedding(config.target_vocabulary, config.d_model)
-            self.output = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
+            self.target_embedding = new_embedding(config.target_vocab_size, config.d_model)
+            self.output = nn.Linear(config.d_model, config.target_vocab_size, bias=False)
             nn.init.normal_(self.output.weight, std=1 / math.sqrt(config.d_model))
             self.vectors = [self.source_embedding, self.target_embedding]
         sizes = (config.d_model, config.num_heads, config.d_ff)
@@ -99,11 +99,11 @@ class Transformer(nn.Module):
         else:
             table = sinusoidal_encoding(config.max_length, config.d_model)
             self.register_buffer("table", table, persistent=False)
-        self.encoder = Encoder(*sizes, config.encoder_layers, config.dropout, config.norm)
-        self.decoder = Decoder(*sizes, config.decoder_layers, config.dropout, config.norm)
+        self.encoder = Encoder(*sizes, config.num_encoder_layers, config.dropout, config.norm)
+        self.decoder = Decoder(*sizes, config.num_decoder_layers, config.dropout, config.norm)
 
-    def places(self, length: int, like: Tensor) -> Tensor:
-        """The vectors of the first places, in the dtype of another tensor."""
+    def encodings(self, length: int, like: Tensor) -> Tensor:
+        """The encodings of the first positions, in the dtype of another tensor."""
         if self.config.positions == "learned":
             return self.positions(length)
         if length > len(self.table):
@@ -112,11 +112,11 @@ class Transformer(nn.Module):
 
     def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
         x = embedding(ids).mul(self.config.d_model**0.5)
-        x = x + self.places(ids.shape[1], x)
+        x = x + self.encodings(ids.shape[1], x)
         return F.dropout(x, self.config.dropout, self.training)
 
     def encode(self, source: Tensor, source_mask: Tensor | None = None) -> Tensor:
-        check_tokens(source, self.config.source_vocabulary)
+        check_tokens(source, self.config.source_vocab_size)
         check_padding(source)
         return self.encoder(self.embed(source, self.vectors[0]), source_mask)
 
@@ -127,15 +127,15 @@ class Transformer(nn.Module):
         target_mask: Tensor | None = None,
         source_mask: Tensor | None = None,
     ) -> Tensor:
-        check_tokens(target, self.config.target_vocabulary)
+        check_tokens(target, self.config.target_vocab_size)
         check_padding(target)
         x = self.decoder(self.embed(target, self.vectors[1]), memory, target_mask, source_mask)
-        weight = self.source_embedding.weight if self.config.shared else self.output.weight
+        weight = self.source_embedding.weight if self.config.tied_embeddings else self.output.weight
         return F.linear(x, weight)
 
 
-def new_embedding(vocabulary: int, d_model: int) -> nn.Embedding:
-    """An embedding whose vectors have about length 1."""
-    embedding = nn.Embedding(vocabulary, d_model)
+def new_embedding(vocab_size: int, d_model: int) -> nn.Embedding:
+    """An embedding whose vectors have a norm of about 1."""
+    embedding = nn.Embedding(vocab_size, d_model)
     nn.init.normal_(embedding.weight, std=1 / math.sqrt(d_model))
     return embedding
