@@ -75,7 +75,7 @@ class Study:
             self._done[name] = train()
         return self._done[name]
 
-    def accuracy(self, model: nn.Module, source: Tensor, target: Tensor) -> float:
+    def exact_match(self, model: nn.Module, source: Tensor, target: Tensor) -> float:
         """The fraction of sources that are translated exactly, with greedy decoding."""
         longest = target.shape[1]
         if isinstance(model, self.transformer.Transformer):
@@ -232,11 +232,11 @@ def encoding(study: Study) -> None:
 # The Transformer and the RNN with attention on the same number words
 
 MOMENTS = (10, 20, 30, 40, 60, 80, 100, 125, 150, 200, 250, 300, 400, 500)  # steps
-Curve = list[tuple[int, float, float]]  # step, seconds, accuracy
+Curve = list[tuple[int, float, float]]  # step, seconds, exact match
 
 
 def race(study: Study) -> None:
-    """The accuracy on unseen numbers, by steps and by seconds."""
+    """The exact match on unseen numbers, by steps and by seconds."""
     print(f"race: number words, {race_steps(study)} steps with {BATCH} pairs each")
     _, points = number_transformer(study)
     curves = {"Transformer": (BLUE, points)}
@@ -249,7 +249,7 @@ def race(study: Study) -> None:
         numbers, seconds, right = zip(*points, strict=True)
         by_steps.plot(numbers, right, "o-", color=color, markersize=3.5, label=name)
         by_seconds.plot(seconds, right, "o-", color=color, markersize=3.5)
-    plain(by_steps, "steps", "accuracy on unseen numbers")
+    plain(by_steps, "steps", "exact match on unseen numbers")
     plain(by_seconds, "CPU seconds")
     by_steps.set_ylim(0, 1.02)
     by_steps.yaxis.set_major_formatter(PercentFormatter(1))
@@ -301,13 +301,13 @@ def number_recurrent(study: Study) -> Curve:
 
 
 def race_curve(study: Study, trainer: Trainer, name: str) -> Curve:
-    """Train, and record step, seconds and accuracy at some moments."""
+    """Train, and record step, seconds and exact match at some moments."""
     pairs, unseen = number_pairs(study)
     curve: Curve = []
 
     def evaluate(step: int, seconds: float) -> None:
         if step in MOMENTS:
-            curve.append((step, seconds, study.accuracy(trainer.model, *unseen)))
+            curve.append((step, seconds, study.exact_match(trainer.model, *unseen)))
 
     fit(trainer, pairs, race_steps(study), study.seed, name, evaluate)
     print(f"  {name}, {count_parameters(trainer.model):,} parameters")
@@ -325,7 +325,7 @@ LENGTHS = (2, 4, 6, 7, 8, 9, 10, 11, 12, 14, 16)  # in the test
 
 
 def lengths(study: Study) -> None:
-    """Sort and reverse digits: the accuracy by sequence length."""
+    """Sort and reverse digits: exact match by sequence length."""
     steps = digit_steps(study)
     kinds = {"sinusoidal": BLUE, "learned": GREEN}
     print(f"lengths: trained on 1 to {LONGEST} digits, {steps} steps")
@@ -338,7 +338,7 @@ def lengths(study: Study) -> None:
         if study.recurrent:
             models["RNN with attention"] = ORANGE, digit_recurrent(study, task)
         for name, (color, model) in models.items():
-            right = [accuracy_at_length(study, model, task, k) for k in LENGTHS]
+            right = [exact_match_at_length(study, model, task, k) for k in LENGTHS]
             axes.plot(LENGTHS, right, "o-", color=color, markersize=3.5, label=name)
             shown = ", ".join(f"{k}: {part:.0%}" for k, part in zip(LENGTHS, right, strict=True))
             print(f"  {task}, {name}: {shown}", flush=True)
@@ -348,16 +348,16 @@ def lengths(study: Study) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1))
         axes.text(LENGTHS[-1], 0.9, "longer than in training", fontsize=8.5, color=INK, ha="right")
     first, last = figure.axes
-    plain(first, "digits in the sequence", "accuracy on unseen sequences", first.get_title())
+    plain(first, "digits in the sequence", "exact match on unseen sequences", first.get_title())
     last.legend(frameon=False, fontsize=8.5, loc="center right")
     study.save(figure, "lengths")
 
 
-def accuracy_at_length(study: Study, model: nn.Module, task: str, length: int) -> float:
-    """The accuracy on unseen sequences of one length."""
+def exact_match_at_length(study: Study, model: nn.Module, task: str, length: int) -> float:
+    """The exact match on unseen sequences of one length."""
     rng = np.random.default_rng([study.seed, length])
     count = 50 if study.quick else 200
-    return study.accuracy(model, *digit_pairs(rng, task, count, (length, length)))
+    return study.exact_match(model, *digit_pairs(rng, task, count, (length, length)))
 
 
 def digit_pairs(
@@ -498,7 +498,7 @@ def depth(study: Study) -> None:
 def deep_run(
     study: Study, norm: str, layers: int, warmup: bool, steps: int, title: str
 ) -> tuple[list[float], float]:
-    """The losses of a small Transformer, and its final accuracy on unseen numbers."""
+    """The losses of a small Transformer, and its final exact match on unseen numbers."""
     sizes = {"d_model": 32, "d_ff": 64, "num_encoder_layers": layers, "num_decoder_layers": layers}
     model = study.new_transformer(*vocab_sizes(study), norm=norm, **sizes)
     noam_rate = study.training.noam_rate
@@ -511,7 +511,7 @@ def deep_run(
     pairs, unseen = number_pairs(study)
     trainer = transformer_trainer(study, model, rate, label_smoothing=0.0)
     losses = fit(trainer, pairs, steps, study.seed, f"{layers} layers, {title}")
-    return losses, study.accuracy(model, *unseen)
+    return losses, study.exact_match(model, *unseen)
 
 
 def frequency_loss(target: Tensor) -> float:

@@ -488,7 +488,7 @@ LAYERS_TO_COMPARE = {
     "self-attention": lambda x: F.softmax(x @ x.T / 4, dim=1) @ x,
 }
 
-x, shuffled = torch.randn(12, 16), torch.randperm(12)
+x, shuffled = torch.randn(12, 16) / 2, torch.randperm(12)
 _, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for axis, (name, layer) in zip(axes, LAYERS_TO_COMPARE.items(), strict=True):
     derivative = torch.autograd.functional.jacobian(layer, x)  # (12, 16, 12, 16)

@@ -621,11 +621,11 @@ def draw_search(rng, width):
 
 def follow(table, max_length, beam_width, length_penalty):
     """What a search finds in a table, by the words of the docstring, and its closest choice."""
-    log_p = torch.log_softmax(torch.from_numpy(table).double(), dim=1).tolist()
+    log_probability = torch.log_softmax(torch.from_numpy(table).double(), dim=1).tolist()
     live, finished, gap = [(0.0, (1,))], [], math.inf
     for _step in range(max_length):
         longer = [
-            (total + log_p[ids[-1]][new], (*ids, new))
+            (total + log_probability[ids[-1]][new], (*ids, new))
             for total, ids in live
             for new in range(2, len(table))
         ]

@@ -117,8 +117,8 @@ def expected_run(oracle, model, pairs, config):
         rate = config["factor"] * rate_of(step, model.settings["d_model"], config["warmup"])
         smoothing = config["label_smoothing"]
         loss, gradients = oracle.loss_and_gradients(model.settings, now, *pairs, smoothing)
-        history["learning_rate"].append(rate)
-        history["loss"].append(loss)
+        history["learning_rate"] += [rate]
+        history["loss"] += [loss]
         norm = math.sqrt(sum(float((g * g).sum()) for g in gradients.values()))
         cut = min(1.0, config["max_norm"] / (norm + 1e-6))
         for name, gradient in gradients.items():

@@ -110,7 +110,7 @@ class Transformer(nn.Module):
                 linear.reset_parameters()
         self.last = nn.Linear(d_model, vocab_sizes[1], bias=False)
         for layer in (*self.rows, self.last):
-            nn.init.normal_(layer.weight, std=d_model**-0.5)
+            nn.init.normal_(layer.weight, 0.0, 1 / math.sqrt(d_model))
 
     def forward(self, *both: Tensor) -> Tensor:
         """Logits for the token after each position of the target. both: source and target."""
