@@ -13,8 +13,8 @@ from autograder.benchmarks.benchmark_row import Row, measure
 from common.student_code.loader import load_references
 
 D_MODEL, HEADS, D_FF, LAYERS = 128, 4, 512, 3
-BATCH, LENGTH, VOCABULARY = 64, 24, 60
-PADDING, FIRST_WORD = 0, 3
+BATCH, LENGTH, VOCAB_SIZE = 64, 24, 60
+PAD, FIRST_WORD = 0, 3
 SMOOTHING = 0.1
 
 
@@ -24,7 +24,7 @@ def rows() -> Iterator[Row]:
     source, target = batch()
     yield measure(
         "a6: Transformer, a training step",
-        training_step(*ours(reference()), source, target),
+        training_step(*ours(*reference()), source, target),
         training_step(*theirs(), source, target),
         "the same on nn.Transformer",
         bar=1.5,
@@ -32,59 +32,61 @@ def rows() -> Iterator[Row]:
     )
 
 
-def reference() -> ModuleType:
-    """The reference on the reference of assignment 5: not on its stub, nor on the stand-in."""
-    (module,) = load_references(("a5_attention", "a6_transformer"), "a6_transformer.transformer")
-    return module
+def reference() -> list[ModuleType]:
+    """The reference's modules, on the reference of assignment 5 and not on its stub or stand-in."""
+    files = "a6_transformer.transformer", "a6_transformer.training"
+    return load_references(("a5_attention", "a6_transformer"), *files)
 
 
 def batch() -> tuple[Tensor, Tensor]:
-    """Sources (BATCH, LENGTH), and targets with one more id: the last is only asked for."""
+    """Sources (BATCH, LENGTH), and targets with one more id: inputs and labels, shifted by one."""
     rng = torch.Generator().manual_seed(0)
-    source = torch.randint(FIRST_WORD, VOCABULARY, (BATCH, LENGTH), generator=rng)
-    target = torch.randint(FIRST_WORD, VOCABULARY, (BATCH, LENGTH + 1), generator=rng)
+    source = torch.randint(FIRST_WORD, VOCAB_SIZE, (BATCH, LENGTH), generator=rng)
+    target = torch.randint(FIRST_WORD, VOCAB_SIZE, (BATCH, LENGTH + 1), generator=rng)
     return source, target
 
 
-def ours(transformer: ModuleType) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
+def ours(
+    transformer: ModuleType, training: ModuleType
+) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
     """The reference's model and its loss."""
     sizes = {"d_model": D_MODEL, "num_heads": HEADS, "d_ff": D_FF}
-    layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
-    config = transformer.TransformerConfig(VOCABULARY, VOCABULARY, **sizes, **layers)
+    layers = {"num_encoder_layers": LAYERS, "num_decoder_layers": LAYERS}
+    config = transformer.TransformerConfig(VOCAB_SIZE, VOCAB_SIZE, **sizes, **layers)
 
     def loss(logits: Tensor, expected: Tensor) -> Tensor:
-        return transformer.label_smoothing_loss(logits, expected, SMOOTHING)
+        return training.label_smoothing_loss(logits, expected, SMOOTHING)
 
     return transformer.Transformer(config), loss
 
 
 class Baseline(nn.Module):
-    """The same model of PyTorch's own parts, with the same masks."""
+    """The same model from PyTorch's own layers, with the same masks."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(VOCABULARY, D_MODEL)
-        self.target_embedding = nn.Embedding(VOCABULARY, D_MODEL)
+        self.source_embedding = nn.Embedding(VOCAB_SIZE, D_MODEL)
+        self.target_embedding = nn.Embedding(VOCAB_SIZE, D_MODEL)
         self.positions = torch.randn(LENGTH, D_MODEL)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that norm_first rules out nested tensors
+            warnings.simplefilter("ignore")  # norm_first excludes nested tensors
             self.transformer = nn.Transformer(
                 *(D_MODEL, HEADS, LAYERS, LAYERS, D_FF),
                 dropout=0.0,
                 batch_first=True,
                 norm_first=True,
             )
-        self.output = nn.Linear(D_MODEL, VOCABULARY, bias=False)
+        self.output = nn.Linear(D_MODEL, VOCAB_SIZE, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         later = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
         decoded = self.transformer(
             self.source_embedding(source) * math.sqrt(D_MODEL) + self.positions,
             self.target_embedding(target) * math.sqrt(D_MODEL) + self.positions,
-            tgt_mask=later,  # True means "may not" here
-            src_key_padding_mask=source == PADDING,
-            tgt_key_padding_mask=target == PADDING,
-            memory_key_padding_mask=source == PADDING,
+            tgt_mask=later,  # True means masked here
+            src_key_padding_mask=source == PAD,
+            tgt_key_padding_mask=target == PAD,
+            memory_key_padding_mask=source == PAD,
         )
         return self.output(decoded)
 
@@ -96,7 +98,7 @@ def theirs() -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
         return F.cross_entropy(
             logits.flatten(0, 1),
             expected.flatten(),
-            ignore_index=PADDING,
+            ignore_index=PAD,
             label_smoothing=SMOOTHING,
         )
 
@@ -106,7 +108,7 @@ def theirs() -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
 def training_step(
     model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], source: Tensor, target: Tensor
 ) -> Callable[[], None]:
-    """One update of the model, to be run more than once."""
+    """One update of the model, to be called repeatedly."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
 
     def run() -> None:

@@ -32,9 +32,9 @@ from common.training.plots import (
 )
 
 
-def box(axes: Axes, at: Point, width: float, text: str, colour: str, height: float = 1.2) -> None:
+def box(axes: Axes, at: Point, width: float, text: str, color: str, height: float = 1.2) -> None:
     """A box of the usual height."""
-    plots.box(axes, at, width, height, text, colour, size=9.5)
+    plots.box(axes, at, width, height, text, color, size=9.5)
 
 
 def plus(axes: Axes, at: Point) -> None:
@@ -43,9 +43,9 @@ def plus(axes: Axes, at: Point) -> None:
     axes.text(at[0], at[1] + 0.03, "+", fontsize=11, ha="center", va="center", zorder=6, color=INK)
 
 
-def part(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """A box with a shortcut around it, read upwards: in at y + 2, out of the sum at y - 1.5."""
-    box(axes, (x, y), 5.2, text, colour)
+def residual_block(axes: Axes, x: float, y: float, text: str, color: str) -> None:
+    """A box with a residual connection around it: in at y + 2, out of the sum at y - 1.5."""
+    box(axes, (x, y), 5.2, text, color)
     plus(axes, (x, y - 1.5))
     arrow(axes, (x, y + 2.0), (x, y + 0.6))
     arrow(axes, (x, y - 0.6), (x, y - 1.08))
@@ -59,27 +59,27 @@ def architecture() -> Figure:
     left, right = 6.6, 18.8
     for x, tokens, side in (
         (left, "source: ninety -seven", "source_embedding"),
-        (right, "target: <begin> quatre -vingt -dix -sept", "target_embedding"),
+        (right, "target: <bos> quatre -vingt -dix -sept", "target_embedding"),
     ):
         words(axes, (x, 22.0), tokens, size=9.5)
         arrow(axes, (x, 21.6), (x, 20.9))
         box(axes, (x, 20.3), 5.2, side, ORANGE)
         arrow(axes, (x, 19.7), (x, 19.1))
         plus(axes, (x, 18.7))
-        words(axes, (x + 3.6, 18.7), "places", size=9.5)
-        arrow(axes, (x + 2.4, 18.7), (x + 0.42, 18.7))
+        words(axes, (x + 3.9, 18.7), "positions", size=9.5)
+        arrow(axes, (x + 2.5, 18.7), (x + 0.42, 18.7))
         line(axes, (x, 18.3), (x, 17.4))
-    part(axes, left, 15.4, "self_attention", SKY)
-    part(axes, left, 11.4, "feed_forward", PINK)
+    residual_block(axes, left, 15.4, "self_attention", SKY)
+    residual_block(axes, left, 11.4, "feed_forward", PINK)
     line(axes, (left, 13.5), (left, 13.4))
     frame(axes, (left - 4.0, 9.1), 8.5, 8.0, FAINT, width=1.2, dashed=True)
     words(axes, (left + 2.9, 9.7), "N times", FAINT, size=9.5)
     line(axes, (left, 9.48), (left, 7.7), (12.8, 7.7), (12.8, 11.4), colour=BLUE, width=1.8)
     arrow(axes, (12.8, 11.4), (right - 2.6, 11.4), BLUE)
     words(axes, (left + 2.9, 7.1), "memory: keys and values", BLUE, size=9.5)
-    part(axes, right, 15.4, "self_attention, causal", SKY)
-    part(axes, right, 11.4, "cross_attention", SKY)
-    part(axes, right, 7.4, "feed_forward", PINK)
+    residual_block(axes, right, 15.4, "self_attention, causal", SKY)
+    residual_block(axes, right, 11.4, "cross_attention", SKY)
+    residual_block(axes, right, 7.4, "feed_forward", PINK)
     line(axes, (right, 13.5), (right, 13.4))
     line(axes, (right, 9.5), (right, 9.4))
     frame(axes, (right - 4.0, 5.1), 12.5, 8.0, FAINT, width=1.2, dashed=True)
@@ -87,20 +87,20 @@ def architecture() -> Figure:
     arrow(axes, (right, 5.48), (right, 3.9))
     box(axes, (right, 3.3), 5.2, "output", ORANGE)
     arrow(axes, (right, 2.7), (right, 1.7))
-    words(axes, (right, 1.2), "logits for: quatre -vingt -dix -sept <end>", size=9.5)
-    words(axes, (0.6, 1.2), "green: shortcuts", GREEN, size=9.5, align="left")
-    words(axes, (0.6, 2.2), "norms are left out here", FAINT, size=9.5, align="left")
+    words(axes, (right, 1.2), "logits for: quatre -vingt -dix -sept <eos>", size=9.5)
+    words(axes, (0.6, 1.2), "green: residual connections", GREEN, size=9.5, align="left")
+    words(axes, (0.6, 2.2), "norms are not shown", FAINT, size=9.5, align="left")
     return figure
 
 
 def encoding() -> Figure:
-    """The sinusoidal encoding of 50 places with 32 features."""
-    places, features = np.arange(50), np.arange(32)
-    angles = places[:, None] * 10000.0 ** (-(features // 2 * 2) / 32)
+    """The sinusoidal encoding of 50 positions with 32 features."""
+    positions, features = np.arange(50), np.arange(32)
+    angles = positions[:, None] * 10000.0 ** (-(features // 2 * 2) / 32)
     values = np.where(features % 2 == 0, np.sin(angles), np.cos(angles))
     figure, axes = chart(7.0, 3.4)
     image = axes.imshow(values.T, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
-    axes.set_xlabel("place", fontsize=9, fontfamily=FONT)
+    axes.set_xlabel("position", fontsize=9, fontfamily=FONT)
     axes.set_ylabel("feature", fontsize=9, fontfamily=FONT)
     axes.set_yticks(range(0, 32, 5))
     bar = figure.colorbar(image, ax=axes, ticks=[-1, 0, 1])
@@ -109,29 +109,29 @@ def encoding() -> Figure:
 
 
 def clocks() -> Figure:
-    """Each pair of features is a hand on a dial; k places on, it has turned by k times w."""
+    """Each pair of features is a hand on a dial; after k positions it has rotated by k times w."""
     figure, axes = canvas(27, 10.4, cell=0.31)
-    for index, (speed, turn) in enumerate(((1.0, "3 rad"), (0.1, "0.3 rad"), (0.01, "0.03 rad"))):
+    for index, (w, angle_text) in enumerate(((1.0, "3 rad"), (0.1, "0.3 rad"), (0.01, "0.03 rad"))):
         x, y, radius = 5.0 + 8.5 * index, 5.0, 3.0
         circle = Circle((x, y), radius, facecolor=PAPER, edgecolor=FAINT, linewidth=1.2)
         axes.add_patch(circle)
         axes.plot([x, x], [y - radius, y - radius + 0.35], color=FAINT, linewidth=1.2)
-        for place, colour in ((5, BLUE), (8, ORANGE)):
-            angle = place * speed
+        for position, color in ((5, BLUE), (8, ORANGE)):
+            angle = position * w
             tip = (x + 0.93 * radius * np.sin(angle), y - 0.93 * radius * np.cos(angle))
-            arrow(axes, (x, y), tip, colour)
+            arrow(axes, (x, y), tip, color)
         # The canvas grows downwards: an angle from 12 o'clock, clockwise, is 90 degrees behind.
-        start, end = (np.degrees(place * speed) - 90 for place in (5, 8))
+        start, end = (np.degrees(position * w) - 90 for position in (5, 8))
         arc = {"color": RED, "linewidth": 1.6, "zorder": 4}
         axes.add_patch(Arc((x, y), 2.6, 2.6, theta1=start, theta2=end, **arc))
-        words(axes, (x, 1.3), f"pair {index}: w = {speed:g}", size=10)
-        words(axes, (x, 8.7), f"turned by {turn}", RED, size=9.5)
-    words(axes, (1.0, 9.9), "blue: place 5", BLUE, size=9.5, align="left")
-    words(axes, (6.2, 9.9), "yellow: place 8", ORANGE, size=9.5, align="left")
+        words(axes, (x, 1.3), f"pair {index}: w = {w:g}", size=10)
+        words(axes, (x, 8.7), f"rotated by {angle_text}", RED, size=9.5)
+    words(axes, (1.0, 9.9), "blue: position 5", BLUE, size=9.5, align="left")
+    words(axes, (7.0, 9.9), "yellow: position 8", ORANGE, size=9.5, align="left")
     words(
         axes,
-        (12.6, 9.9),
-        "a hand points to (sin, cos): place 0 is at 12 o'clock",
+        (13.8, 9.9),
+        "a hand points to (sin, cos): position 0 at 12 o'clock",
         FAINT,
         9.5,
         "left",
@@ -140,7 +140,7 @@ def clocks() -> Figure:
 
 
 def sublayer(axes: Axes, x: float, y: float, boxes: list[tuple[str, str]], after: str) -> float:
-    """A shortcut along y with boxes on a branch below it, and perhaps a norm behind the sum.
+    """A residual connection along y, boxes on a branch below it, and perhaps a norm after the sum.
 
     Returns where it ends.
     """
@@ -148,11 +148,11 @@ def sublayer(axes: Axes, x: float, y: float, boxes: list[tuple[str, str]], after
     end = x + 1.4
     line(axes, (x + 0.5, y), (x + 0.5, y + 2.2), (x + 1.0, y + 2.2))
     arrow(axes, (x + 0.7, y + 2.2), (end, y + 2.2))
-    for place, (name, colour) in enumerate(boxes):
+    for index, (name, color) in enumerate(boxes):
         width = widths[name.rstrip("123")]
-        box(axes, (end + width / 2, y + 2.2), width, name, colour)
+        box(axes, (end + width / 2, y + 2.2), width, name, color)
         end += width
-        if place < len(boxes) - 1:
+        if index < len(boxes) - 1:
             arrow(axes, (end, y + 2.2), (end + 0.8, y + 2.2))
             end += 0.8
     line(axes, (end, y + 2.2), (end + 0.9, y + 2.2))
@@ -168,15 +168,17 @@ def sublayer(axes: Axes, x: float, y: float, boxes: list[tuple[str, str]], after
 
 
 def norms() -> Figure:
-    """Where the norms stand: on the shortcut, or beside it."""
+    """Where the norms are: in the residual stream, or on the branches."""
     figure, axes = canvas(24.4, 10.6, cell=0.33)
     attention, feed = ("attention", SKY), ("feed_forward", PINK)
-    words(axes, (0.5, 0.8), 'norm="post": every norm stands on the shortcut', size=10, align="left")
+    words(
+        axes, (0.5, 0.8), 'norm="post": every norm is in the residual stream', size=10, align="left"
+    )
     words(axes, (0.9, 2.3), "x", size=12)
     end = sublayer(axes, 1.6, 2.3, [attention], "norm1")
     end = sublayer(axes, end, 2.3, [feed], "norm2")
     arrow(axes, (end, 2.3), (end + 1.4, 2.3))
-    words(axes, (0.5, 6.0), 'norm="pre": none does', size=10, align="left")
+    words(axes, (0.5, 6.0), 'norm="pre": none is', size=10, align="left")
     words(axes, (0.9, 7.5), "x", size=12)
     end = sublayer(axes, 1.6, 7.5, [("norm1", ORANGE), attention], "")
     line(axes, (end, 7.5), (end + 0.4, 7.5), colour=GREEN, width=2)
@@ -186,7 +188,7 @@ def norms() -> Figure:
 
 
 def masks() -> Figure:
-    """The masks of a batch of two: who may look at what."""
+    """The masks of a batch of two: which keys each query may attend to."""
     figure, axes = canvas(27.5, 8.0, cell=0.32)
     sources, targets = (4, 2), (4, 3)
     real, pad, shut = tint(SKY, 0.55), tint(FAINT, 0.25), PAPER
@@ -211,24 +213,31 @@ def masks() -> Figure:
             words(axes, (left + key + 0.5, 6.5), token[key], FAINT, size=8.5)
             words(axes, (left - 0.2, 2.5 + key), token[key], FAINT, size=8.5, align="right")
     words(axes, (0.8, 7.3), "blue: True, may be attended to", BLUE, size=9, align="left")
-    words(axes, (9.6, 7.3), "1: <begin>", FAINT, size=9, align="left")
+    words(axes, (9.6, 7.3), "1: <bos>", FAINT, size=9, align="left")
     return figure
 
 
 def shifted() -> Figure:
-    """Teacher forcing: one target is both the input and, moved by one place, the answer."""
-    tokens = ["<begin>", "quatre", "-vingt", "-dix", "-sept", "<end>"]
+    """Teacher forcing: one target is both the input and, shifted by one, the labels."""
+    tokens = ["<bos>", "quatre", "-vingt", "-dix", "-sept", "<eos>"]
     figure, axes = canvas(26, 7.0, cell=0.31)
     words(axes, (4.6, 5.9), "target[:, :-1]", size=9.5, align="right")
     words(axes, (4.6, 3.6), "Transformer", FAINT, size=9.5, align="right")
     words(axes, (4.6, 1.3), "target[:, 1:]", size=9.5, align="right")
-    for place in range(5):
-        x = 7.2 + 4.0 * place
-        box(axes, (x, 5.9), 3.0, tokens[place], SKY)
-        box(axes, (x, 1.3), 3.0, tokens[place + 1], GREEN)
+    for position in range(5):
+        x = 7.2 + 4.0 * position
+        box(axes, (x, 5.9), 3.0, tokens[position], SKY)
+        box(axes, (x, 1.3), 3.0, tokens[position + 1], GREEN)
         arrow(axes, (x, 5.3), (x, 4.1))
         arrow(axes, (x, 3.1), (x, 1.9))
-    box(axes, (15.2, 3.6), 19.0, "place p sees the source and the inputs 0 ... p", FAINT, 1.0)
+    box(
+        axes,
+        (15.2, 3.6),
+        19.0,
+        "position p attends to the source and the inputs 0 ... p",
+        FAINT,
+        1.0,
+    )
     return figure
 
 
@@ -236,10 +245,10 @@ def rate() -> Figure:
     """noam_rate for three warm-ups."""
     figure, axes = chart(6.8, 3.0)
     steps = np.arange(1, 1001)
-    for warmup, colour in ((50, ORANGE), (100, BLUE), (400, GREEN)):
+    for warmup, color in ((50, ORANGE), (100, BLUE), (400, GREEN)):
         rates = 64**-0.5 * np.minimum(steps**-0.5, steps * warmup**-1.5)
-        axes.plot(steps, rates, color=colour, label=f"warmup {warmup}")
-        axes.plot([warmup], [rates[warmup - 1]], "o", color=colour, markersize=4)
+        axes.plot(steps, rates, color=color, label=f"warmup {warmup}")
+        axes.plot([warmup], [rates[warmup - 1]], "o", color=color, markersize=4)
     axes.plot(steps[20:], 64**-0.5 * steps[20:] ** -0.5, ":", color=FAINT, linewidth=1)
     axes.set(xlim=(0, 1000), ylim=(0, 0.02))
     axes.set_xlabel("step", fontsize=9, fontfamily=FONT)
@@ -249,36 +258,36 @@ def rate() -> Figure:
 
 
 def beam() -> Figure:
-    """A search of width 2 that finds what greedy decoding misses."""
+    """A beam of width 2 finds what greedy decoding misses."""
     figure, axes = canvas(24, 11.0, cell=0.32)
-    box(axes, (2.6, 5.5), 3.0, "<begin>", GREEN)
+    box(axes, (2.6, 5.5), 3.0, "<bos>", GREEN)
     ends = {}
-    for word, y, chance, colour in (("a", 2.7, 0.55, BLUE), ("b", 8.3, 0.45, ORANGE)):
-        box(axes, (9.0, y), 2.0, word, colour)
-        arrow(axes, (4.1, 5.5), (8.0, y), colour)
-        words(axes, (5.8, 5.5 + (y - 5.5) * 0.72), f"{chance}", size=9.5)
+    for word, y, probability, color in (("a", 2.7, 0.55, BLUE), ("b", 8.3, 0.45, ORANGE)):
+        box(axes, (9.0, y), 2.0, word, color)
+        arrow(axes, (4.1, 5.5), (8.0, y), color)
+        words(axes, (5.8, 5.5 + (y - 5.5) * 0.72), f"{probability}", size=9.5)
         ends[word] = y
-    for word, follow, y, step, total, colour in (
-        ("a", "<end>", 1.0, 0.4, 0.22, BLUE),
+    for word, follow, y, step, total, color in (
+        ("a", "<eos>", 1.0, 0.4, 0.22, BLUE),
         ("a", "a", 2.7, 0.3, 0.165, FAINT),
         ("a", "b", 4.4, 0.3, 0.165, FAINT),
-        ("b", "<end>", 6.6, 0.9, 0.405, ORANGE),
+        ("b", "<eos>", 6.6, 0.9, 0.405, ORANGE),
         ("b", "a", 8.3, 0.05, 0.0225, FAINT),
         ("b", "b", 10.0, 0.05, 0.0225, FAINT),
     ):
-        box(axes, (16.4, y), 2.6, follow, colour)
-        arrow(axes, (10.0, ends[word]), (15.1, y), colour)
+        box(axes, (16.4, y), 2.6, follow, color)
+        arrow(axes, (10.0, ends[word]), (15.1, y), color)
         words(axes, (13.4, ends[word] + (y - ends[word]) * 0.62 - 0.4), f"{step}", size=9)
-        words(axes, (18.2, y), f"{total:g}", INK if colour != FAINT else FAINT, 9.5, "left")
+        words(axes, (18.2, y), f"{total:g}", INK if color != FAINT else FAINT, 9.5, "left")
     words(axes, (20.4, 1.0), "greedy", BLUE, size=9.5, align="left")
     words(axes, (20.4, 6.6), "beam", ORANGE, size=9.5, align="left")
-    words(axes, (2.6, 10.2), "grey: not kept", FAINT, size=9.5)
+    words(axes, (2.6, 10.2), "gray: not kept", FAINT, size=9.5)
     return figure
 
 
-def dots(axes: Axes, left: float, y: float, count: int, colour: str = FAINT) -> None:
+def dots(axes: Axes, left: float, y: float, count: int, color: str = FAINT) -> None:
     """A row of vectors."""
-    axes.plot(left + np.arange(count), [y] * count, "o", color=colour, markersize=4.5, zorder=6)
+    axes.plot(left + np.arange(count), [y] * count, "o", color=color, markersize=4.5, zorder=6)
 
 
 def faint_line(axes: Axes, start: Point, end: Point) -> None:
@@ -288,9 +297,9 @@ def faint_line(axes: Axes, start: Point, end: Point) -> None:
 
 
 def stack(axes: Axes, left: float, base: float, dilations: list[int], count: int = 9) -> None:
-    """Convolutions with kernels of size 3, and the path from the first vector to the last."""
+    """Convolutions with kernel_size 3, and the path from the first vector to the last."""
     dots(axes, left, base, count)
-    place = 0
+    position = 0
     for layer, dilation in enumerate(dilations):
         y = base - 1.7 * layer
         for out in range(count):
@@ -298,21 +307,21 @@ def stack(axes: Axes, left: float, base: float, dilations: list[int], count: int
                 if out - back * dilation >= 0:
                     faint_line(axes, (left + out - back * dilation, y), (left + out, y - 1.7))
         dots(axes, left, y - 1.7, count)
-        arrow(axes, (left + place, y), (left + place + 2 * dilation, y - 1.7), RED)
-        place += 2 * dilation
+        arrow(axes, (left + position, y), (left + position + 2 * dilation, y - 1.7), RED)
+        position += 2 * dilation
 
 
 def paths() -> Figure:
-    """How far it is from the first vector to the last, in four kinds of layers."""
+    """The path length from the first vector to the last, in four kinds of layers."""
     figure, axes = canvas(24, 15.6, cell=0.32)
     n, left, right, base = 9, 1.6, 13.6, 7.4
     words(axes, (left + 4, 8.5), "recurrent: 9 steps", size=10)
     dots(axes, left, base, n)
     dots(axes, left, base - 3.4, n)
-    for place in range(n):
-        faint_line(axes, (left + place, base), (left + place, base - 3.4))
-        if place:
-            arrow(axes, (left + place - 1, base - 3.4), (left + place, base - 3.4), RED)
+    for index in range(n):
+        faint_line(axes, (left + index, base), (left + index, base - 3.4))
+        if index:
+            arrow(axes, (left + index - 1, base - 3.4), (left + index, base - 3.4), RED)
     arrow(axes, (left, base), (left, base - 3.4), RED)
 
     words(axes, (right + 4, 8.5), "convolution, k = 3: 4 steps", size=10)
@@ -322,12 +331,12 @@ def paths() -> Figure:
     words(axes, (left + 4, 14.9), "dilated, k = 3: 2 steps", size=10)
     stack(axes, left, base, [1, 3])
 
-    words(axes, (right + 4, 14.9), "attention: 2 steps, the scores and the sum", size=10)
+    words(axes, (right + 4, 14.9), "attention: 2 steps, scores and weighted sum", size=10)
     dots(axes, right, base, n)
     dots(axes, right, base - 3.4, n)
     for out in range(n):
-        for place in range(n):
-            faint_line(axes, (right + place, base), (right + out, base - 3.4))
+        for index in range(n):
+            faint_line(axes, (right + index, base), (right + out, base - 3.4))
     arrow(axes, (right, base), (right + n - 1, base - 3.4), RED)
     return figure
 

@@ -17,13 +17,13 @@ from common.testing.remote.torch_modules import (
     vjp,
 )
 
-VECTOR_AXES = ("sequence", "place", "feature")
-# Finer than usual: places that were rounded to float32 on the way are off by little.
+VECTOR_AXES = ("sequence", "position", "feature")
+# Tighter than usual: positional encodings that were rounded to float32 are off by little.
 FINE = 1e-10
 
 
 class Block(NamedTuple):
-    """A module as the oracle takes it: its class, its settings, and its parameters by name."""
+    """A module as the oracle expects it: its class, its settings, and its parameters by name."""
 
     kind: str
     settings: dict
@@ -50,25 +50,25 @@ def loaded(module, block):
 
 def new_transformer(student, model, **more):
     """The student's Transformer with the parameters of the model; more: such as dropout."""
-    config = student.TransformerConfig(**model.settings, **more)
-    return loaded(student.Transformer(config), model)
+    config = student.transformer.TransformerConfig(**model.settings, **more)
+    return loaded(student.transformer.Transformer(config), model)
 
 
 def check_is_module(module, kind):
     check(
         isinstance(module, Handle),
-        f"{kind} must be a class of modules, but it gives {kind_of(module)}.",
+        f"{kind} must be a subclass of nn.Module, but calling it gives {kind_of(module)}.",
     )
 
 
-# The names and shapes that the docstrings give.
+# The names and shapes of the docstrings.
 
 
 def inside(prefix, shapes):
     return {f"{prefix}.{name}": shape for name, shape in shapes.items()}
 
 
-def dense(name, rows, columns, *more):
+def linear(name, rows, columns, *more):
     return {f"{name}.weight": (rows, columns, *more), f"{name}.bias": (rows,)}
 
 
@@ -78,15 +78,15 @@ def shapes_of(kind, settings):
     if kind == "LayerNorm":
         return {"weight": (d,), "bias": (d,)}
     if kind == "FeedForward":
-        return dense("linear1", settings["d_ff"], d) | dense("linear2", d, settings["d_ff"])
+        return linear("linear1", settings["d_ff"], d) | linear("linear2", d, settings["d_ff"])
     if kind == "FeedForwardConv":
-        return dense("conv1", settings["d_ff"], d, 1) | dense("conv2", d, settings["d_ff"], 1)
+        return linear("conv1", settings["d_ff"], d, 1) | linear("conv2", d, settings["d_ff"], 1)
     norm = shapes_of("LayerNorm", settings)
     if kind in ("EncoderLayer", "DecoderLayer"):
         attentions = ["self_attention", "cross_attention"][: 1 + (kind == "DecoderLayer")]
         shapes = inside("feed_forward", shapes_of("FeedForward", settings))
-        for name, part in itertools.product(attentions, ("query", "key", "value", "out")):
-            shapes |= dense(f"{name}.{part}", d, d)
+        for name, projection in itertools.product(attentions, ("query", "key", "value", "out")):
+            shapes |= linear(f"{name}.{projection}", d, d)
         for index in range(1, len(attentions) + 2):
             shapes |= inside(f"norm{index}", norm)
         return shapes
@@ -99,20 +99,20 @@ def shapes_of(kind, settings):
 
 
 def transformer_shapes(settings):
-    d, target = settings["d_model"], settings["target_vocabulary"]
-    shapes = {"source_embedding.weight": (settings["source_vocabulary"], d)}
-    if not settings.get("shared"):
+    d, target = settings["d_model"], settings["target_vocab_size"]
+    shapes = {"source_embedding.weight": (settings["source_vocab_size"], d)}
+    if not settings.get("tied_embeddings"):
         shapes |= {"target_embedding.weight": (target, d), "output.weight": (target, d)}
     if settings.get("positions") == "learned":
         shapes["positions.weight"] = (settings["max_length"], d)
     for side in ("encoder", "decoder"):
-        stack = settings | {"num_layers": settings[f"{side}_layers"]}
+        stack = settings | {"num_layers": settings[f"num_{side}_layers"]}
         shapes |= inside(side, shapes_of(side.capitalize(), stack))
     return shapes
 
 
 def draw_block(rng, kind, dtype=torch.float64, **settings):
-    """Random weights, and biases and gains that are far from 0 and from 1."""
+    """Random weights, and biases and norm weights that are far from 0 and from 1."""
     parameters = {}
     for name, shape in shapes_of(kind, settings).items():
         if len(shape) == 1:
@@ -122,13 +122,13 @@ def draw_block(rng, kind, dtype=torch.float64, **settings):
         else:
             values = rng.normal(scale=1.3 / math.sqrt(shape[1]), size=shape)
         if ".query." in name or ".key." in name:
-            values = values / 2  # weights near 0 and 1 would have next to no gradient
+            values = values / 2  # attention weights near 0 and 1 would have almost no gradient
         parameters[name] = torch.from_numpy(values).to(dtype)
     return Block(kind, settings, parameters)
 
 
 def silent_block(kind, **settings):
-    """Parameters of zero and gains of one: nothing is added to what runs past the parts."""
+    """Parameters of zero, norm weights of one: sublayers add nothing to the residual stream."""
     parameters = {}
     for name, shape in shapes_of(kind, settings).items():
         *_, owner, kind_of_values = f".{name}".split(".")
@@ -148,14 +148,12 @@ def view_of(values):
 
 def draw_mask(rng, *shape):
     """Every row has at least two True and one False, for three keys or more."""
-    places = rng.uniform(size=shape).argsort(axis=-1)
-    return torch.from_numpy(
-        (rng.uniform(size=shape) < 0.5) & (places > 0) | (places > shape[-1] - 3)
-    )
+    order = rng.uniform(size=shape).argsort(axis=-1)
+    return torch.from_numpy((rng.uniform(size=shape) < 0.5) & (order > 0) | (order > shape[-1] - 3))
 
 
 def compare(out, expected, situation, tolerance=None):
-    """What a module gives is PyTorch's."""
+    """A module's output is PyTorch's."""
     axes = VECTOR_AXES if expected.ndim == 3 else None
     assert_close(out, expected, f"out ({situation})", axes, tolerance)
 
@@ -181,7 +179,7 @@ def check_evaluation(module, oracle, block, inputs):
 
 
 def check_calls_stay_apart(module, oracle, block, calls):
-    """Inputs stay as they are, and the first result survives the second call."""
+    """Inputs don't change, and the first result survives the second call."""
     calls = [*calls, calls[0]]
     for inputs, out in zip(calls, call_each(module, calls), strict=True):
         compare(out, oracle.output(*block, inputs), "several calls in a row")
@@ -197,7 +195,7 @@ def check_parameters(module, kind, settings):
         owner = f".{name}".split(".")[-2]
         if owner.startswith("norm") or kind == "LayerNorm":
             start = (torch.ones if name.endswith("weight") else torch.zeros)(shapes[name])
-            assert_close(values, start, what=f"the first values of {name}")
+            assert_close(values, start, what=f"the initial values of {name}")
         elif "embedding" not in owner and owner not in ("output", "positions"):
             columns = shapes[name.replace(".bias", ".weight")][1]
             check_even(values, 1 / math.sqrt(columns), name)
@@ -205,15 +203,15 @@ def check_parameters(module, kind, settings):
 
 
 def check_even(values, bound, name):
-    """The values are drawn evenly from -bound to bound, as nn.Linear does it."""
+    """The values are uniform on [-bound, bound], as in nn.Linear."""
     check(
         bool((values.abs() <= bound * (1 + 1e-6)).all()) and bool(values.any()),
-        f"The first values of {name} are not those that PyTorch's own layers draw.",
+        f"The initial values of {name} must be those of PyTorch's own layers.",
     )
-    # Of 300 or more, the spread is off by more than 20 percent with a chance below 1e-9.
+    # Of 300 or more, the spread is off by more than 20 % with a probability below 1e-9.
     ratio = float(values.std()) / (bound / math.sqrt(3)) if values.numel() >= 300 else 1.0
     check(
         abs(ratio - 1) < 0.2,
-        f"The first values of {name} are not spread as PyTorch's own layers spread them.",
+        f"The initial values of {name} must have the spread of PyTorch's own layers.",
         f"Their standard deviation is {ratio:.2f} times as large.",
     )

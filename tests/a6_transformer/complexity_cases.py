@@ -1,4 +1,4 @@
-"""How the tests of exercise 6.8 check what layers cost."""
+"""How the tests of exercise 6.8 check the cost of layers."""
 
 import torch
 
@@ -34,7 +34,7 @@ WEIGHTS = {"recurrent": ("w_x", "w_h"), "convolution": ("w",), "attention": ()}
 
 
 def draw_layer(rng, kind, n, d, *, k=3, dilation=1, dtype=torch.float64):
-    """What run_layer gets, for n vectors of d features, and a gradient of what comes out."""
+    """Arguments of run_layer for n vectors of d features, and a gradient of its output."""
     x = draw_vectors(rng, d, n, dtype=dtype).T  # a view
     shape = (k, d, d) if kind == "convolution" else (d, d)
     weights = [draw_vectors(rng, *shape, dtype=dtype) / (2 * d) ** 0.5 for _ in WEIGHTS[kind]]
@@ -42,25 +42,25 @@ def draw_layer(rng, kind, n, d, *, k=3, dilation=1, dtype=torch.float64):
 
 
 def compare_layer(result, oracle, inputs, upstream, *, counts):
-    """What run_layer gives is PyTorch's, with its gradient of x, and the counts are right."""
+    """The output of run_layer is PyTorch's, with its gradient of x, and the counts are right."""
     kind, x, weights, dilation = inputs
     layer = kind, {"dilation": dilation}, dict(zip(WEIGHTS[kind], weights, strict=True)), (x,)
     outputs, gradients, _ = result
     out, multiplications, steps = unpack(outputs, 3, "run_layer")
-    axes, situation = ("place", "feature"), f"a layer of kind {kind}"
+    axes, situation = ("position", "feature"), f"a layer of kind {kind}"
     assert_close(out, oracle.output(*layer), what=f"out ({situation})", axes=axes)
     (gradient,), _ = oracle.gradients(*layer, upstream)
     assert_close(gradients[1], gradient, what=f"the gradient of x ({situation})", axes=axes)
     assert_equal(multiplications, counts[0], what=f"the multiplications ({situation})")
-    assert_equal(steps, counts[1], what=f"the steps ({situation})")
+    assert_equal(steps, counts[1], what=f"the sequential steps ({situation})")
 
 
 def check_run_layer_refuses(run_layer, rng):
-    """Other kinds and dilations below 1 raise ValueError; the call beside them doesn't."""
+    """Unknown kinds and dilations below 1 raise ValueError; a valid call doesn't."""
     x, w = draw_vectors(rng, 4, 3), draw_vectors(rng, 2, 3, 3) / 6**0.5
     unpack(run_layer("convolution", x, (w,), 1), 3, "run_layer")
-    check_refused("a kind that isn't known", run_layer, "dense", x)
-    check_refused("dilated, which isn't a layer but a stack", run_layer, "dilated", x, (w,))
+    check_refused("an unknown kind", run_layer, "dense", x)
+    check_refused("dilated, which is a stack and not a layer", run_layer, "dilated", x, (w,))
     for kind, weights in (("convolution", (w,)), ("recurrent", (w[0],) * 2), ("attention", ())):
         unpack(run_layer(kind, x, weights, 2), 3, "run_layer")
         for dilation in (0, -1):
@@ -69,13 +69,13 @@ def check_run_layer_refuses(run_layer, rng):
 
 
 def check_costs_refuse(function):
-    """Kinds and sizes that make no sense raise ValueError; the call beside them doesn't."""
-    check(function("convolution", 1, 1, 2) is not None, "Nothing was returned.")
+    """Invalid kinds and sizes raise ValueError; a valid call doesn't."""
+    check(function("convolution", 1, 1, 2) is not None, f"{function._label} returned None.")
     for situation, arguments in (
-        ("a kind that isn't known", ("dense", 4, 3)),
+        ("an unknown kind", ("dense", 4, 3)),
         ("no vectors", ("attention", 0, 3)),
         ("no features", ("recurrent", 4, 0)),
-        ("a kernel of 1", ("convolution", 4, 3, 1)),
-        ("a kernel of 1, where none is used", ("attention", 4, 3, 1)),
+        ("k = 1", ("convolution", 4, 3, 1)),
+        ("k = 1, where k is not used", ("attention", 4, 3, 1)),
     ):
         check_refused(situation, function, *arguments)

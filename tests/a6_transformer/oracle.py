@@ -1,7 +1,7 @@
 """PyTorch's answers in float64: what the tests of assignment 6 compare with.
 
-A module is asked for by the name of its class, the settings that it is made with, and its
-parameters under the stub's names. Answers come in the type that the parameters have.
+A module is given by the name of its class, its settings, and its parameters under the stub's names.
+Results have the dtype of the parameters.
 """
 
 import math
@@ -14,14 +14,14 @@ from torch.func import functional_call
 
 
 def output(kind, settings, parameters, inputs):
-    """What a module makes of its inputs: tensors, or None for a mask that isn't there."""
+    """The output of a module for its inputs: tensors, or None for no mask."""
     named = {name: _double(p) for name, p in parameters.items()}
     found = FUNCTIONS[kind](settings, named, *map(_double, inputs))
     return found.to(_dtype(parameters, inputs))
 
 
 def gradients(kind, settings, parameters, inputs, cotangent):
-    """The gradients of all inputs (None for those that are no floats), and of all parameters."""
+    """The gradients of all inputs (None for those that are not floats), and of all parameters."""
     named = {name: _double(p).requires_grad_() for name, p in parameters.items()}
     doubles = [_double(value) for value in inputs]
     leaves = [value.requires_grad_() for value in doubles if _is_float(value)]
@@ -38,7 +38,7 @@ def gradients(kind, settings, parameters, inputs, cotangent):
 
 
 def sinusoidal_encoding(length, d_model):
-    """Sines and cosines: the two parts of numbers that run around the unit circle."""
+    """Sines and cosines: imaginary and real parts of numbers on the unit circle."""
     speeds = np.logspace(0, -4, d_model // 2, endpoint=False)
     circle = np.exp(1j * np.outer(np.arange(length), speeds))
     return torch.from_numpy(np.stack([circle.imag, circle.real], axis=2).reshape(length, d_model))
@@ -47,24 +47,24 @@ def sinusoidal_encoding(length, d_model):
 def attention_maps(settings, parameters, source, target):
     """The weights of every head in every layer, by nn.MultiheadAttention."""
     named = {name: _double(p) for name, p in parameters.items()}
-    read, written = [], []
-    sees, may_see = visible(source, target)
-    memory = _encode(settings, named, source, sees, seen=read)
-    _decode(settings, named, target, memory, may_see, sees, seen=written)
-    maps = {"encoder": read, "decoder": written[::2], "cross": written[1::2]}
+    encoder, decoder = [], []
+    source_mask, target_mask = visible(source, target)
+    memory = _encode(settings, named, source, source_mask, seen=encoder)
+    _decode(settings, named, target, memory, target_mask, source_mask, seen=decoder)
+    maps = {"encoder": encoder, "decoder": decoder[::2], "cross": decoder[1::2]}
     dtype = _dtype(parameters, ())
     return {name: torch.stack(weights).to(dtype) for name, weights in maps.items()}
 
 
 def visible(source, target):
-    """The two masks of a batch: True where one may look."""
+    """The two masks of a batch: True where a query may attend."""
     not_later = torch.from_numpy(np.tri(target.shape[1], dtype=bool))
     keys = [ids.bool().unsqueeze(1) for ids in (source, target)]
     return keys[0], not_later.logical_and(keys[1])
 
 
 def smoothed_loss(logits, targets, smoothing):
-    """F.cross_entropy over all places that are no padding, and its gradient."""
+    """F.cross_entropy over all positions that are not padding, and its gradient."""
     leaf = _double(logits).requires_grad_()
     loss = _cross_entropy(leaf, targets, smoothing)
     (gradient,) = torch.autograd.grad(loss, [leaf])
@@ -81,16 +81,16 @@ def loss_and_gradients(settings, parameters, source, target, smoothing):
 
 
 def transformer_pass(settings, parameters, source, target, cotangent):
-    """A function that runs PyTorch's layers forward and backward, in the parameters' own type.
+    """A function that runs PyTorch's layers forward and backward, in the parameters' dtype.
 
     It returns the norm of all gradients together.
     """
     named = {name: p.clone().requires_grad_() for name, p in parameters.items()}
-    # Made once, as in a module: making them again for each pass would be no fair baseline.
+    # Created once, as in a module: creating them in each pass would be an unfair baseline.
     made = {
         (side, index): layer(settings, _dtype(parameters, ()))
         for side, layer in (("encoder", _new_encoder_layer), ("decoder", _new_decoder_layer))
-        for index in range(settings[f"{side}_layers"])
+        for index in range(settings[f"num_{side}_layers"])
     }
 
     def run():
@@ -105,8 +105,8 @@ def transformer_pass(settings, parameters, source, target, cotangent):
 
 
 def _layer_norm(settings, parameters, x):
-    epsilon = settings.get("epsilon", 1e-5)
-    return F.layer_norm(x, x.shape[-1:], parameters["weight"], parameters["bias"], epsilon)
+    eps = settings.get("eps", 1e-5)
+    return F.layer_norm(x, x.shape[-1:], parameters["weight"], parameters["bias"], eps)
 
 
 def _feed_forward(settings, parameters, x):
@@ -170,24 +170,24 @@ def _decoder(settings, parameters, x, memory, mask=None, memory_mask=None, **mor
 
 
 def _vectors(parameters, name, ids):
-    shared = parameters["source_embedding.weight"]
-    table = parameters.get(f"{name}_embedding.weight", shared)
+    tied = parameters["source_embedding.weight"]
+    table = parameters.get(f"{name}_embedding.weight", tied)
     d_model, length = table.shape[1], ids.shape[1]
     if "positions.weight" in parameters:
-        places = parameters["positions.weight"][torch.arange(length)]
+        positions = parameters["positions.weight"][torch.arange(length)]
     else:
-        places = sinusoidal_encoding(length, d_model).to(table.dtype)
-    return torch.add(places, F.embedding(ids, table), alpha=math.sqrt(d_model))
+        positions = sinusoidal_encoding(length, d_model).to(table.dtype)
+    return torch.add(positions, F.embedding(ids, table), alpha=math.sqrt(d_model))
 
 
 def _encode(settings, parameters, source, mask=None, **more):
-    stack = settings | {"num_layers": settings["encoder_layers"]}
+    stack = settings | {"num_layers": settings["num_encoder_layers"]}
     x = _vectors(parameters, "source", source)
     return _encoder(stack, _inside(parameters, "encoder"), x, mask, side="encoder", **more)
 
 
 def _decode(settings, parameters, target, memory, mask=None, memory_mask=None, **more):
-    stack = settings | {"num_layers": settings["decoder_layers"]}
+    stack = settings | {"num_layers": settings["num_decoder_layers"]}
     x = _vectors(parameters, "target", target)
     inside = _inside(parameters, "decoder")
     x = _decoder(stack, inside, x, memory, mask, memory_mask, side="decoder", **more)
@@ -195,9 +195,9 @@ def _decode(settings, parameters, target, memory, mask=None, memory_mask=None, *
 
 
 def _transformer(settings, parameters, source, target, made=None):
-    sees, may_see = visible(source, target)
-    memory = _encode(settings, parameters, source, sees, made=made)
-    return _decode(settings, parameters, target, memory, may_see, sees, made=made)
+    source_mask, target_mask = visible(source, target)
+    memory = _encode(settings, parameters, source, source_mask, made=made)
+    return _decode(settings, parameters, target, memory, target_mask, source_mask, made=made)
 
 
 def _recurrent(settings, parameters, x):
@@ -207,7 +207,7 @@ def _recurrent(settings, parameters, x):
 
 
 def _convolution(settings, parameters, x):
-    """PyTorch reads forwards in time, so its kernel is the other way round."""
+    """nn.Conv1d's kernel runs forwards in time, ours backwards."""
     kernel, dilation = parameters["w"].flip(0).permute(2, 1, 0), settings["dilation"]
     before = F.pad(x.mT, ((kernel.shape[2] - 1) * dilation, 0))
     return F.conv1d(before, kernel, dilation=dilation).mT
@@ -240,17 +240,17 @@ def watch(attention, seen):
         return
     attend = attention.forward
 
-    def attend_and_tell(*args, **kwargs):
-        asked = {"need_weights": True, "average_attn_weights": False}
-        out, weights = attend(*args, **kwargs | asked)
+    def attend_and_record(*args, **kwargs):
+        options = {"need_weights": True, "average_attn_weights": False}
+        out, weights = attend(*args, **kwargs | options)
         seen.append(weights)
         return out, weights
 
-    attention.forward = attend_and_tell
+    attention.forward = attend_and_record
 
 
 def _hidden(mask, queries, keys, heads):
-    """The mask as PyTorch's layers want it: True where one may not look, for each head."""
+    """The mask as PyTorch's layers expect it: True where attention is not allowed, per head."""
     if mask is None:
         return None
     shape = (len(queries), queries.shape[1], keys.shape[1])
@@ -273,11 +273,11 @@ def _pytorchs_names(parameters):
     named = {name: p for name, p in parameters.items() if name.startswith("norm")}
     named |= _inside(parameters, "feed_forward")
     for ours, theirs in (("self_attention", "self_attn"), ("cross_attention", "multihead_attn")):
-        part = _inside(parameters, ours)
-        for kind in ("weight", "bias") if part else ():
-            three = [part[f"{name}.{kind}"] for name in ("query", "key", "value")]
+        attention = _inside(parameters, ours)
+        for kind in ("weight", "bias") if attention else ():
+            three = [attention[f"{name}.{kind}"] for name in ("query", "key", "value")]
             named[f"{theirs}.in_proj_{kind}"] = torch.cat(three)
-            named[f"{theirs}.out_proj.{kind}"] = part[f"out.{kind}"]
+            named[f"{theirs}.out_proj.{kind}"] = attention[f"out.{kind}"]
     return named
 
 
@@ -304,7 +304,7 @@ def _is_float(value):
 
 
 def _double(value):
-    """A copy in float64 of what is of floats; anything else as it is."""
+    """A float64 copy of a float tensor; anything else unchanged."""
     return value.detach().to(torch.float64, copy=True) if _is_float(value) else value
 
 

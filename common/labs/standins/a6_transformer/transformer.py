@@ -9,27 +9,11 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-
-def sinusoidal_encoding(length: int, d_model: int) -> Tensor:
-    """A vector for each place: real and imaginary parts of d_model / 2 turning numbers."""
-    turns = torch.polar(torch.ones(1).double(), torch.outer(torch.arange(length), speeds(d_model)))
-    return torch.view_as_real(turns).flip(-1).reshape(length, d_model)
-
-
-def shift_matrix(k: int, d_model: int) -> Tensor:
-    """Turns each pair: the exponential of a matrix that has its speed above the diagonal."""
-    above = torch.stack([k * speeds(d_model), torch.zeros(d_model // 2)], dim=1).flatten()[:-1]
-    turning = torch.diag(above, 1)
-    return torch.linalg.matrix_exp(turning - turning.T)
-
-
-def speeds(d_model: int) -> Tensor:
-    """By how much each pair turns from a place to the next."""
-    return torch.logspace(0, -4 + 8 / d_model, d_model // 2, dtype=torch.float64)
+from common.labs.standins.a6_transformer.layers import sinusoidal_encoding
 
 
 class WatchedAttention(nn.MultiheadAttention):
-    """PyTorch's attention, which keeps the weights of its heads; first values as nn.Linear's."""
+    """PyTorch's attention, which keeps the weights of its heads, initialized like nn.Linear."""
 
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__(d_model, num_heads, batch_first=True)
@@ -55,7 +39,7 @@ class EncoderLayer(nn.TransformerEncoderLayer):
         self.self_attn = WatchedAttention(d_model, num_heads)
 
     def forward(self, vectors: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """What comes out."""
+        """The output."""
         return super().forward(vectors, None if allowed is None else ~allowed)
 
 
@@ -78,7 +62,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(self, vectors: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """What comes out."""
+        """The output."""
         return self.norm(reduce(lambda out, layer: layer(out, allowed), self.layers, vectors))
 
 
@@ -87,49 +71,49 @@ class TransformerConfig:
 
     def __init__(
         self,
-        source_vocabulary: int,
-        target_vocabulary: int,
+        source_vocab_size: int,
+        target_vocab_size: int,
         d_model: int = 64,
         num_heads: int = 4,
         d_ff: int = 128,
-        encoder_layers: int = 2,
-        decoder_layers: int = 2,
+        num_encoder_layers: int = 2,
+        num_decoder_layers: int = 2,
     ) -> None:
-        self.source_vocabulary = source_vocabulary
-        self.target_vocabulary = target_vocabulary
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
         self.d_model = d_model
         self.num_heads = num_heads
         self.d_ff = d_ff
-        self.encoder_layers = encoder_layers
-        self.decoder_layers = decoder_layers
+        self.num_encoder_layers = num_encoder_layers
+        self.num_decoder_layers = num_decoder_layers
 
 
 class Transformer(nn.Module):
-    """Pre-norm, sinusoidal places, no dropout, and sources without padding."""
+    """Pre-norm, sinusoidal positions, no dropout, and sources without padding."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         d_model, heads, d_ff = config.d_model, config.num_heads, config.d_ff
-        vocabularies = config.source_vocabulary, config.target_vocabulary
-        self.rows = nn.ModuleList([nn.Embedding(size, d_model) for size in vocabularies])
-        self.encoder = Encoder(d_model, heads, d_ff, config.encoder_layers)
+        vocab_sizes = config.source_vocab_size, config.target_vocab_size
+        self.rows = nn.ModuleList([nn.Embedding(size, d_model) for size in vocab_sizes])
+        self.encoder = Encoder(d_model, heads, d_ff, config.num_encoder_layers)
         layer = nn.TransformerDecoderLayer(
             d_model, heads, d_ff, 0.0, batch_first=True, norm_first=True
         )
         last_norm = nn.LayerNorm(d_model)
-        self.decoder = nn.TransformerDecoder(layer, config.decoder_layers, last_norm)
+        self.decoder = nn.TransformerDecoder(layer, config.num_decoder_layers, last_norm)
         for one in self.decoder.layers:
             one.self_attn = WatchedAttention(d_model, heads)
             one.multihead_attn = WatchedAttention(d_model, heads)
-            for linear in (one.linear1, one.linear2):  # copies of one layer have equal weights
+            for linear in (one.linear1, one.linear2):  # nn.TransformerDecoder copies one layer
                 linear.reset_parameters()
-        self.last = nn.Linear(d_model, vocabularies[1], bias=False)
-        for part in (*self.rows, self.last):
-            nn.init.normal_(part.weight, std=d_model**-0.5)
+        self.last = nn.Linear(d_model, vocab_sizes[1], bias=False)
+        for layer in (*self.rows, self.last):
+            nn.init.normal_(layer.weight, 0.0, 1 / math.sqrt(d_model))
 
     def forward(self, *both: Tensor) -> Tensor:
-        """Logits for the token after each place of the target, which comes after the source."""
+        """Logits for the token after each position of the target. both: source and target."""
         x, y = (
             math.sqrt(self.config.d_model) * rows(ids)
             + sinusoidal_encoding(ids.shape[1], self.config.d_model).to(rows.weight)
@@ -137,15 +121,3 @@ class Transformer(nn.Module):
         )
         later = torch.ones(y.shape[1], y.shape[1], dtype=torch.bool).triu(1)
         return self.last(self.decoder(y, self.encoder(x), tgt_mask=later))
-
-
-def attention_maps(model: Transformer, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """The weights that the attentions have kept, (layers, n, heads, t_q, t_k) for each kind."""
-    with torch.enable_grad():  # without gradients PyTorch takes a short cut around the attention
-        model.forward(source, target)
-    kept = {
-        "encoder": [layer.self_attn.weights for layer in model.encoder.layers],
-        "decoder": [layer.self_attn.weights for layer in model.decoder.layers],
-        "cross": [layer.multihead_attn.weights for layer in model.decoder.layers],
-    }
-    return {kind: torch.stack(weights).detach() for kind, weights in kept.items()}

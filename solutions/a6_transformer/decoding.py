@@ -1,0 +1,226 @@
+"""Assignment 6, exercise 6.7: greedy decoding, beam search and attention maps.
+
+The conventions at the top of layers.py hold here too.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assignments.a6_transformer.transformer import (
+    BOS,
+    EOS,
+    PAD,
+    Transformer,
+    check_ids,
+    check_padding,
+    make_masks,
+    trim,
+)
+from common.training.evaluation_mode import evaluating
+
+
+def check_length(model: Transformer, max_length: int) -> None:
+    """Given: raise ValueError unless a model can generate max_length tokens.
+
+    The last of them is predicted from max_length positions: BOS and max_length - 1 tokens. So a
+    model with learned positions can generate as many tokens as it has positions.
+    """
+    if max_length < 1:
+        raise ValueError(f"max_length must be at least 1, got {max_length}")
+    positions = model.config.max_length
+    if model.config.positions == "learned" and max_length > positions:
+        raise ValueError(
+            f"max_length must be at most {positions}, the learned positions, got {max_length}"
+        )
+
+
+def strip_special_tokens(ids: list[int]) -> list[int]:
+    """Given: a sequence up to its EOS, without PAD, BOS and EOS."""
+    end = ids.index(EOS) if EOS in ids else len(ids)
+    return [token for token in ids[:end] if token not in (PAD, BOS)]
+
+
+def exact_match(decoded: list[list[int]], target: Int[Tensor, "n t"]) -> float:
+    """Given: the fraction of sequences that are right from the first token to the last.
+
+    Raises ValueError if there are none, or not as many of them as targets.
+    """
+    check_ids(target)
+    if len(decoded) != len(target):
+        raise ValueError(
+            f"there must be one sequence per target, got {len(decoded)} for {len(target)}"
+        )
+    expected = [strip_special_tokens(row) for row in target.tolist()]
+    right = [ids == wanted for ids, wanted in zip(decoded, expected, strict=True)]
+    return sum(right) / len(right)
+
+
+def next_log_probabilities(
+    model: Transformer,
+    prefix: Int[Tensor, "n t"],
+    memory: Float[Tensor, "n s d_model"],
+    source: Int[Tensor, "n s"],
+) -> Float[Tensor, "n v"]:
+    """The log-softmax of the logits after the last column of prefix.
+
+    No sequence continues with PAD or BOS: after the log-softmax, these two get -inf. The others
+    keep their log-probabilities; they are not renormalized to sum to 1.
+    memory: the encoder's output for source, with the mask of make_masks.
+    """
+    # BEGIN SOLUTION
+    source_mask, target_mask = make_masks(source, prefix)
+    logits = model.decode(prefix, memory, target_mask, source_mask)[:, -1]  # (n, v)
+    log_p = F.log_softmax(logits, dim=-1)
+    return log_p.index_fill(1, torch.tensor([PAD, BOS]), -math.inf)
+    # END SOLUTION
+
+
+def greedy_decode(
+    model: Transformer, source: Int[Tensor, "n s"], max_length: int = 32
+) -> list[list[int]]:
+    """Translate: from BOS on, always take the most likely next token (the lowest id on a tie).
+
+    A sequence ends with EOS, or when it has max_length tokens.
+    Returns a list of ids for each source, without PAD, BOS and EOS. How a source is decoded doesn't
+    depend on the others in the batch. Works in evaluation mode without gradients, and leaves the
+    model in the mode in which it was (`with evaluating(model):`).
+    Raises ValueError, before it decodes anything, if max_length is below 1, or above
+    model.config.max_length where positions are learned (check_length).
+    """
+    check_padding(source)
+    check_length(model, max_length)
+    # BEGIN SOLUTION
+    with evaluating(model):
+        memory = model.encode(source, make_masks(source, source)[0])  # (n, s, d_model)
+        ids = torch.full((len(source), 1), BOS)
+        ended = torch.zeros(len(source), dtype=torch.bool)
+        while not ended.all() and ids.shape[1] <= max_length:
+            token = next_log_probabilities(model, ids, memory, source).argmax(dim=-1)  # (n,)
+            token = token.masked_fill(ended, PAD)
+            ended = ended | (token == EOS)
+            ids = torch.cat([ids, token[:, None]], dim=1)
+    return [strip_special_tokens(row) for row in ids.tolist()]
+    # END SOLUTION
+
+
+def beam_search(
+    model: Transformer,
+    source: Int[Tensor, "1 s"],
+    max_length: int,
+    beam_width: int,
+    length_penalty: float,
+) -> list[int]:
+    """Translate one source by following several hypotheses at once.
+
+    A hypothesis is a sequence of ids that starts with BOS, and its log-probability is the sum of
+    those of its tokens, EOS included (next_log_probabilities). At first there is one: BOS alone.
+    Each step extends every live hypothesis by every token, and of these keeps the beam_width with
+    the highest log-probability. Those that end with EOS are set aside as finished, the others are
+    live. The search stops when none is live, or after max_length steps; it may stop earlier where
+    that changes no result.
+
+    The result is the hypothesis with the highest log-probability / length**length_penalty, among
+    all that are finished and those that are still live at the end. Its length is the number of its
+    tokens, EOS included, BOS not. On a tie either may win.
+
+    So beam_width 1 is greedy_decode, and a beam that holds everything finds the best of all
+    sequences.
+    Returns the ids of the result, without BOS and EOS. beam_decode calls this, in evaluation
+    mode, after it has checked the arguments; source has no padding. Tests use beam_decode only.
+    """
+    # BEGIN SOLUTION
+    memory = model.encode(source)  # (1, s, d_model)
+    live = torch.tensor([[BOS]])  # (hypotheses, tokens)
+    scores = torch.zeros(1, dtype=torch.float64)  # log-probabilities of the live hypotheses
+    finished = []  # (log-probability / length**length_penalty, ids)
+    for length in range(1, max_length + 1):
+        n = len(live)
+        log_p = next_log_probabilities(
+            model, live, memory.expand(n, -1, -1), source.expand(n, -1)
+        )  # (n, v)
+        totals = (scores[:, None] + log_p).flatten()  # (n * v,)
+        best = totals.argsort(descending=True)[:beam_width]
+        best = best[totals[best] > -math.inf]  # a wide beam reaches PAD and BOS
+        parents, tokens = best // log_p.shape[1], best % log_p.shape[1]
+        longer = torch.cat([live[parents], tokens[:, None]], dim=1)
+
+        done = (tokens == EOS) | (length == max_length)
+        ranks = totals[best[done]] / length**length_penalty
+        finished += zip(ranks.tolist(), longer[done].tolist(), strict=True)
+        live, scores = longer[~done], totals[best[~done]]
+        # Log-probabilities only fall: stop when no live hypothesis can win any more.
+        longest = max_length**length_penalty
+        if len(live) == 0 or (finished and scores.max() / longest < max(finished)[0]):
+            break
+    return strip_special_tokens(max(finished)[1])
+    # END SOLUTION
+
+
+def beam_decode(
+    model: Transformer,
+    source: Int[Tensor, "n s"],
+    max_length: int = 32,
+    beam_width: int = 4,
+    length_penalty: float = 0.6,
+) -> list[list[int]]:
+    """Given: beam_search for each source, with results like those of greedy_decode.
+
+    Leaves the model in its mode. Raises ValueError as greedy_decode does, and if beam_width is
+    below 1, or length_penalty is below 0 or not finite.
+    """
+    check_padding(source)
+    check_length(model, max_length)
+    if beam_width < 1:
+        raise ValueError(f"beam_width must be at least 1, got {beam_width}")
+    if not 0 <= length_penalty < math.inf:
+        raise ValueError(f"length_penalty must be finite and at least 0, got {length_penalty}")
+    with evaluating(model):
+        return [
+            beam_search(model, trim(row[None]), max_length, beam_width, length_penalty)
+            for row in source
+        ]
+
+
+def attention_maps(
+    model: Transformer, source: Int[Tensor, "n s"], target: Int[Tensor, "n t"]
+) -> dict[str, Float[Tensor, "layers n heads t_q t_k"]]:
+    """The attention weights of every layer and head when the model reads source and target.
+
+    target: decoder inputs, which start with BOS.
+    Returns, without gradients, the attention weights of
+
+        "encoder" (encoder layers, n, heads, s, s)    the self-attention of the encoder
+        "decoder" (decoder layers, n, heads, t, t)    the self-attention of the decoder
+        "cross"   (decoder layers, n, heads, t, s)    the cross-attention to the encoder's output
+
+    The first layer comes first. Works in evaluation mode and leaves the model as it was. A forward
+    hook on a module sees what it returns (register_forward_hook); remove the hook when done.
+    """
+    # BEGIN SOLUTION
+    attentions = {
+        "encoder": [layer.self_attention for layer in model.encoder.layers],
+        "decoder": [layer.self_attention for layer in model.decoder.layers],
+        "cross": [layer.cross_attention for layer in model.decoder.layers],
+    }
+    weights: dict[nn.Module, Tensor] = {}
+
+    def keep_weights(module: nn.Module, inputs: tuple, outputs: tuple) -> None:
+        weights[module] = outputs[1]
+
+    every = [module for modules in attentions.values() for module in modules]
+    hooks = [module.register_forward_hook(keep_weights) for module in every]
+    try:
+        with evaluating(model):
+            model(source, target)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {
+        name: torch.stack([weights[module] for module in modules])
+        for name, modules in attentions.items()
+    }
+    # END SOLUTION
