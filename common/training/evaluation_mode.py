@@ -1,0 +1,19 @@
+"""Puts a model into evaluation mode inside a with block, and restores its mode afterwards."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Inside the with block: evaluation mode and no gradients. Afterwards: the mode of before."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
