@@ -945,11 +945,11 @@ def test_q1_the_temperature_that_halves_a_ratio_of_4_is_right(lab):
 
 @weight(1)
 @number("7.11")
-def test_q2_the_number_of_choices_is_right(lab):
+def test_q2_the_perplexity_is_right(lab):
     """Lab, question 2: e to the power of the entropy."""
     probabilities = (0.60, 0.15, 0.09, 0.06, 0.04, 0.03, 0.02, 0.01)
     entropy = -sum(p * math.log(p) for p in probabilities)
-    check_number(lab, "q2_choices", math.exp(entropy), tolerance=0.015)
+    check_number(lab, "q2_perplexity", math.exp(entropy), tolerance=0.015)
 
 
 @weight(1)
