@@ -1,6 +1,6 @@
 """Trains your mini-GPT on Shakespeare, prints a sample, and saves what you submit for 7.10.
 
-    python -m assignments.a7_minigpt.shakespeare            # minutes on a CPU: see the handout
+    python -m assignments.a7_minigpt.shakespeare            # 5 to 10 minutes on a CPU
     python -m assignments.a7_minigpt.shakespeare --resume   # continue after Ctrl-C
 
 Given, and not graded. It needs exercises 7.1 to 7.8.
