@@ -33,7 +33,7 @@ class Switches:
     rms_norm: bool = False
     qk_norm: bool = False
     squared_relu: bool = False
-    zero_start: bool = False
+    zero_init: bool = False
     untied: bool = False
     earlier: int = 0  # how many characters before the current one the embedding includes
 
@@ -177,7 +177,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def initialize(self) -> None:
-        """Small random numbers; with zero_start, the blocks add nothing at first."""
+        """Small random numbers; with zero_init, the blocks add nothing at first."""
         for parameter in self.parameters():
             if parameter.ndim == 2:
                 parameter.normal_(std=DEVIATION)
@@ -185,7 +185,7 @@ class GPT(nn.Module):
         for block in self.blocks:
             for projection in (block.attention.out, block.mlp.down):
                 projection.weight.mul_((2 * self.shape.num_layers) ** -0.5)
-            if self.on.zero_start:
+            if self.on.zero_init:
                 block.attention.out.weight.zero_()
                 block.mlp.down.weight.zero_()
                 block.attention.qkv.weight.normal_(std=self.shape.d_model**-0.5)
