@@ -108,7 +108,7 @@ def train_config(code: Code, options: argparse.Namespace) -> object:
 
 
 def check_folder(options: argparse.Namespace) -> None:
-    """Never replace files that took minutes to make without being told to."""
+    """Refuse to replace the files of an earlier run without --overwrite."""
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=options.out):

@@ -160,7 +160,7 @@ class AlternatingRuns:
         raise GraderFault("the baseline can't decide between tokens")
 
     def generate(self) -> Measurement:
-        """Both continue the same prompts with the likeliest tokens: the same ones."""
+        """Both continue the same prompts with the most likely tokens, which must be the same."""
         runs = self.prompts()
         model = self.students_model()
         held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]

@@ -189,7 +189,7 @@ def test_right_code_gets_its_figures():
 
 @pytest.mark.usefixtures("one_sandbox")
 def test_memory_is_that_of_the_step_that_is_timed():
-    """With autocast on a GPU, like the baseline's: here, the step must be told in either case."""
+    """On a GPU both use autocast: here, the step gets the argument in either case."""
     found = timed(training=("max_norm=1.0, autocast=False", "*, max_norm, autocast"))
     assert found.training.problem == "" and found.peak_bytes is not None
 
