@@ -1,10 +1,10 @@
-"""The experiments of assignment 7: what your mini-GPT does, as plots, tables and texts.
+"""The experiments of assignment 7: plots, tables and texts of your mini-GPT.
 
     python -m assignments.a7_minigpt.experiments                    # all six, into figures/
-    python -m assignments.a7_minigpt.experiments scaling --quick    # one, in a short version
+    python -m assignments.a7_minigpt.experiments scaling --quick    # one, shortened
 
-Given, and not graded. scaling needs exercise 7.9 alone, ablation 7.1 to 7.6, the others 7.1 to 7.8.
-If your assignment 3 is there, its LSTM takes part in curves.
+Given, and not graded. scaling needs exercise 7.9 only, ablation 7.1 to 7.6, the others 7.1 to 7.8.
+If your assignment 3 is there, curves includes its LSTM.
 """
 
 import math
@@ -34,10 +34,10 @@ PROMPT = "ROMEO:\n"
 
 @dataclass(frozen=True)
 class Trained:
-    """A mini-GPT, what it wrote on the way, and how its loss went."""
+    """A mini-GPT, its samples during training, and its loss curve."""
 
     model: nn.Module
-    samples: list[tuple[int, float, str]]  # step, loss on the validation plays, text
+    samples: list[tuple[int, float, str]]  # step, validation loss, text
     curve: Curve
 
 
@@ -46,7 +46,7 @@ class Study:
 
     def __init__(self, out: Path, quick: bool, seed: int, device: str) -> None:
         self.out, self.quick, self.seed, self.device = out, quick, seed, device
-        self.moments = (1, 10, 20, 40) if quick else (1, 20, 50, 100, 200, 400, 600)  # steps
+        self.sample_steps = (1, 10, 20, 40) if quick else (1, 20, 50, 100, 200, 400, 600)
 
     @cached_property
     def model(self) -> ModuleType:
@@ -64,26 +64,26 @@ class Study:
         return load_code("sampling", NAME)
 
     @cached_property
-    def known(self) -> object:
-        """Your tokenizer, which knows the characters of the plays."""
+    def tokenizer(self) -> object:
+        """Your tokenizer, for the characters of the plays."""
         text = load_shakespeare()
         return load_code("tokenizer", NAME).CharTokenizer.from_text(text.train + text.validation)
 
     @cached_property
     def texts(self) -> tuple[Tensor, Tensor]:
-        """The plays to learn from and those to ask for, as ids."""
+        """The training plays and the validation plays, as ids."""
         text = load_shakespeare()
-        return self.known.encode(text.train), self.known.encode(text.validation)
+        return self.tokenizer.encode(text.train), self.tokenizer.encode(text.validation)
 
     @cached_property
     def trained(self) -> Trained:
-        """The model that samples, curves, maps and sampling look at."""
+        """The model for samples, curves, maps and sampling."""
         return train_in_parts(self)
 
     def new_model(self, **sizes: int) -> nn.Module:
-        """A model with the sizes for a CPU that has learned nothing yet."""
+        """An untrained model with the sizes for a CPU."""
         torch.manual_seed(self.seed)
-        config = self.model.GPTConfig(self.known.size, **sizes)
+        config = self.model.GPTConfig(self.tokenizer.vocab_size, **sizes)
         return self.model.GPT(config).to(self.device)
 
     def train(self, model: nn.Module, config: object) -> dict[str, list]:
@@ -91,49 +91,49 @@ class Study:
         try:
             return self.training.train(model, self.texts[0], config, self.texts[1])
         except ValueError as error:
-            raise CourseError(f"The training ended early: {error}.") from None
+            raise CourseError(f"Training stopped: {error}.") from None
 
     def write(self, model: nn.Module, length: int, **settings: float) -> str:
-        """What a model writes after the prompt."""
+        """A model's continuation of the prompt."""
         generator = torch.Generator().manual_seed(self.seed)
-        prompt = self.known.encode(PROMPT)
+        prompt = self.tokenizer.encode(PROMPT)
         ids = self.sampling.generate_cached(model, prompt, length, **settings, generator=generator)
-        return self.known.decode(ids)[len(PROMPT) :]
+        return self.tokenizer.decode(ids)[len(PROMPT) :]
 
     def save(self, figure: Figure, name: str) -> None:
-        """Write a figure, and say where."""
+        """Write a figure, and print its path."""
         print(f"  written: {save(figure, self.out / f'{name}.png')}", flush=True)
 
 
 def train_in_parts(study: Study) -> Trained:
-    """Train. At each moment the training stops, is looked at, and goes on from its checkpoint."""
+    """Train in parts: stop at each of the steps, sample, and resume from the checkpoint."""
     model, samples, curve = study.new_model(), [], []
     with tempfile.TemporaryDirectory() as folder:
-        for moment in study.moments:
+        for step in study.sample_steps:
             config = run_config(
                 study,
-                steps=study.moments[-1],
-                evaluate_every=study.moments[-1] // 6,
+                steps=study.sample_steps[-1],
+                evaluate_every=study.sample_steps[-1] // 6,
                 checkpoint=str(Path(folder) / "training.safetensors"),
-                stop=moment,
-                resume=moment > study.moments[0],
+                stop=step,
+                resume=step > study.sample_steps[0],
             )
             history = study.train(model, config)
-            tokens = config.batch_size * model.config.context
+            tokens = config.batch_size * model.config.context_length
             measured = zip(history["validation_step"], history["validation_loss"], strict=True)
-            curve += [(step * tokens, loss) for step, loss in measured]
-            samples.append((moment, curve[-1][1], study.write(model, 200, temperature=0.8)))
+            curve += [(at * tokens, loss) for at, loss in measured]
+            samples.append((step, curve[-1][1], study.write(model, 200, temperature=0.8)))
     return Trained(model, samples, curve)
 
 
 def run_config(study: Study, steps: int, **settings: object) -> object:
-    """The settings of a short training: as TrainConfig has them, but for what must be shorter."""
-    usual = {
+    """The settings of a short run: TrainConfig's defaults, except for a few shorter ones."""
+    defaults = {
         "warmup": min(100, steps // 5),
         "evaluate_batches": 5 if study.quick else 20,
         "seed": study.seed,
     }
-    return study.training.TrainConfig(steps, **usual | settings)
+    return study.training.TrainConfig(steps, **defaults | settings)
 
 
 def figure_of(width: float, height: float, title: str = "") -> Figure:
@@ -145,7 +145,7 @@ def figure_of(width: float, height: float, title: str = "") -> Figure:
 
 
 def plain(axes: Axes, across: str = "", down: str = "", title: str = "") -> None:
-    """Only the two lines that carry a scale, and what they mean."""
+    """Only the two spines that carry a scale, with labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=9, labelfontfamily=FONT)
@@ -155,20 +155,20 @@ def plain(axes: Axes, across: str = "", down: str = "", title: str = "") -> None
 
 
 def indented(text: str) -> str:
-    """Each line a little to the right."""
+    """The text, indented."""
     return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
 
 
 def visible(text: str) -> list[str]:
-    """Its characters; spaces and line breaks as signs that can be seen."""
+    """Its characters, with visible signs for spaces and line breaks."""
     return [{" ": "␣", "\n": "¶"}.get(character, character) for character in text]
 
 
-# What it writes while it learns
+# Samples during training
 
 
 def samples(study: Study) -> None:
-    """The text after the prompt at several moments of the training, with the same draws."""
+    """Continuations of the prompt at several steps, with the same random numbers."""
     print(f"samples: after {PROMPT!r}, temperature 0.8")
     for step, loss, text in study.trained.samples:
         print(f"  step {step}, validation loss {loss:.3f}\n{indented(text)}", flush=True)
@@ -178,60 +178,64 @@ def samples(study: Study) -> None:
 
 
 def curves(study: Study) -> None:
-    """The loss on the validation plays against the tokens that were read."""
+    """The validation loss against the number of training tokens."""
     model = study.trained.model
-    contestants = {f"mini-GPT, {model.num_parameters():,} weights": (BLUE, study.trained.curve)}
+    contestants = {f"mini-GPT, {model.num_parameters():,} parameters": (BLUE, study.trained.curve)}
     recurrent, reason = load_recurrent()
     if recurrent is None:
-        print(f"curves: the LSTM is left out: {reason}")
+        print(f"curves: without the LSTM: {reason}")
     else:
-        print(f"curves: the same windows of {model.config.context} characters for both")
-        config, context = run_config(study, steps=study.moments[-1]), model.config.context
-        looks = [tokens // (config.batch_size * context) for tokens, _ in study.trained.curve]
-        count, curve = train_lstm(recurrent, study.training, study.texts, config, context, looks)
-        contestants[f"LSTM, {count:,} weights"] = ORANGE, curve
+        print(f"curves: the same windows of {model.config.context_length} characters for both")
+        config = run_config(study, steps=study.sample_steps[-1])
+        context_length = model.config.context_length
+        tokens_per_step = config.batch_size * context_length
+        measured = [tokens // tokens_per_step for tokens, _ in study.trained.curve]
+        count, curve = train_lstm(
+            recurrent, study.training, study.texts, config, context_length, measured
+        )
+        contestants[f"LSTM, {count:,} parameters"] = ORANGE, curve
     figure, axes = chart(7.2, 3.8)
-    for name, (colour, curve) in contestants.items():
+    for name, (color, curve) in contestants.items():
         tokens, losses = zip(*curve, strict=True)
-        axes.plot(tokens, losses, "o-", color=colour, markersize=3.5, label=name)
+        axes.plot(tokens, losses, "o-", color=color, markersize=3.5, label=name)
         half = next(loss for read, loss in curve if read >= tokens[-1] / 2)
-        print(f"  {name}: {losses[-1]:.3f} after {tokens[-1]:,} tokens, {half:.3f} half-way")
-    plain(axes, "tokens read", "loss on the validation plays")
+        print(f"  {name}: {losses[-1]:.3f} after {tokens[-1]:,} tokens, {half:.3f} halfway")
+    plain(axes, "training tokens", "validation loss")
     axes.legend(frameon=False, fontsize=9)
     study.save(figure, "curves")
 
 
-# Who looks at whom
+# Which position attends to which
 
 LINE = "KING RICHARD:\nThe king shall "
 
 
 def maps(study: Study) -> None:
-    """The weights of attention of every layer and head, and how far back they look."""
+    """The attention weights of every layer and head, and how far back they reach."""
     model, (_, validation) = study.trained.model, study.texts
-    context = model.config.context
+    context_length = model.config.context_length
     generator = torch.Generator().manual_seed(study.seed)
-    x, _ = study.training.get_batch(validation, 16, context, generator, study.device)
-    weights = attention_weights(model, x)  # (layers, n, heads, t, t)
-    places = torch.arange(context)
-    distance = (places[:, None] - places).clamp(min=0)
-    late = slice(context // 2, None)  # places with much to look back at
-    print(f"maps: the second half of {len(x)} windows of {context} characters")
+    x, _ = study.training.get_batch(validation, 16, context_length, generator, study.device)
+    weights = attention_weights(model, x)  # (num_layers, n, num_heads, t, t)
+    positions = torch.arange(context_length)
+    distance = (positions[:, None] - positions).clamp(min=0)
+    late = slice(context_length // 2, None)  # positions with many before them
+    print(f"maps: the second half of {len(x)} windows of {context_length} characters")
     for layer, heads in enumerate(weights.mean(dim=1), start=1):
         for head, mean in enumerate(heads, start=1):
             itself = mean.diagonal()[late].mean()
-            before = mean.diagonal(-1)[context // 2 - 1 :].mean()
+            before = mean.diagonal(-1)[context_length // 2 - 1 :].mean()
             far = (mean * distance)[late].sum(dim=1).mean()
-            shares = f"{itself:4.0%} on the place itself, {before:4.0%} on the one before"
-            print(f"  layer {layer}, head {head}: {shares}, {far:4.1f} places back on average")
-    line = study.known.encode(LINE)[None].to(study.device)
+            shares = f"{itself:4.0%} on the position itself, {before:4.0%} on the previous one"
+            print(f"  layer {layer}, head {head}: {shares}, {far:4.1f} positions back on average")
+    line = study.tokenizer.encode(LINE)[None].to(study.device)
     study.save(heads_figure(attention_weights(model, line)[:, 0], LINE), "maps")
 
 
 def attention_weights(model: nn.Module, tokens: Tensor) -> Tensor:
-    """All weights, (layers, n, heads, t, t).
+    """All attention weights, (num_layers, n, num_heads, t, t).
 
-    Fused attention doesn't show them. But where the values are unit vectors, what it gives are the
+    Fused attention doesn't return them. But if the values are unit vectors, its outputs are the
     weights themselves.
     """
     found = []
@@ -247,11 +251,11 @@ def attention_weights(model: nn.Module, tokens: Tensor) -> Tensor:
 
 
 def heads_figure(weights: Tensor, text: str) -> Figure:
-    """A map for each layer and head: weights (layers, heads, t, t)."""
-    layers, heads = weights.shape[:2]
+    """A map for each layer and head: weights (num_layers, num_heads, t, t)."""
+    num_layers, num_heads = weights.shape[:2]
     letters = visible(text)
-    figure = figure_of(0.8 + 2.5 * heads, 0.8 + 2.6 * layers)
-    grid = figure.subplots(layers, heads, squeeze=False)
+    figure = figure_of(0.8 + 2.5 * num_heads, 0.8 + 2.6 * num_layers)
+    grid = figure.subplots(num_layers, num_heads, squeeze=False)
     for layer, row in enumerate(grid):
         for head, axes in enumerate(row):
             axes.imshow(weights[layer, head], cmap="Blues", vmin=0, vmax=1)
@@ -259,8 +263,8 @@ def heads_figure(weights: Tensor, text: str) -> Figure:
             axes.spines[:].set_color(FAINT)
             axes.set_xticks(range(len(letters)), letters, fontsize=5.5)
             axes.set_yticks(range(len(letters)), letters, fontsize=5.5)
-    figure.supylabel("who looks", fontsize=9, fontfamily=FONT)
-    figure.supxlabel("at whom", fontsize=9, fontfamily=FONT)
+    figure.supylabel("query", fontsize=9, fontfamily=FONT)
+    figure.supxlabel("key", fontsize=9, fontfamily=FONT)
     return figure
 
 
@@ -274,39 +278,39 @@ SETTINGS = {
     "top-p 0.9": {"temperature": 1.0, "top_p": 0.9},
     "temperature 1.5, top-p 0.9": {"temperature": 1.5, "top_p": 0.9},
 }
-BEFORE = "ROMEO:\nI will not s"  # the bars are of what may follow
+BEFORE = "ROMEO:\nI will not s"  # the bars show what may follow
 SHOWN = 10
 
 
 def sampling(study: Study) -> None:
     """Texts and probabilities of the same model, side by side."""
-    model, real = study.trained.model, set(words_of(load_shakespeare().train))
+    model, in_plays = study.trained.model, set(words_of(load_shakespeare().train))
     length = 300 if study.quick else 1000
     print(f"sampling: {length} characters after {PROMPT!r}")
     for name, settings in SETTINGS.items():
         text = study.write(model, length, **settings)
         words = words_of(text)
-        share = sum(word in real for word in words) / max(len(words), 1)
+        share = sum(word in in_plays for word in words) / max(len(words), 1)
         print(f"  {name}: {share:.0%} of its words are in the plays, {len(set(words))} different")
         print(indented(text[:160]), flush=True)
 
     with torch.no_grad():
-        logits = model(study.known.encode(BEFORE)[None].to(study.device))[0][0, -1].cpu()
-    likeliest = logits.argsort(descending=True)[:SHOWN]
-    letters = visible(study.known.decode(likeliest))
+        logits = model(study.tokenizer.encode(BEFORE)[None].to(study.device))[0][0, -1].cpu()
+    most_likely = logits.argsort(descending=True)[:SHOWN]
+    letters = visible(study.tokenizer.decode(most_likely))
     figure = figure_of(9.4, 4.4, f"what follows {BEFORE!r}")
     for axes, (name, settings) in zip(
         figure.subplots(2, 3, sharey=True).flat, SETTINGS.items(), strict=True
     ):
         p = study.sampling.next_probabilities(logits, **settings)
-        axes.bar(range(SHOWN), p[likeliest], color=BLUE)
-        plain(axes, title=f"{name}: {int((p > 0).sum())} of {len(p)} stay")
+        axes.bar(range(SHOWN), p[most_likely], color=BLUE)
+        plain(axes, title=f"{name}: {int((p > 0).sum())} of {len(p)} kept")
         axes.set_xticks(range(SHOWN), letters)
     study.save(figure, "sampling")
 
 
 def words_of(text: str) -> list[str]:
-    """The words, in small letters."""
+    """The words, in lower case."""
     return "".join(c if c.isalpha() or c == "'" else " " for c in text.lower()).split()
 
 
@@ -314,26 +318,25 @@ def words_of(text: str) -> list[str]:
 
 
 def scaling(study: Study) -> None:
-    """Milliseconds and memory of attention against the length, by hand and fused."""
+    """Milliseconds and memory of attention against the length, naive and fused."""
     lengths = [64 * 2**k for k in range(5 if study.quick else 7)]
     rows = load_code("timing", NAME).scaling_table(lengths, study.device)
-    print("scaling: length, ms by hand, ms fused, MB by hand, MB fused")
+    print("scaling: length, ms naive, ms fused, MB naive, MB fused")
     for row in rows:
-        memory = [row[f"{kind}_bytes"] / 2**20 for kind in ("by_hand", "fused")]
+        memory = [row[f"{kind}_bytes"] / 2**20 for kind in ("naive", "fused")]
         print(
-            f"  {row['length']:5} {row['by_hand_ms']:9.2f} {row['fused_ms']:9.2f} "
+            f"  {row['length']:5} {row['naive_ms']:9.2f} {row['fused_ms']:9.2f} "
             f"{memory[0]:9.2f} {memory[1]:9.2f}"
         )
     figure = figure_of(9.4, 3.8)
     panels = {"ms": ("milliseconds", 1), "bytes": ("MB", 2**20)}
     for axes, (unit, (label, scale)) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-        for kind, colour in (("by_hand", ORANGE), ("fused", BLUE)):
+        for kind, color in (("naive", ORANGE), ("fused", BLUE)):
             costs = np.array([row[f"{kind}_{unit}"] for row in rows]) / scale
             slope = math.log2(costs[-1] / costs[-3]) / 2
-            name = kind.replace("_", " ")
-            axes.loglog(lengths, costs, "o-", color=colour, markersize=3.5, label=name)
-            print(f"  {label} {name}: slope {slope:.2f} from {lengths[-3]} to {lengths[-1]}")
-        square = costs_like(lengths, rows[0][f"by_hand_{unit}"] / scale)
+            axes.loglog(lengths, costs, "o-", color=color, markersize=3.5, label=kind)
+            print(f"  {label} {kind}: slope {slope:.2f} from {lengths[-3]} to {lengths[-1]}")
+        square = costs_like(lengths, rows[0][f"naive_{unit}"] / scale)
         axes.loglog(lengths, square, ":", color=FAINT, label="slope 2")
         plain(axes, "length", label)
         axes.set_xticks(lengths, lengths)
@@ -343,56 +346,56 @@ def scaling(study: Study) -> None:
 
 
 def costs_like(lengths: list[int], first: float) -> list[float]:
-    """What would grow with the square of the length."""
+    """Costs that grow with the square of the length."""
     return [first * (length / lengths[0]) ** 2 for length in lengths]
 
 
-# What happens without
+# Ablation
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a run of the ablation does in another way."""
+    """What a run of the ablation changes."""
 
     settings: dict  # of TrainConfig
     sizes: dict  # of GPTConfig
-    places: bool = True
-    embeddings: float = 0.02  # the standard deviation of their first values
+    positions: bool = True
+    embeddings: float = 0.02  # the standard deviation of their initial values
 
 
 CHANGES = {
-    "as it is": Change({}, {}),
+    "baseline": Change({}, {}),
     "another seed": Change({"seed": 1}, {}),
     "no warm-up": Change({"warmup": 0}, {}),
-    "rate never falls": Change({"floor": 2e-3}, {}),
+    "constant rate after warm-up": Change({"min_lr": 2e-3}, {}),
     "no weight decay": Change({"weight_decay": 0.0}, {}),
-    "no clipping": Change({"clip": 1e9}, {}),
-    "one head": Change({}, {"heads": 1}),
-    "one layer": Change({}, {"layers": 1}),
-    "no places": Change({}, {}, places=False),
+    "no clipping": Change({"max_norm": 1e9}, {}),
+    "one head": Change({}, {"num_heads": 1}),
+    "one layer": Change({}, {"num_layers": 1}),
+    "no positions": Change({}, {}, positions=False),
     "large embeddings": Change({}, {}, embeddings=1.0),
 }
 
 
 def ablation(study: Study) -> None:
-    """The loss after a short training, with one thing changed at a time."""
+    """The loss after a short run, with one thing changed at a time."""
     steps = 10 if study.quick else 200
     print(f"ablation: {steps} steps of 16 windows; first loss, validation loss, difference")
     figure, axes = chart(7.2, 3.6)
     losses = {}
     for name, change in CHANGES.items():
         first, losses[name] = short_run(study, change, steps)
-        difference = losses[name] - losses["as it is"]
-        print(f"  {name:17} {first:7.3f} {losses[name]:7.3f} {difference:+7.3f}", flush=True)
-    colours = {"as it is": BLUE, "another seed": GREEN}
-    shown = [colours.get(name, PINK) for name in losses]
+        difference = losses[name] - losses["baseline"]
+        print(f"  {name:27} {first:7.3f} {losses[name]:7.3f} {difference:+7.3f}", flush=True)
+    colors = {"baseline": BLUE, "another seed": GREEN}
+    shown = [colors.get(name, PINK) for name in losses]
     axes.barh(range(len(losses)), list(losses.values()), color=shown)
-    axes.axvline(losses["as it is"], color=FAINT, linewidth=0.8, linestyle=":")
+    axes.axvline(losses["baseline"], color=FAINT, linewidth=0.8, linestyle=":")
     plain(axes, f"validation loss after {steps} steps")
     axes.set_yticks(range(len(losses)), losses)
     axes.invert_yaxis()
-    # A bar that is far too long just leaves the picture.
-    axes.set_xlim(0.9 * min(losses.values()), 1.5 * losses["as it is"])
+    # A bar that is far too long leaves the picture.
+    axes.set_xlim(0.9 * min(losses.values()), 1.5 * losses["baseline"])
     study.save(figure, "ablation")
 
 
@@ -402,9 +405,9 @@ def short_run(study: Study, change: Change, steps: int) -> tuple[float, float]:
     with torch.no_grad():
         for embedding in (model.token_embedding, model.position_embedding):
             embedding.weight *= change.embeddings / 0.02
-        if not change.places:
+        if not change.positions:
             model.position_embedding.weight.zero_()
-    model.position_embedding.weight.requires_grad_(change.places)
+    model.position_embedding.weight.requires_grad_(change.positions)
     config = run_config(study, steps, batch_size=16, **change.settings)
     history = study.train(model, config)
     return history["loss"][0], history["validation_loss"][-1]
@@ -421,10 +424,10 @@ EXPERIMENTS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run the experiments that are asked for; 2 if something is missing."""
+    """Run the chosen experiments; 2 if something is missing."""
     about, quick = __doc__.splitlines()[0], "a short version, under a minute"
     parser = new_parser(NAME, about, quick)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where (cpu)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device (cpu)")
     options = read_options(parser, EXPERIMENTS, arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: there is no GPU here")

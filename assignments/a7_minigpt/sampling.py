@@ -1,11 +1,12 @@
-"""Assignment 7, exercises 7.7 and 7.8: text from a model, token by token, then with a cache.
+"""Assignment 7, exercises 7.7 and 7.8: text from a model, token by token, then with a KV cache.
 
 Conventions
-    A prompt is an int64 tensor of one axis, with at least one id. So is what comes out.
-    generate and generate_cached run the model in evaluation mode and without gradients
-    (Evaluation), and leave it in the mode in which it was. forward_cached takes it as it is.
-    All random numbers come from the generator; None means PyTorch's own.
-    Bad input raises ValueError.
+    - Prompts and results are int64 tensors with one axis. A prompt has at least one id.
+    - Mode: generate and generate_cached run the model in evaluation mode and without gradients
+      (with the given context manager evaluating), and leave it in its previous mode.
+      forward_cached uses the mode that the model is in.
+    - Random numbers come from the generator; None means PyTorch's own.
+    - Bad input raises ValueError.
 """
 
 import torch
@@ -13,31 +14,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assignments.a7_minigpt.model import GPT, GPTConfig
-
-
-class Evaluation:
-    """Given: a model in evaluation mode without gradients, inside a with block."""
-
-    def __init__(self, model: GPT) -> None:
-        self.model = model
-        self.no_grad = torch.no_grad()
-
-    def __enter__(self) -> None:
-        self.was_training = self.model.training
-        self.model.eval()
-        self.no_grad.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.no_grad.__exit__(*error)
-        self.model.train(self.was_training)
+from common.training.evaluation_mode import evaluating
 
 
 def check_prompt(prompt: Int[Tensor, " t"], length: int) -> None:
     """Given: raise ValueError unless the prompt is ids, at least one, and length is 0 or more."""
     if not isinstance(prompt, Tensor) or prompt.dtype != torch.int64 or prompt.ndim != 1:
-        raise ValueError("a prompt is a tensor of int64 with one axis")
+        raise ValueError("the prompt must be an int64 tensor with one axis")
     if len(prompt) == 0:
-        raise ValueError("the prompt is empty: a model needs something to go on from")
+        raise ValueError("the prompt is empty: it needs at least one id to continue from")
     if length < 0:
         raise ValueError(f"length must be at least 0, got {length}")
 
@@ -46,48 +31,48 @@ def check_prompt(prompt: Int[Tensor, " t"], length: int) -> None:
 
 
 def next_probabilities(
-    logits: Float[Tensor, " vocabulary"],
+    logits: Float[Tensor, " vocab_size"],
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
-) -> Float[Tensor, " vocabulary"]:
-    """How likely each token is to be drawn as the next one. The sum is 1.
+) -> Float[Tensor, " vocab_size"]:
+    """The probabilities from which the next token is drawn. Their sum is 1.
 
     In this order:
-    1. The softmax of logits / temperature. At temperature 0 the likeliest token gets 1 and the
+    1. The softmax of logits / temperature. At temperature 0 the most likely token gets 1 and the
        others get 0.
-    2. top_k: only the k likeliest tokens stay; the others get 0. None, or a k above the vocabulary,
-       keeps all. What stays is scaled to a sum of 1.
-    3. top_p: of these, going from the likeliest down, tokens stay until their sum is at least
-       top_p; so at least one does, and the one that reaches top_p is the last. None keeps all. What
-       stays is scaled to a sum of 1.
-    Of equally likely tokens any may win.
+    2. top_k: only the k most likely tokens remain; the others get 0. None, or a k above vocab_size,
+       keeps all. The remaining probabilities are rescaled to a sum of 1.
+    3. top_p (nucleus sampling): of these, in order from the most likely, tokens remain until their
+       sum is at least top_p. So at least one does, and the one that reaches top_p is the last. None
+       keeps all. The remaining probabilities are rescaled to a sum of 1.
+    Ties may be broken in any way.
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
     raise NotImplementedError("next_probabilities: exercise 7.7 is yours to write")
 
 
-def next_window(window: list[int], token: int, context: int) -> list[int]:
-    """The tokens that the model looks at once another one is there.
+def next_window(window: list[int], token: int, context_length: int) -> list[int]:
+    """The tokens that the model attends to after one more token has come.
 
-    The token is appended. But if the window is full, with context tokens, only its newest
-    context // 2 tokens are kept first: the oldest half is dropped. Returns a new list.
+    The token is appended. But if the window is full, with context_length tokens, only its newest
+    context_length // 2 tokens are kept first: the oldest half is dropped. Returns a new list.
 
-    Dropping one token at a time would move all others to other places each time. Dropping half
-    does so once in a while: that is what makes a cache possible in 7.8.
+    Dropping one token at a time would shift all others to new positions at every step. Dropping
+    half does so once in a while, which is what makes a cache possible in 7.8.
     """
     raise NotImplementedError("next_window: exercise 7.7 is yours to write")
 
 
-def first_window(prompt: Int[Tensor, " t"], context: int) -> list[int]:
+def first_window(prompt: Int[Tensor, " t"], context_length: int) -> list[int]:
     """Given: the window after a prompt, as if its tokens had come one after another."""
     window: list[int] = []
     for token in prompt.tolist():
-        window = next_window(window, token, context)
+        window = next_window(window, token, context_length)
     return window
 
 
-def draw(p: Float[Tensor, " vocabulary"], generator: torch.Generator | None) -> int:
+def draw(p: Float[Tensor, " vocab_size"], generator: torch.Generator | None) -> int:
     """Given: one token, drawn with these probabilities."""
     return int(torch.multinomial(p.cpu(), 1, generator=generator))
 
@@ -104,11 +89,12 @@ def generate(
     """The prompt, and length more tokens, each drawn after those before it.
 
     For each new token the model reads the whole window (first_window of the prompt, then
-    next_window). The scores of the window's last place are those of the next token; from
-    next_probabilities of them, draw takes it. At temperature 0 it is the likeliest one.
+    next_window). The logits at the window's last position are those of the next token:
+    next_probabilities turns them into probabilities, and draw draws the token. At temperature 0 it
+    is the most likely one.
     Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
     length, and, if length is at least 1, for ids of the window that are out of range and settings
-    that next_probabilities refuses. A length of 0 returns the prompt.
+    that next_probabilities rejects. A length of 0 returns the prompt.
     """
     check_prompt(prompt, length)
     raise NotImplementedError("generate: exercise 7.7 is yours to write")
@@ -133,25 +119,29 @@ class KVCache:
         raise NotImplementedError("KVCache.length: exercise 7.8 is yours to write")
 
     def extend(
-        self, layer: int, k: Float[Tensor, "n heads t size"], v: Float[Tensor, "n heads t size"]
-    ) -> tuple[Float[Tensor, "n heads all size"], Float[Tensor, "n heads all size"]]:
-        """Append the keys and values of t further tokens to a layer; return all that it holds.
+        self,
+        layer: int,
+        k: Float[Tensor, "n num_heads t d_head"],
+        v: Float[Tensor, "n num_heads t d_head"],
+    ) -> tuple[Float[Tensor, "n num_heads all d_head"], Float[Tensor, "n num_heads all d_head"]]:
+        """Append the keys and values of t more tokens to a layer; return all that it holds.
 
-        What was returned before stays as it is. Raises ValueError if the layer would hold more than
-        config.context tokens.
+        Tensors returned earlier don't change. Raises ValueError if the layer would hold more than
+        config.context_length tokens.
         """
         raise NotImplementedError("KVCache.extend: exercise 7.8 is yours to write")
 
 
 def forward_cached(
     model: GPT, tokens: Int[Tensor, "n t"], cache: KVCache
-) -> Float[Tensor, "n t vocabulary"]:
-    """The scores after each of t further tokens, which follow those that the cache holds.
+) -> Float[Tensor, "n t vocab_size"]:
+    """The logits after each of t more tokens, which follow those that the cache holds.
 
-    They are what model gives for all tokens so far, at the last t places; but only the new tokens
-    go through the layers. Their places start at cache.length. Afterwards the cache holds them too.
-    The work of a Block is done here part by part: attention.project gives the new queries, keys and
-    values; the cache gives all keys and values; attention.attend does the rest.
+    They are what model gives for all tokens so far, at the last t positions; but only the new
+    tokens go through the layers. Their positions start at cache.length. Afterwards the cache holds
+    them too. The work of a Block is done here step by step: attention.project gives the new
+    queries, keys and values, the cache gives all keys and values, and attention.attend does the
+    rest.
     Raises ValueError, as model.embed does, for more tokens than the context has room for.
     """
     raise NotImplementedError("forward_cached: exercise 7.8 is yours to write")
@@ -168,8 +158,8 @@ def generate_cached(
 ) -> Int[Tensor, " t+length"]:
     """What generate gives for the same generator, but each token goes through the model once.
 
-    Only when the window is full and its oldest half is dropped, all places change: then the cache
-    is filled anew, with the whole window. Raises what generate raises.
+    Only when the window is full and its oldest half is dropped, all positions change: then the
+    cache is rebuilt from the whole window. Raises what generate raises.
     """
     check_prompt(prompt, length)
     raise NotImplementedError("generate_cached: exercise 7.8 is yours to write")

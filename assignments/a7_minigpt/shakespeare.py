@@ -1,7 +1,7 @@
-"""Trains your mini-GPT on Shakespeare, prints what it writes, and saves what you submit for 7.10.
+"""Trains your mini-GPT on Shakespeare, prints a sample, and saves what you submit for 7.10.
 
-    python -m assignments.a7_minigpt.shakespeare            # about three minutes on a CPU
-    python -m assignments.a7_minigpt.shakespeare --resume   # go on after Ctrl-C
+    python -m assignments.a7_minigpt.shakespeare            # 5 to 10 minutes on a CPU
+    python -m assignments.a7_minigpt.shakespeare --resume   # continue after Ctrl-C
 
 Given, and not graded. It needs exercises 7.1 to 7.8.
 """
@@ -24,13 +24,16 @@ from common.training.experiments import run
 
 NAME = "a7_minigpt"
 SUBMITTED = ("checkpoint.safetensors", "config.json")
-STATE = "training.safetensors"  # what --resume goes on from
-LINES = 14  # of a sonnet
-CHARACTERS = 1200  # more than 14 lines have
+STATE = "training.safetensors"  # the checkpoint for --resume
+LINES = 14  # as in a sonnet
+CHARACTERS = 1200  # more than 14 lines need
 VALIDATIONS = 10
-# On a CPU a higher rate than TrainConfig's is better for so short a training. The larger model for
-# a GPU wants a lower one, and can read more at a time.
-SETTINGS = {"cpu": {"peak": 4e-3}, "cuda": {"peak": 1e-3, "floor": 1e-4, "batch_size": 64}}
+# On a CPU a higher rate than TrainConfig's is better for such a short run. The larger model for a
+# GPU needs a lower one, and a GPU can process larger batches.
+SETTINGS = {
+    "cpu": {"max_lr": 4e-3},
+    "cuda": {"max_lr": 1e-3, "min_lr": 1e-4, "batch_size": 64},
+}
 
 
 @dataclass(frozen=True)
@@ -44,18 +47,18 @@ class Code:
 
 
 def read_options(arguments: list[str]) -> argparse.Namespace:
-    """What was asked for."""
-    about = "Train your mini-GPT on Shakespeare, print what it writes, save what you submit."
+    """The command line."""
+    about = "Train your mini-GPT on Shakespeare, print a sample, save what you submit."
     parser = argparse.ArgumentParser(prog=f"python -m assignments.{NAME}.shakespeare")
     parser.description = about
     add = parser.add_argument
-    add("--steps", type=int, help="steps of the training (2000, as TrainConfig has them)")
-    add("--device", choices=("cpu", "cuda"), help="where (a GPU if there is one)")
+    add("--steps", type=int, help="training steps (2000, the default of TrainConfig)")
+    add("--device", choices=("cpu", "cuda"), help="cpu or cuda (cuda if there is a GPU)")
     add("--which", choices=("plays", "tiny"), default="plays", help="which text (plays)")
-    add("--out", type=Path, help="folder for what you submit (that of the assignment)")
-    add("--resume", action="store_true", help="go on with a training that was stopped")
-    add("--overwrite", action="store_true", help="replace what an earlier training has left")
-    add("--prompt", default="ROMEO:\n", help="what the sample goes on from")
+    add("--out", type=Path, help="folder for what you submit (the assignment's)")
+    add("--resume", action="store_true", help="continue a run that was stopped")
+    add("--overwrite", action="store_true", help="replace the files of an earlier run")
+    add("--prompt", default="ROMEO:\n", help="the start of the sample")
     add("--temperature", type=float, default=0.8, help="of the sample (0.8)")
     add("--top-p", type=float, default=0.95, help="of the sample (0.95)")
     add("--seed", type=int, default=0, help="of all random numbers (0)")
@@ -63,7 +66,7 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
         "--impl",
         choices=("assignments", "solutions"),
         default="assignments",
-        help="whose code: yours, or where there is one the reference",
+        help="whose code: yours, or the reference where there is one",
     )
     options = parser.parse_args(arguments)
     if options.steps is not None and options.steps < 1:
@@ -80,32 +83,32 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
 
 
 def load_code(impl: str) -> Code:
-    """All files that a training needs."""
+    """All files that training needs."""
     mount({NAME: ROOT / impl / NAME})
     return Code(*(load(NAME, file) for file in ("tokenizer", "model", "training", "sampling")))
 
 
 def train_config(code: Code, options: argparse.Namespace) -> object:
-    """The settings as TrainConfig has them, but for the steps, with checkpoints and validations."""
-    usual = code.training.TrainConfig()
-    steps = options.steps or usual.steps
-    often = max(steps // VALIDATIONS, 1)
+    """The defaults of TrainConfig, except for the steps, checkpoints, validations and SETTINGS."""
+    default = code.training.TrainConfig()
+    steps = options.steps or default.steps
+    every = max(steps // VALIDATIONS, 1)
     return code.training.TrainConfig(
         steps=steps,
         **SETTINGS[options.device],
-        warmup=min(usual.warmup, steps // 2),
-        evaluate_batches=min(usual.evaluate_batches, often),
+        warmup=min(default.warmup, steps // 2),
+        evaluate_batches=min(default.evaluate_batches, every),
         seed=options.seed,
         autocast=options.device == "cuda",
-        evaluate_every=often,
-        save_every=often,
+        evaluate_every=every,
+        save_every=every,
         checkpoint=str(options.out / STATE),
         resume=options.resume,
     )
 
 
 def check_folder(options: argparse.Namespace) -> None:
-    """Nothing that took minutes to make is lost without a word."""
+    """Refuse to replace the files of an earlier run without --overwrite."""
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=options.out):
@@ -114,22 +117,22 @@ def check_folder(options: argparse.Namespace) -> None:
         raise CourseError(f"Can't write to {options.out}: {error.strerror}.") from None
     there = [name for name in (*SUBMITTED, STATE) if (options.out / name).exists()]
     if options.resume and STATE not in there:
-        raise CourseError(f"{options.out / STATE} is not there: nothing to go on from.")
+        raise CourseError(f"{options.out / STATE} doesn't exist: there is nothing to resume.")
     if there and not (options.resume or options.overwrite):
         raise CourseError(
-            f"{options.out / there[0]} is there already: --resume goes on with that training, "
-            "--overwrite begins a new one."
+            f"{options.out / there[0]} already exists: --resume continues that run, "
+            "--overwrite starts a new one."
         )
 
 
 def write(
-    code: Code, model: nn.Module, known: object, length: int, options: argparse.Namespace
+    code: Code, model: nn.Module, tokenizer: object, length: int, options: argparse.Namespace
 ) -> str:
-    """The prompt and what the model writes after it."""
+    """The prompt and the model's continuation."""
     try:
         ids = code.sampling.generate_cached(
             model,
-            known.encode(options.prompt),
+            tokenizer.encode(options.prompt),
             length,
             temperature=options.temperature,
             top_p=options.top_p,
@@ -137,21 +140,21 @@ def write(
         )
     except ValueError as error:
         raise CourseError(f"No sample from this prompt and these settings: {error}.") from None
-    return known.decode(ids)
+    return tokenizer.decode(ids)
 
 
 def work(options: argparse.Namespace) -> None:
-    """Train, save, and show."""
+    """Train, save, and print a sample."""
     code = load_code(options.impl)
     check_folder(options)
     text = load_shakespeare(options.which)
-    known = code.tokenizer.CharTokenizer.from_text(text.train + text.validation)
-    data, validation = known.encode(text.train), known.encode(text.validation)
+    tokenizer = code.tokenizer.CharTokenizer.from_text(text.train + text.validation)
+    data, validation = tokenizer.encode(text.train), tokenizer.encode(text.validation)
 
     torch.manual_seed(options.seed)
-    sizes = code.model.GPTConfig.for_device(known.size, options.device)
+    sizes = code.model.GPTConfig.for_device(tokenizer.vocab_size, options.device)
     model = code.model.GPT(sizes).to(options.device)
-    write(code, model, known, 1, options)  # what is wrong with the prompt shows before the training
+    write(code, model, tokenizer, 1, options)  # a bad prompt fails here, before training
     print(
         f"{model.num_parameters():,} parameters, {len(data):,} characters, on {options.device}",
         flush=True,
@@ -160,24 +163,24 @@ def work(options: argparse.Namespace) -> None:
     try:
         history = code.training.train(model, data, config, validation)
     except ValueError as error:
-        raise CourseError(f"The training can't go on: {error}.") from None
+        raise CourseError(f"Training stopped: {error}.") from None
     except KeyboardInterrupt:
         if (options.out / STATE).exists():
-            print(f"\n{options.out / STATE} is kept: --resume goes on.", file=sys.stderr)
+            print(f"\n{options.out / STATE} is kept: --resume continues.", file=sys.stderr)
         raise
     if not history["step"]:
-        print(f"Nothing was left to train: all {config.steps} steps were done. --steps adds more.")
-    code.training.export_model(model, known, options.out)
+        print(f"All {config.steps} steps were done already. More steps: --steps.")
+    code.training.export_model(model, tokenizer, options.out)
 
-    lines = write(code, model, known, CHARACTERS, options).split("\n")[:LINES]
+    lines = write(code, model, tokenizer, CHARACTERS, options).split("\n")[:LINES]
     print("", *lines, "", sep="\n")
-    fresh = torch.Generator().manual_seed(options.seed)
-    batches = VALIDATIONS * config.evaluate_batches  # more exact than those on the way
-    loss = code.training.estimate_loss(model, validation, config.batch_size, batches, fresh)
-    print(f"validation loss {loss:.3f} (mean of {batches} batches of text that it hasn't read)")
+    same = torch.Generator().manual_seed(options.seed)
+    batches = VALIDATIONS * config.evaluate_batches  # more precise than those during training
+    loss = code.training.estimate_loss(model, validation, config.batch_size, batches, same)
+    print(f"validation loss {loss:.3f} (mean of {batches} batches of held-out text)")
     print(f"written: {', '.join(str(options.out / name) for name in SUBMITTED)}")
     if options.which != "plays":
-        print("Not for 7.10: that wants a model that knows all characters of the plays.")
+        print("Not for 7.10, which needs all characters of the plays.")
 
 
 def main(arguments: list[str]) -> int:

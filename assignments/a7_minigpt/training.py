@@ -1,17 +1,19 @@
-"""Assignment 7, exercises 7.2, 7.5 and 7.6: batches, the optimiser, and a training that can resume.
+"""Assignment 7, exercises 7.2, 7.5 and 7.6: batches, the optimizer, and training that resumes.
 
 Conventions
-    data is a text as ids: an int64 tensor of one axis, on the CPU. A model and its batches are on
-    the model's device; the model says which: next(model.parameters()).device.
-    Steps count from 1. Random windows of the text come from a torch.Generator on the CPU.
-    Only train, train_step and load_checkpoint change something: the model, and what steps it.
-    Bad input raises ValueError.
+    - Data is a text as ids: an int64 tensor with one axis, on the CPU.
+    - Device: a model and its batches are on one device, next(model.parameters()).device.
+    - Steps count from 1.
+    - Random windows of the text are drawn from a torch.Generator on the CPU.
+    - Side effects: only train, train_step and load_checkpoint change something: the model, the
+      optimizer and random states. Bad input raises ValueError.
 """
 
 import json
 import math
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 
 from assignments.a7_minigpt.model import GPT
 from assignments.a7_minigpt.tokenizer import CharTokenizer
+from common.training.evaluation_mode import evaluating
 from common.training.training_progress import TrainingDisplay
 
 # Exercise 7.2
@@ -30,16 +33,17 @@ from common.training.training_progress import TrainingDisplay
 def get_batch(
     data: Int[Tensor, " length"],
     batch_size: int,
-    block_size: int,
+    context_length: int,
     generator: torch.Generator,
     device: str | torch.device = "cpu",
-) -> tuple[Int[Tensor, "batch_size block_size"], Int[Tensor, "batch_size block_size"]]:
-    """Random windows of a text, and for each of their places the token that comes next.
+) -> tuple[Int[Tensor, "batch_size context_length"], Int[Tensor, "batch_size context_length"]]:
+    """Random windows of a text, and for each of their positions the token that comes next.
 
-    A window is block_size tokens in a row that have a token after them, so a text has
-    length - block_size windows. Each is equally likely for every row, whatever the other rows are.
-    Returns (x, y), int64, on the device: where row r of x is data[s : s + block_size], row r of y
-    is data[s + 1 : s + 1 + block_size]. All random numbers come from the generator.
+    A window is context_length consecutive tokens that have a token after them, so a text has
+    length - context_length windows. Each is equally likely for every row, independently of the
+    other rows. Returns (x, y), int64, on the device: if row r of x is
+    data[s : s + context_length], row r of y is data[s + 1 : s + 1 + context_length]. All random
+    numbers come from the generator.
 
     On a GPU, both go through pinned memory and are copied with non_blocking=True, so that the
     copy runs while the GPU computes.
@@ -51,16 +55,18 @@ def get_batch(
 # Exercise 7.5
 
 
-def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float = 0.0) -> float:
-    """The learning rate of a step: up in a straight line, then down along half a cosine wave.
+def learning_rate_at(
+    step: int, max_lr: float, warmup: int, total: int, min_lr: float = 0.0
+) -> float:
+    """The learning rate of a step: linear warm-up, then cosine decay.
 
-    peak * step / warmup for step = 1 ... warmup. From there it falls along a cosine: it is peak at
-    step warmup, half-way between peak and floor in the middle, and floor at step total. After
-    total it stays at floor. warmup may be 0: then the cosine starts from step 0.
+    max_lr * step / warmup for step = 1 ... warmup. From there it follows half a cosine wave: it is
+    max_lr at step warmup, halfway between max_lr and min_lr in the middle, and min_lr at step
+    total. After total it stays at min_lr. warmup may be 0: then the cosine starts at step 0.
     Raises ValueError for a step below 1, a warmup below 0 or not below total, and unless
-    0 <= floor <= peak.
+    0 <= min_lr <= max_lr.
     """
-    raise NotImplementedError("learning_rate: exercise 7.5 is yours to write")
+    raise NotImplementedError("learning_rate_at: exercise 7.5 is yours to write")
 
 
 def configure_optimizer(
@@ -69,10 +75,10 @@ def configure_optimizer(
     weight_decay: float,
     betas: tuple[float, float] = (0.9, 0.95),
 ) -> torch.optim.Optimizer:
-    """AdamW (torch.optim.AdamW, its other settings as they come) for all parameters of a model.
+    """AdamW (torch.optim.AdamW, otherwise with its default settings) for all parameters of a model.
 
-    Weight decay is for matrices alone, parameters with two axes or more. Biases and the gains of
-    norms have one axis, and are left to the gradient.
+    Weight decay is applied to matrices only, parameters with two axes or more. Biases and the gains
+    of norms have one axis, and don't decay.
     """
     raise NotImplementedError("configure_optimizer: exercise 7.5 is yours to write")
 
@@ -81,21 +87,21 @@ def train_step(
     model: GPT,
     optimizer: torch.optim.Optimizer,
     batches: list[tuple[Int[Tensor, "n t"], Int[Tensor, "n t"]]],
-    clip: float = 1.0,
+    max_norm: float = 1.0,
     autocast: bool = False,
 ) -> float:
     """One update of the model, from the gradients of all batches together.
 
-    batches: pairs (x, y) of one shape. Each goes through the model by itself, so a batch that
-    doesn't fit into memory can be cut into pieces. The update is the one that all rows as one batch
-    would give: their gradient is the mean over the batches. Gradients left over from before don't
-    count.
-    clip: if the norm of all gradients together is above it, they are scaled down to it. This is
+    batches: pairs (x, y) of one shape. Each goes through the model on its own, so a batch that
+    doesn't fit into memory can be split (gradient accumulation). The update is the one that all
+    rows as one batch would give: the gradient is the mean over the batches. Gradients from before
+    the call don't count.
+    max_norm: if the norm of all gradients together is larger, they are scaled down to it. This is
         done once, before the update.
-    autocast: whether forward and loss run under torch.autocast with bfloat16, for the model's
-        device. The weights stay as they are, and backward runs outside.
-    The model stays in the mode in which it is: training, or evaluation without dropout.
-    Returns the mean loss of the batches, before the update, as a float. Raises ValueError for an
+    autocast: whether the forward pass and the loss run under torch.autocast with bfloat16, for the
+        model's device. The weights keep their dtype, and backward runs outside.
+    The model stays in its mode: training, or evaluation without dropout.
+    Returns the mean loss of the batches before the update, as a float. Raises ValueError for an
     empty list.
     """
     raise NotImplementedError("train_step: exercise 7.5 is yours to write")
@@ -104,65 +110,57 @@ def train_step(
 # Exercise 7.6
 
 
+@dataclass(frozen=True)
 class TrainConfig:
-    """Given: the settings of a training."""
+    """Given: the settings of a training run.
 
-    def __init__(
-        self,
-        steps: int = 2000,
-        batch_size: int = 32,
-        micro_batches: int = 1,
-        peak: float = 2e-3,
-        floor: float = 2e-4,
-        warmup: int = 100,
-        weight_decay: float = 0.1,
-        clip: float = 1.0,
-        autocast: bool = False,
-        seed: int = 0,
-        evaluate_every: int = 0,
-        evaluate_batches: int = 20,
-        checkpoint: str = "",
-        save_every: int = 0,
-        stop: int | None = None,
-        resume: bool = False,
-    ) -> None:
-        """Raises ValueError for settings that make no sense.
+    batch_size: windows in each of the grad_accum_steps batches of a step.
+    max_lr, min_lr, warmup: arguments of learning_rate_at; its total is steps.
+    evaluate_every: steps between two validations; 0: only after the last step.
+    evaluate_batches: batches of a validation.
+    checkpoint: the file for checkpoints; "" for none.
+    save_every: steps between two checkpoints; 0: only after the last step.
+    stop: the last step of this run; None: the last of all. The schedule is that of all steps.
+    resume: continue from the checkpoint instead of starting from scratch.
+    """
 
-        batch_size: windows in each of the micro_batches of a step.
-        peak, floor, warmup: as learning_rate takes them; its total is steps.
-        evaluate_every: steps between two validations; 0: only after the last step.
-        evaluate_batches: batches of a validation.
-        checkpoint: the file for checkpoints; "" for none.
-        save_every: steps between two checkpoints; 0: only after the last step.
-        stop: the last step of this run; None: the last of all. The schedule is that of all steps.
-        resume: go on from the checkpoint, not from the start.
-        """
-        if min(steps, batch_size, micro_batches, evaluate_batches) < 1:
-            raise ValueError("steps, batch_size, micro_batches, evaluate_batches: at least 1 each")
-        if min(evaluate_every, save_every) < 0 or not 0 <= warmup < steps:
-            raise ValueError("evaluate_every, save_every, warmup: at least 0, warmup below steps")
-        if not 0 <= floor <= peak or clip <= 0 or weight_decay < 0:
-            raise ValueError("0 <= floor <= peak, clip above 0 and weight_decay at least 0, please")
-        if stop is not None and not 1 <= stop <= steps:
-            raise ValueError(f"stop must be from 1 to {steps}, got {stop}")
-        if resume and not checkpoint:
-            raise ValueError("resume needs a checkpoint to go on from")
-        self.steps = steps
-        self.batch_size = batch_size
-        self.micro_batches = micro_batches
-        self.peak = peak
-        self.floor = floor
-        self.warmup = warmup
-        self.weight_decay = weight_decay
-        self.clip = clip
-        self.autocast = autocast
-        self.seed = seed
-        self.evaluate_every = evaluate_every
-        self.evaluate_batches = evaluate_batches
-        self.checkpoint = checkpoint
-        self.save_every = save_every
-        self.stop = stop
-        self.resume = resume
+    steps: int = 2000
+    batch_size: int = 32
+    grad_accum_steps: int = 1
+    max_lr: float = 2e-3
+    min_lr: float = 2e-4
+    warmup: int = 100
+    weight_decay: float = 0.1
+    max_norm: float = 1.0
+    autocast: bool = False
+    seed: int = 0
+    evaluate_every: int = 0
+    evaluate_batches: int = 20
+    checkpoint: str = ""
+    save_every: int = 0
+    stop: int | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for settings that make no sense."""
+        for name in ("steps", "batch_size", "grad_accum_steps", "evaluate_batches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("evaluate_every", "save_every", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if not 0 <= self.warmup < self.steps:
+            limits = f"at least 0 and below steps ({self.steps})"
+            raise ValueError(f"warmup must be {limits}, got {self.warmup}")
+        if not 0 <= self.min_lr <= self.max_lr:
+            limits = f"between 0 and max_lr ({self.max_lr})"
+            raise ValueError(f"min_lr must be {limits}, got {self.min_lr}")
+        if self.max_norm <= 0:
+            raise ValueError(f"max_norm must be above 0, got {self.max_norm}")
+        if self.stop is not None and not 1 <= self.stop <= self.steps:
+            raise ValueError(f"stop must be from 1 to steps ({self.steps}), got {self.stop}")
+        if self.resume and not self.checkpoint:
+            raise ValueError("resume needs a checkpoint file, got none")
 
 
 def estimate_loss(
@@ -172,14 +170,14 @@ def estimate_loss(
     batches: int,
     generator: torch.Generator,
 ) -> float:
-    """The mean loss over that many random batches of a text, as a float.
+    """The mean loss over a number of random batches of a text, as a float.
 
     Windows are as long as the model's context, drawn by get_batch. The model is in evaluation mode
-    meanwhile, and afterwards in the mode in which it was. No gradients are computed.
-    Raises ValueError for sizes below 1, and for a text without a window.
+    meanwhile, without gradients, and afterwards in its previous mode: the given context manager
+    evaluating does that. Raises ValueError for sizes below 1, and for a text without a window.
     """
     if batches < 1:
-        raise ValueError(f"at least 1 batch is needed, got {batches}")
+        raise ValueError(f"batches must be at least 1, got {batches}")
     raise NotImplementedError("estimate_loss: exercise 7.6 is yours to write")
 
 
@@ -190,14 +188,13 @@ def save_checkpoint(
     step: int,
     generator: torch.Generator,
 ) -> None:
-    """Write all that a training needs to go on after that step, in the format of safetensors.
+    """Write all that a run needs to continue after that step, in the safetensors format.
 
-    That is: the model's parameters, what the optimizer remembers of each (optimizer.state; nothing
-    before its first step), the step, and the states of the generator and of PyTorch's own random
-    numbers, from which dropout draws (torch.get_rng_state; for a model on a GPU also
-    torch.cuda.get_rng_state). Which names they have in the file is up to you. Only tensors and
-    short strings fit into that format, and that is its point: unlike a pickle, it runs no code when
-    it is read. A file that is there already is replaced.
+    That is: the model's parameters, the optimizer's state of each (optimizer.state; empty before
+    its first step), the step, and the states of the generator and of PyTorch's own random numbers,
+    which dropout uses (torch.get_rng_state; for a model on a GPU also torch.cuda.get_rng_state).
+    The names in the file are up to you. The format holds only tensors and short strings, and that
+    is its point: unlike a pickle, it runs no code when it is read. An existing file is replaced.
     """
     raise NotImplementedError("save_checkpoint: exercise 7.6 is yours to write")
 
@@ -205,11 +202,11 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | Path, model: GPT, optimizer: torch.optim.Optimizer, generator: torch.Generator
 ) -> int:
-    """Put everything back that save_checkpoint wrote, and return the step.
+    """Restore everything that save_checkpoint wrote, and return the step.
 
     Raises ValueError, with the path in its message, for a file that is missing, that safetensors
-    can't read, that save_checkpoint didn't write, or that is of another model (names or shapes of
-    the parameters differ). In that case nothing has been changed.
+    can't read, that save_checkpoint didn't write, or that belongs to another model (names or shapes
+    of the parameters differ). In that case nothing has been changed.
     """
     raise NotImplementedError("load_checkpoint: exercise 7.6 is yours to write")
 
@@ -223,24 +220,24 @@ def train(
     """Train a model on random windows of a text, with a progress bar.
 
     1. Seed PyTorch (torch.manual_seed) and a new generator for the windows with config.seed, make
-       the optimiser, and if config.resume is set, load the checkpoint: the run then goes on after
-       its step as if it had never stopped, with the same numbers.
-    2. For each step: set the learning rate of all parameter groups, draw micro_batches batches of
-       batch_size windows, as long as the model's context, and call train_step in training mode.
+       the optimizer, and if config.resume is set, load the checkpoint: the run then continues
+       after its step as if it had never stopped, with the same numbers.
+    2. For each step: set the learning rate of all parameter groups, draw grad_accum_steps batches
+       of batch_size windows, as long as the model's context, and call train_step in training mode.
     3. After every evaluate_every steps and after the last, if there is a validation text: its
-       estimate_loss with a fresh generator, seeded with config.seed. So each validation looks at
-       the same windows, and training doesn't notice it.
+       estimate_loss with a new generator, seeded with config.seed. So every validation uses the
+       same windows, and doesn't affect training.
     4. After every save_every steps and after the last, if there is a checkpoint file: save.
 
     "The last" is config.stop, or config.steps if that is None. The model is in evaluation mode
-    afterwards. The display (TrainingDisplay) shows the loss and tokens per second, and how long it
-    will take.
+    afterwards. The display (TrainingDisplay) shows the loss, tokens per second and the remaining
+    time.
 
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
     "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
-    Raises ValueError if a loss is not finite, with a message that names its step, as in "step 12",
-    before anything is saved after that step; and for a text, data or validation, that is too short
-    for one window.
+    Raises ValueError for a loss that is not finite, with a message that names its step, as in
+    "step 12", before anything is saved after that step; and for a text, data or validation, that
+    is too short for one window.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
     raise NotImplementedError("train: exercise 7.6 is yours to write")
@@ -253,6 +250,8 @@ def export_model(model: GPT, tokenizer: CharTokenizer, folder: str | Path) -> No
     """Given: write what you submit for 7.10: checkpoint.safetensors and config.json in a folder."""
     tensors = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
     save_file(tensors, Path(folder) / "checkpoint.safetensors")
-    sizes = {name: getattr(model.config, name) for name in ("context", "layers", "heads", "width")}
-    content = json.dumps({"vocabulary": tokenizer.vocabulary, **sizes}, ensure_ascii=False)
+    sizes = ("context_length", "num_layers", "num_heads", "d_model")
+    config = {"characters": tokenizer.characters}
+    config |= {name: getattr(model.config, name) for name in sizes}
+    content = json.dumps(config, ensure_ascii=False)
     (Path(folder) / "config.json").write_text(content, encoding="utf-8")

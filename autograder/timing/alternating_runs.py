@@ -11,8 +11,8 @@ import torch
 
 from autograder.timing.baseline_gpt import (
     BETAS,
-    CLIP,
     LEARNING_RATE,
+    MAX_NORM,
     SIZES,
     WEIGHT_DECAY,
     BaselineGPT,
@@ -34,11 +34,11 @@ from common.testing.remote.torch_modules import load_parameters
 from common.testing.speed_ratio import Alternation, Interval, alternate, interval
 from common.training.peak_memory import cpu_peak_memory
 
-STEPS = 4  # of training in one run, so that asking the child takes next to no part of the time
+STEPS = 4  # of training in one run, so that asking the child takes almost none of the time
 SUCCESSORS = (0.8, 0.2)  # how likely the first and the second follower of a token are
 # How far losses may be off: they are of the order 1, and rounding adds up over all steps.
 BANDS = {"cpu": 0.01, "cuda": 0.05}  # bfloat16 on a GPU
-NARROWEST_LEAD = 3e-4  # far above rounding, of scores of the order 1
+NARROWEST_LEAD = 3e-4  # far above rounding, for logits of the order 1
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class AlternatingRuns:
         torch.manual_seed(seed)
         self.baseline = BaselineGPT(self.sizes).to(self.device)
         self.trainer = Trainer(self.baseline, autocast=self.device == "cuda")
-        followers = range(self.sizes.vocabulary)
+        followers = range(self.sizes.vocab_size)
         self.text = {token: self.random.sample(followers, len(SUCCESSORS)) for token in followers}
         self.model: Handle | None = None
 
     def attempt(self, what: str, task: Callable[[], Measurement]) -> Measurement:
-        """Measure; a problem of the submission is returned instead of figures."""
+        """Measure; if the submission is wrong, report the problem instead of figures."""
         try:
             return task()
         except Exception as error:
@@ -82,11 +82,11 @@ class AlternatingRuns:
         if self.model is None:
             code, sizes = self.student.model, self.sizes
             config = code.GPTConfig(
-                sizes.vocabulary,
-                context=sizes.context,
-                layers=sizes.layers,
-                heads=sizes.heads,
-                width=sizes.width,
+                sizes.vocab_size,
+                context_length=sizes.context_length,
+                num_layers=sizes.num_layers,
+                num_heads=sizes.num_heads,
+                d_model=sizes.d_model,
                 dropout=0.0,
             )
             self.model = code.GPT(config)
@@ -98,8 +98,8 @@ class AlternatingRuns:
         """Sequences in which each token has two followers, a likely one and another."""
         rows = []
         for _ in range(self.sizes.batch):
-            row = [self.random.randrange(self.sizes.vocabulary)]
-            while len(row) <= self.sizes.context:
+            row = [self.random.randrange(self.sizes.vocab_size)]
+            while len(row) <= self.sizes.context_length:
                 row += self.random.choices(self.text[row[-1]], SUCCESSORS)
             rows.append(row)
         whole = torch.tensor(rows)
@@ -123,12 +123,14 @@ class AlternatingRuns:
 
         def candidate(number: int) -> None:
             calls = [(model, optimizer, step) for step in held[number]]
-            left[number] = call_each_held(training.train_step, calls, clip=CLIP, autocast=autocast)
+            left[number] = call_each_held(
+                training.train_step, calls, max_norm=MAX_NORM, autocast=autocast
+            )
 
         times = alternate(candidate, baseline, self.repeats)
         for number, losses in right.items():
             self.check_losses(fetch(left[number]), losses, number * STEPS)
-        tokens = STEPS * self.sizes.batch * self.sizes.context
+        tokens = STEPS * self.sizes.batch * self.sizes.context_length
         return measurement("training step", tokens, times)
 
     def check_losses(self, found: Any, right: list[float], before: int) -> None:
@@ -151,14 +153,14 @@ class AlternatingRuns:
         for _ in range(10 * (self.repeats + 1)):
             if len(found) > self.repeats:
                 return found
-            prompt = [self.random.randrange(self.sizes.vocabulary) for _ in range(4)]
+            prompt = [self.random.randrange(self.sizes.vocab_size) for _ in range(4)]
             tokens, lead = continue_greedily(self.baseline, prompt, self.sizes.new_tokens)
             if lead > NARROWEST_LEAD:
                 found.append((prompt, tokens))
         raise GraderFault("the baseline can't decide between tokens")
 
     def generate(self) -> Measurement:
-        """Both continue the same prompts with the likeliest tokens: the same ones."""
+        """Both continue the same prompts with the most likely tokens, which must be the same."""
         runs = self.prompts()
         model = self.students_model()
         held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]
@@ -194,8 +196,8 @@ class AlternatingRuns:
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
             step = hold_on(self.student, [batch], self.device)
             call = (model, optimizer, step)
-            settings: dict[str, Any] = {"clip": CLIP, "autocast": self.trainer.autocast}
-            # Once before, so that the optimiser's state is there.
+            settings: dict[str, Any] = {"max_norm": MAX_NORM, "autocast": self.trainer.autocast}
+            # Once before, so that the optimizer's state exists.
             call_each_held(training.train_step, [call], **settings)
             taken = peak_memory_held(training.train_step, call, self.device, **settings)
         except Exception as error:

@@ -1,7 +1,7 @@
 """The baseline for the speed of assignment 7: a GPT on nn.TransformerEncoderLayer.
 
-It is the judge's. Its weights can be copied into a student's model, which must then compute the
-same losses and the same tokens.
+It belongs to the judge. Its weights can be copied into a student's model, which must then compute
+the same losses and the same tokens.
 """
 
 import copy
@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-LEARNING_RATE, WEIGHT_DECAY, BETAS, CLIP = 1e-3, 0.1, (0.9, 0.95), 1.0
+LEARNING_RATE, WEIGHT_DECAY, BETAS, MAX_NORM = 1e-3, 0.1, (0.9, 0.95), 1.0
 # Names in nn.TransformerEncoderLayer, and in a student's block.
 NAMES = {
     "norm1": "norm1",
@@ -30,24 +30,28 @@ NAMES = {
 class Sizes:
     """How large a model is, and how much it is given at a time."""
 
-    vocabulary: int
-    context: int
-    layers: int
-    heads: int
-    width: int
+    vocab_size: int
+    context_length: int
+    num_layers: int
+    num_heads: int
+    d_model: int
     batch: int
     new_tokens: int  # of one generation: more than the context, so that its oldest half is dropped
 
     @property
     def flops_per_token(self) -> int:
         """FLOPs of a training step for each token: the matrix products, forward and backward."""
-        dense, scores = 24 * self.width**2, 4 * self.context * self.width
-        return 3 * (self.layers * (dense + scores) + 2 * self.width * self.vocabulary)
+        linear, scores = 24 * self.d_model**2, 4 * self.context_length * self.d_model
+        return 3 * (self.num_layers * (linear + scores) + 2 * self.d_model * self.vocab_size)
 
 
 SIZES = {
-    "cpu": Sizes(65, context=64, layers=4, heads=4, width=128, batch=12, new_tokens=96),
-    "cuda": Sizes(65, context=256, layers=6, heads=6, width=384, batch=64, new_tokens=384),
+    "cpu": Sizes(
+        65, context_length=64, num_layers=4, num_heads=4, d_model=128, batch=12, new_tokens=96
+    ),
+    "cuda": Sizes(
+        65, context_length=256, num_layers=6, num_heads=6, d_model=384, batch=64, new_tokens=384
+    ),
 }
 
 
@@ -57,47 +61,47 @@ class BaselineGPT(nn.Module):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.tokens = nn.Embedding(sizes.vocabulary, sizes.width)
-        self.places = nn.Embedding(sizes.context, sizes.width)
+        self.tokens = nn.Embedding(sizes.vocab_size, sizes.d_model)
+        self.positions = nn.Embedding(sizes.context_length, sizes.d_model)
         layer = nn.TransformerEncoderLayer(
-            sizes.width,
-            sizes.heads,
-            4 * sizes.width,
+            sizes.d_model,
+            sizes.num_heads,
+            4 * sizes.d_model,
             dropout=0.0,
             activation="gelu",
             batch_first=True,
             norm_first=True,
         )
-        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(sizes.layers))
-        self.last = nn.LayerNorm(sizes.width)
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(sizes.num_layers))
+        self.last = nn.LayerNorm(sizes.d_model)
         for values in self.parameters():
             if values.ndim == 2:
                 nn.init.normal_(values, std=0.02)
 
     def scatter(self) -> None:
-        """Draw weights that are so large that each token hangs on all tokens before it.
+        """Draw weights so large that each token depends on all tokens before it.
 
-        What a trained model says next may hang on the last token alone, and then reading no more
+        A trained model's next token may depend on the last token alone, and then reading no more
         than that would give the same text.
         """
         for values in self.parameters():
             if values.ndim == 2:
-                nn.init.normal_(values, std=2 / math.sqrt(self.sizes.width))
+                nn.init.normal_(values, std=2 / math.sqrt(self.sizes.d_model))
 
     def forward(self, x: Any) -> Any:
-        """The scores of the next token, (n, t, vocabulary)."""
+        """The logits of the next token, (n, t, vocab_size)."""
         count = x.shape[1]
         mask = nn.Transformer.generate_square_subsequent_mask(count, device=x.device)
-        out = self.tokens(x) + self.places.weight[:count]
+        out = self.tokens(x) + self.positions.weight[:count]
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=True)
         return self.last(out) @ self.tokens.weight.T
 
     def students_weights(self) -> dict[str, Any]:
-        """All weights, under the names that a student's GPT has for them."""
+        """All weights, under their names in a student's GPT."""
         weights = {
             "token_embedding.weight": self.tokens.weight,
-            "position_embedding.weight": self.places.weight,
+            "position_embedding.weight": self.positions.weight,
             "norm.weight": self.last.weight,
             "norm.bias": self.last.bias,
         }
@@ -128,31 +132,31 @@ class Trainer:
         self.adam.zero_grad()
         for x, y in pieces:
             with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.autocast):
-                scores = self.model(x)
-                loss = F.cross_entropy(scores.view(-1, scores.shape[-1]), y.view(-1)) / len(pieces)
+                logits = self.model(x)
+                loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1)) / len(pieces)
             loss.backward()
             losses.append(loss.detach())
-        nn.utils.clip_grad_norm_(list(self.model.parameters()), CLIP)
+        nn.utils.clip_grad_norm_(list(self.model.parameters()), MAX_NORM)
         self.adam.step()
         return float(sum(losses))
 
 
 @torch.no_grad()
 def continue_greedily(model: BaselineGPT, prompt: list[int], count: int) -> tuple[list[int], float]:
-    """The prompt and the likeliest tokens after it, by reading the whole window for each.
+    """The prompt and the most likely tokens after it, reading the whole window for each.
 
-    A window that is full loses its oldest half. Also returns the narrowest lead that a token had
-    over the next best: with a narrow one, rounding could have decided otherwise.
+    A full window loses its oldest half. Also returns the smallest lead that a logit had over the
+    next best: if it is small, rounding could change the choice.
     """
     model.eval()
     found, window, leads = [*prompt], [*prompt], [float("inf")]
     device = model.tokens.weight.device
     for _ in range(count):
-        scores = model(torch.tensor([window], device=device))[0, -1]
-        best = scores.topk(2)
+        logits = model(torch.tensor([window], device=device))[0, -1]
+        best = logits.topk(2)
         leads.append(float(best.values[0] - best.values[1]))
         found.append(int(best.indices[0]))
-        if len(window) == model.sizes.context:
+        if len(window) == model.sizes.context_length:
             del window[: len(window) - len(window) // 2]
         window.append(found[-1])
     model.train()

@@ -13,11 +13,11 @@ STEPS = 1600
 
 
 def make(folder: Path) -> None:
-    """Write checkpoint.safetensors and config.json of a model that has read the plays."""
+    """Write checkpoint.safetensors and config.json of a model trained on the plays."""
     text = load_shakespeare("plays").train
-    characters = CharTokenizer.from_text(text)
+    tokenizer = CharTokenizer.from_text(text)
     torch.manual_seed(0)
-    gpt = GPT(GPTConfig(characters.size))
-    config = TrainConfig(STEPS, batch_size=32, peak=4e-3, floor=2e-4, warmup=100)
-    train(gpt, characters.encode(text), config)
-    export_model(gpt, characters, folder)
+    gpt = GPT(GPTConfig(tokenizer.vocab_size))
+    config = TrainConfig(STEPS, batch_size=32, max_lr=4e-3, min_lr=2e-4, warmup=100)
+    train(gpt, tokenizer.encode(text), config)
+    export_model(gpt, tokenizer, folder)

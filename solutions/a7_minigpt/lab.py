@@ -13,22 +13,22 @@
 # %% [markdown]
 # # Lab 7: sampling, scaling and timing
 #
-# Here you look at three things that come after the model is written. How the next token is drawn.
-# What a larger model and more text are worth. And how to measure what all of it costs without
-# fooling yourself. It takes about an hour, and nothing is trained.
+# This lab is about three things that come after the model: how the next token is drawn, what more
+# parameters and more text are worth, and how to measure time without fooling yourself. It takes
+# about an hour, and nothing is trained.
 #
-# - Put your answers in place of the three dots, and run the cell below each: it checks the form,
-#   and some of the values. Hidden tests decide the rest.
-# - Keep the names of the answers (`q1_temperature`, ...), and run everything once more from the
-#   top before you submit. Questions 5 and 11 ask for a few sentences, which people read.
-# - The lab runs on your own `next_probabilities`, or on a stand-in as long as yours isn't
-#   finished. The next cell says which. After a change of `sampling.py`, restart the kernel. When
-#   the lab is graded, it runs on the stand-in, so a mistake in your code costs nothing here.
+# - Replace the three dots in each answer, and run the cell below it: it checks the form, and some
+#   of the values. Hidden tests decide the others.
+# - Keep the names of the answers (`q1_temperature`, ...), and run everything again from the top
+#   before you submit. Questions 5 and 11 ask for a few sentences, which are graded by the staff.
+# - The lab runs on your own `next_probabilities`, or on a stand-in until yours is finished. The
+#   next cell prints which. After a change to `sampling.py`, restart the kernel. When the lab is
+#   graded, it runs on the stand-in, so a mistake in your code costs nothing here.
 
 # %%
 import sys
 
-sys.path.insert(0, "../..")  # the course's folder, which holds assignments/ and common/
+sys.path.insert(0, "../..")  # the folder with assignments/ and common/
 
 import time
 from collections import Counter
@@ -54,28 +54,28 @@ next_probabilities = own_or_standin("a7_minigpt.sampling", "next_probabilities",
 # %% [markdown]
 # ## Sampling
 #
-# Two places in a text, with made-up numbers. After `th` a model is fairly sure how to go on: eight
-# characters, most of all an `e`. After a full stop and a space it is not: any of twenty letters
-# may begin the next sentence, all equally likely.
+# Two contexts, with made-up probabilities. After `th` a model is fairly sure: eight characters are
+# possible, and `e` is by far the most likely. After a full stop and a space it isn't: any of twenty
+# letters may start the next sentence, all equally likely.
 
 # %%
 SURE = {"e": 0.60, "a": 0.15, "i": 0.09, "o": 0.06, " ": 0.04, "r": 0.03, "y": 0.02, "u": 0.01}
 UNSURE = dict.fromkeys("ABCDEFGHIKLMNOPRSTWY", 0.05)
 
 
-def probabilities(place, **setting):
-    """What is drawn from at such a place, with temperature, top_k or top_p set."""
-    logits = torch.tensor(list(place.values()), dtype=torch.float64).log()
+def probabilities(context, **setting):
+    """The probabilities in a context, with temperature, top_k or top_p set."""
+    logits = torch.tensor(list(context.values()), dtype=torch.float64).log()
     return np.asarray(next_probabilities(logits, **setting))
 
 
-def draw_settings(place, settings):
-    """The probabilities of a place in several settings, side by side."""
+def draw_settings(context, settings):
+    """The probabilities in a context with several settings, side by side."""
     _, axes = plt.subplots(1, len(settings), figsize=(12, 2.4), sharey=True)
     for axis, setting in zip(axes, settings, strict=True):
-        axis.bar(range(len(place)), probabilities(place, **setting))
-        names = [repr(c) if c == " " else c for c in place]
-        axis.set_xticks(range(len(place)), names, fontsize=9 if len(place) < 10 else 7)
+        axis.bar(range(len(context)), probabilities(context, **setting))
+        names = [repr(c) if c == " " else c for c in context]
+        axis.set_xticks(range(len(context)), names, fontsize=9 if len(context) < 10 else 7)
         axis.set_title(", ".join(f"{name} {value}" for name, value in setting.items()))
     axes[0].set_ylabel("probability")
     plt.show()
@@ -84,8 +84,8 @@ def draw_settings(place, settings):
 draw_settings(SURE, [{"temperature": t} for t in (0.3, 0.7, 1.0, 2.0, 10.0)])
 
 # %% [markdown]
-# A temperature divides the logits. So it takes each probability to the power of 1 / temperature,
-# and scales them to a sum of 1 again.
+# A temperature divides the logits. So it raises each probability to the power of 1 / temperature,
+# and rescales them to a sum of 1.
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -121,26 +121,28 @@ assert abs(4 ** (1 / q1_temperature) - 2) < 0.007, "a ratio r becomes r ** (1 / 
 # # END QUESTION
 
 # %% [markdown]
-# How much choice is left? The entropy says, $H = -\sum p \ln p$, and $e^H$ is easier to read: it
-# is the number of equally likely tokens that would leave as much choice.
+# How uncertain is the next token? The entropy measures it, $H = -\sum p \ln p$. The **perplexity**
+# $e^H$ is easier to read: it is the number of equally likely tokens with the same entropy. (The
+# perplexity of a language model on a text is $e^{\mathrm{loss}}$, in the same sense: a loss of 1.67
+# is a perplexity of 5.3 characters.)
 
 # %%
 answered(q1_temperature=q1_temperature)
 
 
-def choices(p):
-    """The number of equally likely tokens that leave as much choice as p."""
+def perplexity(p):
+    """The number of equally likely tokens that have the entropy of p."""
     p = p[p > 0]
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
 temperatures = np.geomspace(0.1, 30, 60)
 plt.figure(figsize=(6, 2.6))
-for place, name in ((SURE, "after th"), (UNSURE, "after a full stop")):
-    curve = [choices(probabilities(place, temperature=float(t))) for t in temperatures]
+for context, name in ((SURE, "after th"), (UNSURE, "after a full stop")):
+    curve = [perplexity(probabilities(context, temperature=float(t))) for t in temperatures]
     plt.semilogx(temperatures, curve, label=name)
 plt.xlabel("temperature")
-plt.ylabel("choices")
+plt.ylabel("perplexity")
 plt.legend()
 plt.show()
 
@@ -150,15 +152,14 @@ plt.show()
 # points: 1
 
 # %% [markdown]
-# **Question 2.** How many choices are there after `th` at temperature 1? An error of 0.01 is
-# allowed. Then look at where the two curves go, on the left and on the right, and say to yourself
-# why one of them is level.
+# **Question 2.** What is the perplexity after `th` at temperature 1? An error of 0.01 is allowed.
+# Then look at both ends of the two curves, and explain to yourself why one of them is constant.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %%
-q2_choices = choices(np.array(list(SURE.values())))  # SOLUTION
+q2_perplexity = perplexity(np.array(list(SURE.values())))  # SOLUTION
 
 # %% [raw]
 # # END SOLUTION
@@ -167,10 +168,10 @@ q2_choices = choices(np.array(list(SURE.values())))  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert 1 < q2_choices < 8, "between one token and all eight"
+assert 1 < q2_perplexity < 8, "between one token and all eight"
 
 # %%
-assert abs(np.log(q2_choices) - 1.3348) < 0.004, "e to the power of the entropy, with ln"
+assert abs(np.log(q2_perplexity) - 1.3348) < 0.004, "e to the power of the entropy, with ln"
 
 # %% [raw]
 # # END TESTS
@@ -179,15 +180,15 @@ assert abs(np.log(q2_choices) - 1.3348) < 0.004, "e to the power of the entropy,
 # # END QUESTION
 
 # %% [markdown]
-# Temperature leaves every token a chance. Over some thousand characters, each unlikely one comes
-# up now and then, and one odd character is enough to lead a model astray. Top-k and top-p cut them
-# off.
+# At any temperature above 0, every token has some probability. Over some thousand characters, each
+# unlikely one is drawn now and then, and one wrong character is enough to lead a model astray.
+# Top-k and top-p (nucleus sampling, Holtzman et al., 2020) remove them.
 
 # %%
-answered(q2_choices=q2_choices)
+answered(q2_perplexity=q2_perplexity)
 cuts = [{"top_k": 2}, {"top_k": 4}, {"top_p": 0.5}, {"top_p": 0.88}]
-for place in (SURE, UNSURE):
-    draw_settings(place, cuts)
+for context in (SURE, UNSURE):
+    draw_settings(context, cuts)
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -214,7 +215,7 @@ q3_kept = (4, 18)  # SOLUTION
 assert len(q3_kept) == 2, "two numbers"
 
 # %%
-assert q3_kept[0] == (probabilities(SURE, top_p=0.88) > 0).sum(), "the one that reaches p stays"
+assert q3_kept[0] == (probabilities(SURE, top_p=0.88) > 0).sum(), "the one that reaches p is kept"
 
 # %%
 assert q3_kept[1] == (probabilities(UNSURE, top_p=0.88) > 0).sum(), "each adds 0.05"
@@ -226,7 +227,7 @@ assert q3_kept[1] == (probabilities(UNSURE, top_p=0.88) > 0).sum(), "each adds 0
 # # END QUESTION
 
 # %% [markdown]
-# The order matters. First comes the temperature, then the cut.
+# The order matters. The temperature comes first, then the cut.
 
 # %% [raw]
 # # BEGIN QUESTION
@@ -234,8 +235,8 @@ assert q3_kept[1] == (probabilities(UNSURE, top_p=0.88) > 0).sum(), "each adds 0
 # points: 1
 
 # %% [markdown]
-# **Question 4.** How many tokens does top-p 0.88 keep after `th` at temperature 1.5? And think:
-# how many would top-k 4 keep?
+# **Question 4.** How many tokens does top-p 0.88 keep after `th` at temperature 1.5? (And how many
+# would top-k 4 keep?)
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -263,24 +264,25 @@ assert q4_hot == 6
 # # END QUESTION
 
 # %% [markdown]
-# Now a whole text. This is no network: it counts, in Shakespeare's plays, which character follows
-# each four. Its counts are the probabilities that your settings work on. Move the sliders (the
-# first text takes some seconds). `tenths` is the temperature in tenths, and `top_p` is in percent.
+# Now a whole text. This isn't a network but a 5-gram model: it counts in Shakespeare's plays which
+# character follows each sequence of four. Your settings are applied to these counts. Move the
+# sliders (the first text takes some seconds). `tenths` is the temperature in tenths, and `top_p` is
+# in percent.
 
 # %%
 answered(q3_kept=q3_kept, q4_hot=q4_hot)
 counts = {}
 
 
-def count_followers(text, width=4):
-    """For each run of four characters, how often each character follows it."""
-    for place in range(len(text) - width):
-        followers = counts.setdefault(text[place : place + width], Counter())
-        followers[text[place + width]] += 1
+def count_followers(text, n=4):
+    """For each sequence of n characters, how often each character follows it."""
+    for start in range(len(text) - n):
+        followers = counts.setdefault(text[start : start + n], Counter())
+        followers[text[start + n]] += 1
 
 
 def write(tenths, top_p, seed):
-    """Write 400 characters at a temperature of so many tenths."""
+    """Write 400 characters at a temperature in tenths."""
     if not counts:
         from common.data import load_shakespeare
 
@@ -289,9 +291,9 @@ def write(tenths, top_p, seed):
     while len(text) < 400:
         followers = counts.get(text[-4:]) or Counter(" ")
         logits = torch.tensor([*followers.values()], dtype=torch.float64).log()
-        # First the temperature, then the cut: two calls, one setting each.
-        warm = next_probabilities(logits, temperature=tenths / 10)
-        p = np.asarray(next_probabilities(warm.log(), top_p=top_p / 100))
+        # The temperature, then the cut: two calls, one setting each.
+        p = next_probabilities(logits, temperature=tenths / 10)
+        p = np.asarray(next_probabilities(p.log(), top_p=top_p / 100))
         text += rng.choice(list(followers), p=p / p.sum())
     print(text)
 
@@ -306,20 +308,20 @@ slide(write, tenths=(1, 30), top_p=(10, 100), seed=(0, 9))
 
 # %% [markdown]
 # **Question 5.** Try a low and a high temperature, each with `top_p` 100 and with 50 or so. What
-# goes wrong with a low temperature, what with a high one, and what does a cut mend? Which setting
-# do you like best? Then say, from question 3, why top-p suits both places above and no single
-# top-k does. Four to six sentences.
+# goes wrong at a low temperature, what at a high one, and what does a cut fix? Which setting do you
+# like best? Then explain with question 3 why top-p suits both contexts above and no single top-k
+# does. Four to six sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# With a low temperature the likeliest character always wins, and the text runs in circles. With a
-# high one every character that ever followed is about as likely as any other, and words fall
-# apart. A cut takes the rare followers away, so that a temperature near 1 stays readable. I like
-# temperature 1 with top-p 70. After th four characters hold most of the chance, after a full stop
-# eighteen do. A top-k of 4 would forbid most beginnings of a sentence, one of 18 would cut nothing
-# after th. Top-p follows how sure the model is.
+# At a low temperature the most likely character always wins, and the text repeats itself. At a high
+# one every character that ever followed is about as likely as any other, and words fall apart. A
+# cut removes the rare followers, so that a temperature near 1 stays readable. I like temperature 1
+# with top-p 70. After th four characters hold most of the probability, after a full stop eighteen
+# do. A top-k of 4 would forbid most starts of a sentence, one of 18 would cut nothing after th.
+# Top-p adapts to how sure the model is.
 
 # %% [raw]
 # # END SOLUTION
@@ -330,9 +332,9 @@ slide(write, tenths=(1, 30), top_p=(10, 100), seed=(0, 9))
 # %% [markdown]
 # ## Scaling
 #
-# A run from the handout: the mini-GPT with 810,496 weights, its validation loss after so many
-# tokens. Both axes are logarithmic: there a power law, loss = c * tokens^slope, is a straight
-# line.
+# A run from the handout: the validation loss of the mini-GPT with 810,496 parameters against the
+# number of training tokens. Both axes are logarithmic, so a power law, loss = c * tokens^slope, is
+# a straight line.
 
 # %%
 tokens = np.array([102_400, 409_600, 819_200, 1_228_800])
@@ -369,7 +371,7 @@ q6_slope = np.polyfit(np.log(tokens), np.log(losses), 1)[0]  # SOLUTION
 # # BEGIN TESTS
 
 # %%
-assert q6_slope < 0, "more tokens, less loss"
+assert q6_slope < 0, "more tokens, lower loss"
 
 # %%
 assert abs(q6_slope + 0.1262) < 0.005, "logarithms on both axes"
@@ -390,32 +392,64 @@ plt.loglog(far, np.exp(start + q6_slope * np.log(far)), "--")
 plt.minorticks_off()
 plt.yticks((0.4, 1, 2), ("0.4", "1", "2"))
 plt.xlabel("tokens")
-plt.ylabel("loss, if the line went on")
+plt.ylabel("extrapolated loss")
 plt.show()
 
 # %% [markdown]
-# The line goes to 0, and a loss can't: even a perfect model doesn't know which of two good words
-# an author took. And these four points come from one run, whose learning rate falls towards its
-# end. So four points on a line are no law yet.
+# The line goes to 0, but a loss can't: even a perfect model doesn't know which of two good words an
+# author chose. And these four points come from one run, whose learning rate decays towards its end.
+# Four points on a line aren't a scaling law.
 #
-# Hoffmann and others (2022) trained more than 400 models, and fitted $L = 1.69 + 406.4 / N^{0.34}
-# + 410.7 / D^{0.28}$, for $N$ weights and $D$ tokens. The first number is what no model gets
-# below. Training costs about $C = 6 N D$ FLOPs: two for each weight and token forward, four
-# backward.
+# Hoffmann et al. (2022) trained more than 400 models, and fitted $L = 1.69 + 406.4 / N^{0.34} +
+# 410.7 / D^{0.28}$, for $N$ parameters and $D$ tokens. The first number is the irreducible loss.
+# Training costs about $C = 6 N D$ FLOPs: two for each parameter and token forward, four backward.
+#
+# How large are known models? The handout's formula counts the parameters of a GPT from its sizes.
+# Before you run the cell, guess how many times as many FLOPs GPT-3 took as a model with 110 million
+# parameters on 10 billion tokens.
+
+# %%
+# vocab_size, context_length, num_layers, d_model
+MODELS = {
+    "mini-GPT": (70, 64, 4, 128),
+    "GPT-2": (50_257, 1024, 12, 768),
+    "GPT-2 XL": (50_257, 1024, 48, 1600),
+    "GPT-3": (50_257, 2048, 96, 12_288),
+}
+
+
+def count_parameters(vocab_size, context_length, num_layers, d_model):
+    """The parameters of a GPT with tied embeddings."""
+    block = 12 * d_model**2 + 13 * d_model
+    return (vocab_size + context_length) * d_model + num_layers * block + 2 * d_model
+
+
+for name, model_sizes in MODELS.items():
+    *_, num_layers, d_model = model_sizes
+    n = count_parameters(*model_sizes)
+    in_matrices = num_layers * 12 * d_model**2 / n
+    print(f"{name:9} {n:15,} parameters, {in_matrices:5.1%} in the matrices of its blocks")
+    print(f"{'':9} {2 * n:15.2g} FLOPs for a token forward, {6 * n:.2g} in training")
+
+print(f"GPT-3 on 300 billion tokens: {6 * count_parameters(*MODELS['GPT-3']) * 300e9:.2e} FLOPs")
+print(f"110 million parameters on 10 billion tokens: {6 * 110e6 * 10e9:.2e} FLOPs")
+
+# %% [markdown]
+# Now the fitted loss, for several budgets $C$.
 
 
 # %%
-def fitted_loss(weights, tokens):
-    """The loss by that formula."""
-    return 1.69 + 406.4 / weights**0.34 + 410.7 / tokens**0.28
+def fitted_loss(parameters, tokens):
+    """The loss by the formula of Hoffmann et al."""
+    return 1.69 + 406.4 / parameters**0.34 + 410.7 / tokens**0.28
 
 
 sizes = np.geomspace(1e7, 1e12, 200)
 plt.figure(figsize=(6, 3.2))
 for budget in (1e19, 1e20, 1e21, 1e22, 1e23):
     plt.loglog(sizes, fitted_loss(sizes, budget / (6 * sizes)), label=f"{budget:.0e} FLOPs")
-plt.xlabel("weights")
-plt.ylabel("loss by the formula")
+plt.xlabel("parameters")
+plt.ylabel("fitted loss")
 plt.ylim(1.8, 6)
 plt.minorticks_off()
 plt.yticks((2, 3, 4, 5, 6), "23456")
@@ -428,11 +462,11 @@ plt.show()
 # points: 1
 
 # %% [markdown]
-# **Question 7.** First count. The dense layers of a block of width $d$ (queries, keys and values;
-# out; both layers of the MLP) have $12 d^2$ weights, and each is used once for each token. Scores
-# and weighted sums take more FLOPs the longer the context is, every place with all places. At
-# which context do these two take as many FLOPs for a token as the dense layers do, if the width is
-# 128?
+# **Question 7.** The linear layers of a block with $d$ = `d_model` (queries, keys and values; the
+# output projection; both layers of the MLP) have $12 d^2$ weights, and each is used once for each
+# token. Attention scores and weighted sums take more FLOPs the longer the context is, for all pairs
+# of positions. At which context length do these two take as many FLOPs per token as the linear
+# layers, if `d_model` is 128?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -465,14 +499,15 @@ assert q7_context == 768
 # points: 2
 
 # %% [markdown]
-# **Question 8.** By the formula of Hoffmann and others:
+# **Question 8.** By the formula of Hoffmann et al.:
 #
-# - How many times as many weights does it take to halve the part that hangs on $N$, `q8_times`?
-# - With a budget of $10^{21}$ FLOPs, how many weights give the lowest loss, `q8_best`? Each curve
-#   above has a lowest point: too small a model learns too little, too large a one has seen too
+# - How many times as many parameters does it take to halve the part that depends on $N$,
+#   `q8_times`?
+# - With a budget of $10^{21}$ FLOPs, how many parameters give the lowest loss, `q8_best`? Each
+#   curve above has a minimum: too small a model learns too little, too large a one has seen too
 #   little.
 #
-# An error of 1 % is allowed in the first, of 10 % in the second.
+# An error of 1 % is allowed in the first, and of 10 % in the second.
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -505,18 +540,41 @@ assert 1.64e9 < q8_best < 2.01e9
 # # END QUESTION
 
 # %% [markdown]
-# The formula is one of three ways in which that paper answers the question. The other two say:
-# about 20 tokens for each weight. Their Chinchilla has 70 billion weights and saw 1.4 trillion
-# tokens. The formula asks for fewer weights and more tokens than that rule, the more so the larger
-# the budget. Others who fitted it again (Besiroglu and others, 2024) came closer to the rule. So
-# even more than 400 models leave room for doubt.
+# The formula is one of three ways in which that paper answers the question. The other two give
+# about 20 tokens per parameter: their Chinchilla has 70 billion parameters and saw 1.4 trillion
+# tokens. The formula gives fewer parameters and more tokens than that rule, the more so the larger
+# the budget. A second fit of the same data (Besiroglu et al., 2024) is closer to the rule. So even
+# more than 400 models leave room for doubt.
+#
+# ## Fewer bits
+#
+# Large models are trained in 16 bits, because it saves memory and GPUs have fast units for it.
+# There are two formats. Predict each line before you run the cell.
+
+# %%
+for dtype in (torch.float16, torch.bfloat16):
+    info = torch.finfo(dtype)
+    smallest = info.smallest_normal * info.eps
+    print(f"{dtype}: from {smallest:.2g} to {info.max:.5g}, with steps of {info.eps:.2g} above 1")
+    print(f"    300 * 300 = {(torch.tensor(300, dtype=dtype) ** 2).item():g}")
+    gradient = torch.tensor(1e-8)  # a small one, in float32
+    scaled = (1024 * gradient).to(dtype)
+    print(f"    1e-8 becomes {gradient.to(dtype).item():.2g}, 1024e-8 becomes {scaled.item():.2g}")
+
+# %% [markdown]
+# float16 has 5 bits for the exponent: its largest number is 65,504, its smallest is 6e-8, and
+# anything below half of that becomes 0. So the loss is multiplied by a large number before
+# `backward`, and the gradients are divided by it before the update: **loss scaling** (Micikevicius
+# et al., 2018). bfloat16 has the 8 exponent bits of float32 and the same range, but only 2 to 3
+# decimal digits. It needs no scaling, which is why exercise 7.5 uses it. With both, the weights
+# stay in float32: an update of 0.1 % of a weight would vanish in bfloat16.
 #
 # ## Timing
 #
-# Now the clock. Each call of a function is timed by itself, from the very first on, on one thread.
-# On a quiet machine the first dot is the highest: the first call finds nothing in the processor's
-# caches, and much is set up that later calls find ready. On a busy one, other dots stand out too.
-# Run the cell again: how high is the first dot now?
+# Now the clock. Each call of a function is timed separately, including the first, on one thread. On
+# an idle machine the first dot is the highest: during the first call, the processor's caches are
+# cold, and much is set up that later calls reuse. On a busy one, other dots stand out too. Run the
+# cell again: how high is the first dot now?
 
 # %%
 answered(q7_context=q7_context, q8_times=q8_times, q8_best=q8_best)
@@ -532,7 +590,7 @@ def every_call(function, calls):
     return found
 
 
-torch.set_num_threads(1)  # several would wait for each other, the longer the busier the machine
+torch.set_num_threads(1)  # several threads wait for each other on a busy machine
 matrix = torch.randn(256, 256)
 plt.figure(figsize=(6, 2.4))
 plt.semilogy(every_call(lambda: matrix @ matrix, 60), ".")
@@ -541,8 +599,8 @@ plt.ylabel("ms")
 plt.show()
 
 # %% [markdown]
-# Eight times of another function, which don't change when you run the cell. In the seventh, the
-# machine had something else to do.
+# Eight stored times of another function. During the seventh call, the machine was busy with
+# something else.
 
 # %%
 times = [9.1, 2.0, 2.1, 2.0, 2.2, 2.1, 30.5, 2.0]
@@ -553,9 +611,8 @@ times = [9.1, 2.0, 2.1, 2.0, 2.2, 2.1, 30.5, 2.0]
 # points: 1
 
 # %% [markdown]
-# **Question 9.** What is the mean of all eight (`q9_mean`)? And what is the median of those that
-# are left when the first call counts as warm-up (`q9_median`)? See which of the two says how long
-# a call takes.
+# **Question 9.** What is the mean of all eight (`q9_mean`)? And what is the median without the
+# first call, which counts as warm-up (`q9_median`)? Which of the two says how long a call takes?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -583,29 +640,30 @@ assert abs(q9_median - 2.1) < 0.001, "sort the other seven: the one in the middl
 # # END QUESTION
 
 # %% [markdown]
-# Last, attention by length, with logarithmic axes: once written out with its matrix of scores,
-# once fused. The dashed line has the slope 2: twice the length, four times as long.
+# Finally, attention against the length, on logarithmic axes: naive, with its matrix of scores, and
+# fused (as in FlashAttention; Dao et al., 2022). The dashed line has slope 2: twice the length
+# takes four times as long.
 
 # %%
 answered(q9_mean=q9_mean, q9_median=q9_median)
 
 
-def written_out(q, k, v):
-    """Attention with its scores as a matrix, without a mask."""
+def naive(q, k, v):
+    """Unfused attention, without a mask."""
     return (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(dim=-1) @ v
 
 
 lengths = [16, 32, 64, 128, 256, 512, 1024]
-curves = {written_out: [], F.scaled_dot_product_attention: []}
-for places in lengths:
-    q, k, v = torch.randn(3, 1, 4, places, 32)
+curves = {naive: [], F.scaled_dot_product_attention: []}
+for length in lengths:
+    q, k, v = torch.randn(3, 1, 4, length, 32)
     for attention, curve in curves.items():
         curve.append(np.median(every_call(partial(attention, q, k, v), 12)[2:]))
 
 plt.figure(figsize=(6, 3.2))
-for curve, name in zip(curves.values(), ("written out", "fused"), strict=True):
+for curve, name in zip(curves.values(), ("naive", "fused"), strict=True):
     plt.loglog(lengths, curve, "o-", label=name)
-top = curves[written_out][-1]
+top = curves[naive][-1]
 plt.loglog(lengths, [top * (length / 1024) ** 2 for length in lengths], "--", label="slope 2")
 plt.xlabel("length")
 plt.ylabel("ms, median of 10")
@@ -618,9 +676,9 @@ plt.show()
 # points: 2
 
 # %% [markdown]
-# **Question 10.** How many bytes do the scores of 4 heads take, for one sequence of 4096 tokens in
-# float32 (`q10_bytes`)? And how many times as many multiplications does attention need for 3000
-# tokens as for 1000 (`q10_times`)?
+# **Question 10.** How many bytes do the attention scores of 4 heads take, for one sequence of 4096
+# tokens in float32 (`q10_bytes`)? And how many times as many multiplications does attention need
+# for 3000 tokens as for 1000 (`q10_times`)?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -661,20 +719,20 @@ assert q10_times == 9
 # points: 2
 
 # %% [markdown]
-# **Question 11.** Where does your curve follow the dashed line, and where not? Say what a short
-# sequence spends its time on. Then: a friend times one call of each of two functions, once, and
-# finds the second faster by 10 %. What would you ask for before you believe it? Three to six
+# **Question 11.** Where does your curve follow the dashed line, and where doesn't it? Explain what
+# a short sequence spends its time on. Then: a friend times one call of each of two functions, and
+# finds the second 10 % faster. What would you ask for before you believe it? Three to six
 # sentences.
 
 # %% [raw]
 # # BEGIN SOLUTION
 
 # %% [markdown]
-# From a few hundred tokens on the curve is about as steep as the line. Below, it is nearly level:
-# each call costs some microseconds before anything is multiplied, and small products don't keep
-# the processor busy. Of the friend I would want some warm-up calls that don't count, many repeats
-# in turns, and the median with its spread: a difference of 10 % is none if single calls differ by
-# more. On a GPU I would ask whether the clock waited for the work to be done.
+# From a few hundred tokens on, the curve is about as steep as the line. Below, it is nearly flat:
+# each call costs some microseconds before anything is multiplied, and small products don't keep the
+# processor busy. I would ask the friend for warm-up calls that don't count, many alternating
+# repeats, and the median with its spread: a difference of 10 % means nothing if single calls differ
+# by more. On a GPU I would ask whether the clock was read after synchronizing.
 
 # %% [raw]
 # # END SOLUTION

@@ -18,19 +18,19 @@ from tests.a7_minigpt.cases import (
     draw_vectors,
     expected_output,
 )
-from tests.a7_minigpt.sampling_cases import check_likeliest, windows_of
+from tests.a7_minigpt.sampling_cases import check_most_likely, windows_of
 
-HEAD_AXES = ("sequence", "head", "place", "feature")
+HEAD_AXES = ("sequence", "head", "position", "feature")
 FASTER = 2
 TRIES, PATIENCE = 5, 30
 # The sizes of the CPU, but for the context.
-TIMED = {"vocabulary": 70, "context": 256, "layers": 4, "heads": 4, "width": 128}
+TIMED = {"vocab_size": 70, "context_length": 256, "num_layers": 4, "num_heads": 4, "d_model": 128}
 LENGTH = 256
 # Every eighth reading takes an eighth of the time of all, within 2 % once warm. Right code takes
-# between 0.11 and 0.18 of that time, and needn't wait for the other seven. Where code is not fast
-# enough for that, all are timed.
+# between 0.11 and 0.18 of that time, so the other seven aren't needed. For slower code, all are
+# timed.
 PART = 8
-# How far from the likeliest a token may be, as a part of the largest score: float32 rounds.
+# How far below the largest a chosen logit may be, as a share of the largest: float32 rounds.
 CLOSE = 1e-4
 
 
@@ -40,13 +40,13 @@ def new_cache(student, model):
 
 
 def draw_keys_and_values(rng, model, n, t, *, dtype):
-    heads = model.settings["heads"]
-    shape = n, heads, t, model.settings["width"] // heads
+    num_heads = model.settings["num_heads"]
+    shape = n, num_heads, t, model.settings["d_model"] // num_heads
     return [draw_vectors(rng, *shape, dtype=dtype) for _ in "kv"]
 
 
 def check_cache(cache, whole, pieces):
-    """Keys and values come back with all that came before, for each layer by itself."""
+    """extend returns new keys and values after all earlier ones, for each layer separately."""
     assert_equal(cache.length, 0, what="the length of a new cache")
     calls, wanted, read = [], [], 0
     for t in pieces:
@@ -64,93 +64,93 @@ def check_cache(cache, whole, pieces):
 
 
 def check_pieces(student, oracle, rng, model, *, n, pieces):
-    """Piece by piece, the scores are those of all tokens at once; each piece is read once."""
+    """Piece by piece, the logits are those of all tokens at once; each piece is read once."""
     module, forward = model.on(student.model, dropout=0.5), student.sampling.forward_cached
     cache, read = new_cache(student, model), 0
-    tokens = draw_tokens(rng, model.settings["vocabulary"], n, sum(pieces))
+    tokens = draw_tokens(rng, model.settings["vocab_size"], n, sum(pieces))
     expected = expected_output(oracle, model, tokens)
     module.eval()
     for index, t in enumerate(pieces):
         piece = tokens[:, read : read + t]
-        scores = forward(module, piece, cache)
+        logits = forward(module, piece, cache)
         right = expected[:, read : read + t]
-        assert_close(scores, right, f"the scores of piece {index} ({t} tokens)", LOGIT_AXES)
+        assert_close(logits, right, f"the logits of piece {index} ({t} tokens)", LOGIT_AXES)
         read += t
         assert_equal(cache.length, read, what="the length of the cache")
     check_same_weights(module, model.parameters, "forward_cached")
-    room = model.settings["context"] - read
-    wide = draw_tokens(rng, model.settings["vocabulary"], n, room + 1)
+    room = model.settings["context_length"] - read
+    wide = draw_tokens(rng, model.settings["vocab_size"], n, room + 1)
     check_refused("more tokens than there is room for", forward, module, wide, cache)
-    wrong = torch.full((n, 1), model.settings["vocabulary"])
+    wrong = torch.full((n, 1), model.settings["vocab_size"])
     cache = new_cache(student, model)
-    check_refused("an id that isn't in the vocabulary", forward, module, wrong, cache)
+    check_refused("an id that is out of range", forward, module, wrong, cache)
     check_unchanged("forward_cached", forward, module, tokens, new_cache(student, model))
 
 
 def check_same_tokens(student, oracle, model, prompts, *, length, seed):
     """The tokens of generate, for the same generator, past the context too."""
     module, sampling = model.on(student.model, dropout=0.5), student.sampling
-    vocabulary = model.settings["vocabulary"]
+    vocab_size = model.settings["vocab_size"]
     for index, prompt in enumerate(prompts):
         mode = index % 2 == 0
         module.train(mode)
         found = sampling.generate_cached(module, prompt, length, 0.0)
-        check_likeliest(oracle, model, found, prompt, length=length, what="generate_cached")
+        check_most_likely(oracle, model, found, prompt, length=length, what="generate_cached")
         for settings in ({"temperature": 2.0}, {"top_k": 4, "top_p": 0.9, "temperature": 1.3}):
             texts = []
             for function in (sampling.generate, sampling.generate_cached):
                 seed_torch(student, index)
                 generator = torch_generator(student, seed + index)
                 texts.append(function(module, prompt, length, **settings, generator=generator))
-            check_ids(texts[0], (len(prompt) + length,), vocabulary, "What generate returns")
-            what = "what generate_cached gives, beside generate,"
-            assert_close(texts[1], texts[0], what=what, axes=("place",))
+            check_ids(texts[0], (len(prompt) + length,), vocab_size, "What generate returns")
+            what = "the tokens of generate_cached, compared with those of generate,"
+            assert_close(texts[1], texts[0], what=what, axes=("position",))
         check(module.training is mode, "generate_cached must leave the model in its mode.")
         check_unchanged("generate_cached", sampling.generate_cached, module, prompt, 2, 0.0)
     check_same_weights(module, model.parameters, "generate_cached")
 
 
 def check_each_token_once(generate_cached, module, model, prompt, *, length):
-    """Only new tokens go through the layers, but for windows that are begun anew."""
+    """Only new tokens go through the layers, except when a cut window is read again."""
     found, size = generate_cached(module, prompt, length, 0.0), len(prompt)
-    vocabulary = model.settings["vocabulary"]
-    check_ids(found, (size + length,), vocabulary, "What generate_cached returns")
-    windows = windows_of(found.tolist(), size, model.settings["context"])
+    vocab_size = model.settings["vocab_size"]
+    check_ids(found, (size + length,), vocab_size, "What generate_cached returns")
+    windows = windows_of(found.tolist(), size, model.settings["context_length"])
     allowed, before = len(windows[0]), windows[0]
     for window in windows[1:]:
         allowed += 1 if len(window) > len(before) else len(window)
         before = window
-    allowed += 1  # whether the last token is read, too, though nothing comes after it
-    for part in ("blocks.0.mlp", f"blocks.{model.settings['layers'] - 1}.attention.qkv"):
+    allowed += 1  # the last token may be read too, though nothing follows it
+    for part in ("blocks.0.mlp", f"blocks.{model.settings['num_layers'] - 1}.attention.qkv"):
         count = vectors_through(module, part, generate_cached, module, prompt, length, 0.0)
         check(
             count <= allowed,
-            "generate_cached lets tokens go through the layers again that the cache holds.",
-            f"{count} vectors went through {part}, and {allowed} would do.",
+            "generate_cached runs tokens through the layers again that the cache already holds.",
+            f"{count} vectors went through {part}; {allowed} are enough.",
         )
 
 
 def check_new_tokens_alone(forward_cached, module, tokens, cache):
-    """forward_cached lets only the new tokens go through the layers."""
+    """forward_cached runs only the new tokens through the layers."""
     count = vectors_through(module, "blocks.0.mlp", forward_cached, module, tokens, cache)
     check(
         count <= tokens.numel(),
-        "forward_cached lets more than the new tokens go through the layers.",
+        "forward_cached runs more than the new tokens through the layers.",
         f"{count} vectors went through an MLP, for {tokens.numel()} new tokens.",
     )
 
 
 def check_cache_speed(student, oracle, rng):
-    """With the cache, 256 tokens take at most half of the time without; they are the right ones."""
+    """With the cache, 256 tokens take at most half the time, and they are right."""
     model = draw_model(rng, torch.float32, **TIMED)
     module, generate = model.on(student.model), student.sampling.generate_cached
-    prompts = iter(rng.permutation(TIMED["vocabulary"]).tolist())
-    text = draw_tokens(rng, TIMED["vocabulary"], LENGTH)
+    prompts = iter(rng.permutation(TIMED["vocab_size"]).tolist())
+    text = draw_tokens(rng, TIMED["vocab_size"], LENGTH)
     part = oracle.uncached_reading(TIMED, model.parameters, text, PART)
 
     def prepare():
         prompt = [next(prompts)]
-        text = draw_tokens(rng, TIMED["vocabulary"], LENGTH)
+        text = draw_tokens(rng, TIMED["vocab_size"], LENGTH)
         baseline = oracle.uncached_reading(TIMED, model.parameters, text)
         calls = [(module, torch.tensor(prompt), LENGTH, 0.0)]
         return lambda: (prompt, call_each_held(generate, calls)), baseline
@@ -160,16 +160,18 @@ def check_cache_speed(student, oracle, rng):
         bar=1 / FASTER,
         tries=TRIES,
         patience=PATIENCE,
-        sentence="generate_cached takes more than half of the time that it takes without a cache.",
+        sentence="generate_cached takes more than half the time of an uncached generation.",
         help="Each token must go through the model once: its keys and values are in the cache.",
         part=(part, PART),
     )
     (found,) = fetch(results)
-    # Each token is the likeliest after those before it. They all fit into the context.
+    # Each token is the most likely one after those before it. They all fit into the context.
     shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
-    check_ids(found, shape, TIMED["vocabulary"], what)
-    check(found[: len(prompt)].tolist() == prompt, f"{what} must begin with the prompt.")
-    scores = expected_output(oracle, model, found[None, :-1])[0]
-    chosen = scores.gather(1, found[1:, None])[:, 0]
-    behind = float((scores.max(dim=1).values - chosen).max()) / float(scores.abs().max())
-    check(behind < CLOSE, "While timed, generate_cached gave a token that is not the likeliest.")
+    check_ids(found, shape, TIMED["vocab_size"], what)
+    check(found[: len(prompt)].tolist() == prompt, f"{what} must start with the prompt.")
+    logits = expected_output(oracle, model, found[None, :-1])[0]
+    chosen = logits.gather(1, found[1:, None])[:, 0]
+    behind = float((logits.max(dim=1).values - chosen).max()) / float(logits.abs().max())
+    check(
+        behind < CLOSE, "While timed, generate_cached gave a token that is not the most likely one."
+    )

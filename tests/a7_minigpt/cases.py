@@ -16,10 +16,10 @@ from common.testing.remote.torch_modules import (
     vjp,
 )
 
-VECTOR_AXES = ("sequence", "place", "feature")
-LOGIT_AXES = ("sequence", "place", "id")
-SMALL = {"vocabulary": 7, "context": 6, "layers": 2, "heads": 2, "width": 8}
-SMALL_BLOCK = SMALL | {"context": 16}  # no test of a block has more places
+VECTOR_AXES = ("sequence", "position", "feature")
+LOGIT_AXES = ("sequence", "position", "id")
+SMALL = {"vocab_size": 7, "context_length": 6, "num_layers": 2, "num_heads": 2, "d_model": 8}
+SMALL_BLOCK = SMALL | {"context_length": 16}  # no test of a block has more positions
 
 
 @dataclass(frozen=True)
@@ -70,33 +70,33 @@ def inside(prefix, shapes):
     return {f"{prefix}.{name}": shape for name, shape in shapes.items()}
 
 
-def dense(name, rows, columns):
+def linear(name, rows, columns):
     return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
 
 
 def shapes_of(kind, settings):
     """The parameters of a module by name, with their shapes."""
-    d = settings["width"]
+    d = settings["d_model"]
     if kind == "CausalSelfAttention":
-        return dense("qkv", 3 * d, d) | dense("out", d, d)
+        return linear("qkv", 3 * d, d) | linear("out", d, d)
     if kind == "MLP":
-        return dense("up", 4 * d, d) | dense("down", d, 4 * d)
+        return linear("up", 4 * d, d) | linear("down", d, 4 * d)
     norm = {"weight": (d,), "bias": (d,)}
     if kind == "Block":
         attention, mlp = shapes_of("CausalSelfAttention", settings), shapes_of("MLP", settings)
         shapes = inside("norm1", norm) | inside("attention", attention)
         return shapes | inside("norm2", norm) | inside("mlp", mlp)
     shapes = {
-        "token_embedding.weight": (settings["vocabulary"], d),
-        "position_embedding.weight": (settings["context"], d),
+        "token_embedding.weight": (settings["vocab_size"], d),
+        "position_embedding.weight": (settings["context_length"], d),
     }
-    for index in range(settings["layers"]):
+    for index in range(settings["num_layers"]):
         shapes |= inside(f"blocks.{index}", shapes_of("Block", settings))
     return shapes | inside("norm", norm)
 
 
 def count_parameters(settings):
-    """How many numbers the parameters of a GPT are."""
+    """The number of parameters of a GPT."""
     return sum(math.prod(shape) for shape in shapes_of("GPT", settings).values())
 
 
@@ -108,7 +108,7 @@ def draw_block(rng, kind, dtype=torch.float64, **settings):
             values = rng.uniform(0.4, 0.9, size=shape) * rng.choice([-1, 1], size=shape)
         else:
             values = rng.normal(scale=1.3 / math.sqrt(shape[1]), size=shape)
-        if "qkv" in name:  # weights near 0 and 1 would have next to no gradient
+        if "qkv" in name:  # weights near 0 and 1 would have almost no gradient
             values[: 2 * shape[0] // 3] /= 2
         parameters[name] = torch.from_numpy(values).to(dtype)
     return Block(kind, settings, parameters)
@@ -119,7 +119,7 @@ def draw_model(rng, dtype=torch.float64, **settings):
 
 
 def silent_block(kind, **settings):
-    """Parameters of zero and gains of one: nothing is added to what runs past the parts."""
+    """Parameters of zero and gains of one: nothing is added to the residual stream."""
     settings, parameters = (SMALL if kind == "GPT" else SMALL_BLOCK) | settings, {}
     for name, shape in shapes_of(kind, settings).items():
         *_, owner, kind_of_values = f".{name}".split(".")
@@ -132,13 +132,13 @@ def draw_vectors(rng, *shape, dtype=torch.float64):
     return torch.from_numpy(rng.normal(size=shape)).to(dtype)
 
 
-def draw_tokens(rng, vocabulary, *shape):
-    return torch.from_numpy(rng.integers(vocabulary, size=shape))
+def draw_tokens(rng, vocab_size, *shape):
+    return torch.from_numpy(rng.integers(vocab_size, size=shape))
 
 
-def draw_batch(rng, vocabulary, *shape):
+def draw_batch(rng, vocab_size, *shape):
     """Tokens and targets."""
-    return tuple(draw_tokens(rng, vocabulary, *shape) for _ in range(2))
+    return tuple(draw_tokens(rng, vocab_size, *shape) for _ in range(2))
 
 
 def view_of(values):
@@ -156,20 +156,20 @@ def first_of(result):
     return next(iter(result), None) if isinstance(result, tuple | list) else result
 
 
-def check_ids(values, shape, vocabulary, what):
+def check_ids(values, shape, vocab_size, what):
     """Ids of a vocabulary, as int64, in a tensor of that shape."""
     check(
         isinstance(values, torch.Tensor)
         and values.dtype == torch.int64
         and values.shape == shape
-        and bool(((values >= 0) & (values < vocabulary)).all()),
+        and bool(((values >= 0) & (values < vocab_size)).all()),
         f"{what} must be a tensor of ids, int64, in the right shape.",
     )
     return values
 
 
 def expected_output(oracle, block, *inputs, part=""):
-    """What PyTorch's layers give. part: a method in place of the whole, such as ".scores"."""
+    """What PyTorch's layers give. part: a method instead of the whole, such as ".logits"."""
     return oracle.output(block.kind + part, block.settings, block.parameters, inputs)
 
 
@@ -236,4 +236,4 @@ def other_weights(module, parameters):
 def check_same_weights(module, parameters, what):
     """The module still has the weights that it was given."""
     for name in other_weights(module, parameters):
-        check(False, f"{what} changes the weights: {name} is another one afterwards.")
+        check(False, f"{what} must not change the weights, but {name} differs afterwards.")

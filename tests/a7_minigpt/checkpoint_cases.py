@@ -19,7 +19,7 @@ LIMIT = 10_000_000  # bytes of a checkpoint; that of a small model has some thou
 
 
 class Run:
-    """A training in the student's hands: a model, its optimiser, and a generator in use."""
+    """A run of the student's code: a model, its optimizer, and a generator in use."""
 
     def __init__(self, student, model, seed):
         self.training = student.training
@@ -49,7 +49,7 @@ class Run:
         )
 
     def future(self, tokens, gradients):
-        """What this run does next: dropout, windows, and two steps of the optimiser."""
+        """What this run does next: dropout, windows, and two steps of the optimizer."""
         logits = first_of(self.module(tokens))  # in training mode, so that dropout draws
         drawn = self.generator.get_state()
         self.step(gradients)
@@ -58,12 +58,12 @@ class Run:
 
 
 def compare_futures(found, wanted, situation):
-    """The same to the last bit, in each of its parts."""
+    """The same to the last bit, in every part."""
     for name, right in wanted.items():
         check(
             isinstance(found[name], torch.Tensor) and torch.equal(found[name], right),
-            f"{situation}: {name} goes on otherwise.",
-            help="All that the docstring lists must be written, and put back.",
+            f"{situation}, {name} continues differently.",
+            help="Everything that the docstring lists must be saved and restored.",
         )
 
 
@@ -72,13 +72,13 @@ def read_tensors(content):
     try:
         return load(content)
     except (SafetensorError, ValueError, KeyError) as error:
-        check(False, "A checkpoint is no file that safetensors can read.", str(error))
+        check(False, "A checkpoint must be a file that safetensors can read.", str(error))
 
 
 def check_round_trip(student, rng, seed, step, **settings):
-    """A checkpoint brings back weights, optimiser, step, generator, and PyTorch's random state."""
+    """A checkpoint restores weights, optimizer, step, generator, and PyTorch's random state."""
     model, other = (draw_model(rng, **TINY | settings) for _ in "12")
-    tokens = draw_tokens(rng, model.settings["vocabulary"], 3, model.settings["context"])
+    tokens = draw_tokens(rng, model.settings["vocab_size"], 3, model.settings["context_length"])
     path = scratch_path(student, "checkpoint.safetensors")
     write_scratch(student, path, b"what was there before, and is longer" * 5000)
     gradients = [draw_gradients(rng, model) for _ in range(3)]
@@ -92,9 +92,9 @@ def check_round_trip(student, rng, seed, step, **settings):
     for name, value in saved.items():
         there = any(t.shape == value.shape and torch.equal(t.to(value), value) for t in tensors)
         check(there, f"The checkpoint doesn't hold the values of {name}.")
-    check(not other_weights(run.module, saved), "save_checkpoint changes the weights.")
+    check(not other_weights(run.module, saved), "save_checkpoint must not change the weights.")
     wanted = run.future(tokens, gradients[2])
-    # Into a run that has come another way, and into a new one.
+    # Into a run with another history, and into a new one.
     for steps in (1, 0):
         again = Run(student, other, seed + 5)
         for _ in range(steps):
@@ -108,7 +108,7 @@ def check_round_trip(student, rng, seed, step, **settings):
 
 
 def damaged(content, parameters):
-    """Files that are no checkpoint of a model with these parameters, and what each one is."""
+    """Files that aren't a checkpoint of a model with these parameters, each with a description."""
     tensors, size = load(content), int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + size]).get("__metadata__")
     table = parameters["token_embedding.weight"]
@@ -122,7 +122,7 @@ def damaged(content, parameters):
         "an empty file": b"",
         "a file that is cut off in its header": content[:50],
         "a file that is cut off at its end": content[:-40],
-        "a file that is no safetensors": b"\x93NUMPY" + bytes(200),
+        "a file that isn't safetensors": b"\x93NUMPY" + bytes(200),
         "a header that is larger than the file": (2**60).to_bytes(8, "little") + content[8:],
         "a file without one of the parameters": save(others, metadata),
         "a file with other names": save(renamed, metadata),
@@ -131,9 +131,9 @@ def damaged(content, parameters):
 
 
 def check_refused_files(student, rng, seed):
-    """Files that can't be used raise ValueError with their path, and change nothing."""
+    """Unusable files raise ValueError with their path, and change nothing."""
     model = draw_model(rng, **TINY)
-    tokens = draw_tokens(rng, TINY["vocabulary"], 2, TINY["context"])
+    tokens = draw_tokens(rng, TINY["vocab_size"], 2, TINY["context_length"])
     gradients = [draw_gradients(rng, model) for _ in range(2)]
     path = scratch_path(student, "whole.safetensors")
     saved = draw_model(rng, **TINY)
@@ -141,7 +141,7 @@ def check_refused_files(student, rng, seed):
     whole = scratch_bytes(student, path, LIMIT)
     read_tensors(whole)
     files = damaged(whole, saved.parameters)
-    for name, size in (("context", 5), ("vocabulary", 6), ("layers", 2), ("width", 6)):
+    for name, size in (("context_length", 5), ("vocab_size", 6), ("num_layers", 2), ("d_model", 6)):
         wrong = scratch_path(student, f"{name}.safetensors")
         changed = draw_model(rng, **TINY | {name: size})
         Run(student, changed, seed).save(wrong, 4)
@@ -161,16 +161,16 @@ def check_refused_files(student, rng, seed):
     found = run.future(tokens, gradients[1])
     seed_torch(student, seed + 2)
     wanted = twin.future(tokens, gradients[1])
-    compare_futures(found, wanted, "After a file that load_checkpoint refuses")
-    check(run.load(path) == 4, "A right file must still be read afterwards.")
+    compare_futures(found, wanted, "After a file that load_checkpoint rejects")
+    check(run.load(path) == 4, "After that, load_checkpoint must still read a valid file.")
 
 
 def check_resume(student, rng, *, steps, stop, seed, **settings):
-    """Stopped and resumed, a run comes to the same numbers, bit for bit, with dropout."""
+    """Stopped and resumed, a run gives the same numbers, bit for bit, with dropout."""
     model, other = (draw_model(rng, **TINY | settings) for _ in "12")
-    data, validation = (draw_tokens(rng, model.settings["vocabulary"], 40) for _ in "12")
-    config = {"steps": steps, "batch_size": 2, "micro_batches": 2, "warmup": 2, "seed": seed}
-    config |= {"evaluate_every": 2, "evaluate_batches": 2, "peak": 1e-2, "floor": 1e-3}
+    data, validation = (draw_tokens(rng, model.settings["vocab_size"], 40) for _ in "12")
+    config = {"steps": steps, "batch_size": 2, "grad_accum_steps": 2, "warmup": 2, "seed": seed}
+    config |= {"evaluate_every": 2, "evaluate_batches": 2, "max_lr": 1e-2, "min_lr": 1e-3}
     whole = model.on(student.model, dropout=0.3)
     right = run_train(student, whole, data, config, validation=validation)
     path = scratch_path(student, "resume.safetensors")
@@ -183,18 +183,18 @@ def check_resume(student, rng, *, steps, stop, seed, **settings):
     for name in ("loss", "learning_rate"):
         check(
             begun[name] + resumed[name] == right[name],
-            f'Stopped and resumed, history["{name}"] is not that of a run in one go.',
-            f"In one go: {right[name]}; in two: {begun[name]} and {resumed[name]}.",
+            f'Stopped and resumed, history["{name}"] is not that of an uninterrupted run.',
+            f"expected {right[name]}, got {begun[name]} and then {resumed[name]}",
         )
     late = len(resumed["validation_loss"])
     check(
         resumed["validation_loss"] == right["validation_loss"][-late:],
-        "Resumed, a validation loss is not that of a run in one go.",
+        "Resumed, a validation loss is not that of an uninterrupted run.",
     )
     different = other_weights(second, parameters_of(whole))
     check(
         not different,
-        "Stopped and resumed, the weights at the end are not those of a run in one go.",
+        "Stopped and resumed, the weights at the end are not those of an uninterrupted run.",
         f"They differ in {', '.join(different)}.",
     )
     # A run that resumes at its last step, or later, does nothing.
@@ -211,11 +211,18 @@ def check_resume(student, rng, *, steps, stop, seed, **settings):
 def check_saves(student, rng, seed):
     """A file after every save_every steps and after the last, and none without a name.
 
-    A run that breaks off in step 2, as its weights are beyond what floats can hold, tells.
+    Runs that fail in step 2, because their weights overflow, show what was saved before.
     """
     model, training = draw_model(rng, **TINY), student.training
-    data = draw_tokens(rng, TINY["vocabulary"], 20)
-    broken = {"steps": 4, "batch_size": 2, "warmup": 0, "peak": 1e200, "floor": 0.0, "seed": seed}
+    data = draw_tokens(rng, TINY["vocab_size"], 20)
+    broken = {
+        "steps": 4,
+        "batch_size": 2,
+        "warmup": 0,
+        "max_lr": 1e200,
+        "min_lr": 0.0,
+        "seed": seed,
+    }
     for every, there in ((0, False), (1, True), (2, False)):
         path = scratch_path(student, f"every{every}.safetensors")
         config = training.TrainConfig(**broken, checkpoint=path, save_every=every)
@@ -225,12 +232,12 @@ def check_saves(student, rng, seed):
         if there:
             assert_equal(run.load(path), 1, what="the step of the checkpoint of a broken run")
         else:
-            run.refuses("a checkpoint that is to be written later", path)
+            run.refuses("a checkpoint that is due later", path)
     missing = scratch_path(student, "missing.safetensors")
     config = training.TrainConfig(**broken, checkpoint=missing, resume=True)
     check_refused("a missing checkpoint", training.train, model.on(student.model), data, config)
     path = scratch_path(student, "last.safetensors")
-    config = broken | {"peak": 1e-3, "checkpoint": path, "save_every": 3}
+    config = broken | {"max_lr": 1e-3, "checkpoint": path, "save_every": 3}
     module = model.on(student.model)
     run_train(student, module, data, config)
     run = Run(student, draw_model(rng, **TINY), seed)

@@ -25,14 +25,14 @@ from tests.a7_minigpt.cases import (
     view_of,
 )
 
-NEW = {"context": 32, "layers": 2, "heads": 4, "width": 64}  # models whose first loss is looked at
+NEW = {"context_length": 32, "num_layers": 2, "num_heads": 4, "d_model": 64}  # for first losses
 DEVIATION = 0.02
-# How far the loss of a new model may be from ln(vocabulary), with a width of 64 and 512 places.
-# The scores of other tokens have a standard deviation of 0.02 * sqrt(64) = 0.16, which adds half of
-# its square, 0.013. A token's own score is about 0.9 higher, as half of its vector is its row of
-# the embedding: that adds 0.02. The mean over 512 places is off by 0.01 or so: ten times that is
-# left for it. Embeddings with a standard deviation of 1 give scores near 8, and a loss above 10.
-FIRST_LOSS_BAND = 0.15
+# How far the loss of a new model may be from ln(vocab_size), for d_model 64 and 512 positions.
+# The logits of other tokens have a standard deviation of 0.02 * sqrt(64) = 0.16, which adds half of
+# its square, 0.013. A token's own logit is about 0.9 higher, since half of its vector is its row of
+# the embedding: that adds 0.02. The mean over 512 positions is off by 0.01 or so, and ten times
+# that is allowed. Embeddings with a standard deviation of 1 give logits near 8, and losses over 10.
+FIRST_LOSS_TOLERANCE = 0.15
 
 
 def logits_of(result):
@@ -47,7 +47,7 @@ def compare_logits(actual, expected, situation):
 
 
 def check_first_values(code, settings):
-    """Names and shapes, and the distributions that first values come from."""
+    """Names and shapes, and the distributions of the initial values."""
     module = new_module(code, "GPT", **settings)
     first, shapes = parameters_of(module), shapes_of("GPT", settings)
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
@@ -56,31 +56,31 @@ def check_first_values(code, settings):
         if len(shapes[name]) == 1:
             gain = owner.startswith("norm") and name.endswith("weight")
             start = (torch.ones if gain else torch.zeros)(shapes[name])
-            assert_close(values, start, what=f"the first values of {name}")
+            assert_close(values, start, what=f"the initial values of {name}")
         else:
             ends_branch = name.endswith(("attention.out.weight", "mlp.down.weight"))
-            smaller = math.sqrt(2 * settings["layers"]) if ends_branch else 1.0
+            smaller = math.sqrt(2 * settings["num_layers"]) if ends_branch else 1.0
             check_normal(values, DEVIATION / smaller, name)
     names = [name for name in first if len(shapes[name]) > 1]
     for index, name in enumerate(names):
         twins = [other for other in names[:index] if first[other].shape == first[name].shape]
         alike = [other for other in twins if torch.equal(first[other], first[name])]
-        check(not alike, f"The first values of {name} and {', '.join(alike)} are the same.")
+        check(not alike, f"The initial values of {name} and {', '.join(alike)} are the same.")
     again = parameters_of(new_module(code, "GPT", **settings))
     same = torch.equal(first[names[0]], again[names[0]])
-    check(not same, "Two new models have the same random first values.")
+    check(not same, "Two new models have the same random initial values.")
 
 
-def check_first_loss(result, vocabulary):
-    """A new model takes all tokens for about equally likely."""
+def check_first_loss(result, vocab_size):
+    """To a new model all tokens are about equally likely."""
     _, loss = unpack(result, 2, "forward")
     check(isinstance(loss, torch.Tensor) and loss.ndim == 0, "The loss must be a tensor (0 axes).")
-    off = float(loss) - math.log(vocabulary)
+    off = float(loss) - math.log(vocab_size)
     check(
-        abs(off) < FIRST_LOSS_BAND,
-        "The loss of a new model is not near ln(vocabulary).",
-        f"It is {float(loss):.3f}, and ln({vocabulary}) is {math.log(vocabulary):.3f}.",
-        "The docstring of GPT says how its first values are drawn.",
+        abs(off) < FIRST_LOSS_TOLERANCE,
+        "The loss of a new model is not near ln(vocab_size).",
+        f"It is {float(loss):.3f}, and ln({vocab_size}) is {math.log(vocab_size):.3f}.",
+        "The docstring of GPT describes the initialization.",
     )
 
 
@@ -107,24 +107,24 @@ def check_loss(module, drawn, situation):
 
 
 def check_causal(module, model, tokens, *, oracle, rng):
-    """A changed token changes no logits before it, and does change those at its place."""
-    vocabulary, before = model.settings["vocabulary"], expected_output(oracle, model, tokens)
-    for place in range(tokens.shape[1]):
+    """Changing a token changes no logits before it, and does change those at its position."""
+    vocab_size, before = model.settings["vocab_size"], expected_output(oracle, model, tokens)
+    for position in range(tokens.shape[1]):
         other = tokens.clone()
-        shift = torch.from_numpy(rng.integers(1, vocabulary, size=len(tokens)))
-        other[:, place] = (tokens[:, place] + shift) % vocabulary
+        shift = torch.from_numpy(rng.integers(1, vocab_size, size=len(tokens)))
+        other[:, position] = (tokens[:, position] + shift) % vocab_size
         logits = logits_of(module(other))
         compare_logits(logits, expected_output(oracle, model, other), "another token")
-        early = "the logits before a token that was changed"
-        assert_close(logits[:, :place], before[:, :place], early, LOGIT_AXES)
+        early = "the logits before a changed token"
+        assert_close(logits[:, :position], before[:, :position], early, LOGIT_AXES)
         check(
-            bool((logits[:, place] - before[:, place]).abs().max() > 1e-6),
-            "The logits at a place must depend on the token there.",
+            bool((logits[:, position] - before[:, position]).abs().max() > 1e-6),
+            "The logits at a position must depend on the token there.",
         )
 
 
 def check_rows_alone(module, model, tokens, oracle):
-    """Each sequence of a batch gets the logits that it gets alone, in any order."""
+    """Each sequence of a batch has the logits that it has alone, in any order."""
     expected = [expected_output(oracle, model, row[None]) for row in tokens]
     together = logits_of(module(tokens))
     compare_logits(together, torch.cat(expected), "a batch, beside each sequence alone")
@@ -135,7 +135,7 @@ def check_rows_alone(module, model, tokens, oracle):
 
 
 def check_tied(module, model, tokens, oracle):
-    """One matrix for both ends: changing it changes vectors and scores."""
+    """One matrix for both ends: changing it changes vectors and logits."""
     compare_logits(logits_of(module(tokens)), expected_output(oracle, model, tokens), "usual")
     table = model.parameters["token_embedding.weight"].clone()
     unused = next(i for i in range(len(table)) if not bool((tokens == i).any()))
@@ -143,11 +143,13 @@ def check_tied(module, model, tokens, oracle):
     changed = model.changed({"token_embedding.weight": table})
     load_parameters(module, changed.parameters)
     expected = expected_output(oracle, changed, tokens)
-    compare_logits(logits_of(module(tokens)), expected, "another row for a token that isn't there")
+    compare_logits(
+        logits_of(module(tokens)), expected, "another row for a token that doesn't occur"
+    )
 
 
 def check_embed(embed, tokens, start, expected):
-    """Rows of both embeddings, from a place on."""
+    """Rows of both embeddings, from a position on."""
     for given, situation in ((tokens, ""), (view_of(tokens), ", a view")):
         found = embed(given, start) if start else embed(given)
         assert_close(found, expected, f"embed (start {start}{situation})", VECTOR_AXES)
@@ -155,26 +157,26 @@ def check_embed(embed, tokens, start, expected):
 
 
 def check_ids_refused(module, rng):
-    """What doesn't fit a vocabulary of 7 and a context of 5 raises ValueError."""
+    """Anything that doesn't fit vocab_size 7 and context_length 5 raises ValueError."""
     tokens = draw_tokens(rng, 7, 2, 5)
     check(module(tokens, tokens) is not None, "forward returned None.")
     check(module.embed(tokens[:, :2], 3) is not None, "embed returned None.")
     for wrong in (7, -1):
         other = tokens.clone()
         other[1, 2] = wrong
-        check_refused("an id that isn't in the vocabulary", module, other)
-        check_refused("an id that isn't in the vocabulary", module.embed, other)
-        check_refused("a target that isn't in the vocabulary", module, tokens, other)
+        check_refused("an id that is out of range", module, other)
+        check_refused("an id that is out of range", module.embed, other)
+        check_refused("a target that is out of range", module, tokens, other)
     check_refused("more tokens than the context", module, draw_tokens(rng, 7, 2, 6))
     for start in (1, 5):
-        check_refused("places past the context", module.embed, tokens, start)
-    check_refused("places past the context", module.embed, tokens[:, :3], 3)
+        check_refused("positions past the context", module.embed, tokens, start)
+    check_refused("positions past the context", module.embed, tokens[:, :3], 3)
     check_refused("fewer targets than tokens", module, tokens, tokens[:, :4])
     check_refused("targets for fewer sequences", module, tokens, tokens[:1])
     check_refused("targets without an axis", module, tokens, tokens.flatten())
-    lying, standing = tokens[:, :3], draw_tokens(rng, 7, 3, 2)
-    for given, targets in ((lying, standing), (standing, lying)):
-        check_refused("as many targets in another shape", module, given, targets)
+    wide, tall = tokens[:, :3], draw_tokens(rng, 7, 3, 2)
+    for given, targets in ((wide, tall), (tall, wide)):
+        check_refused("as many targets, but in another shape", module, given, targets)
     check_refused("ids without a first axis", module, tokens[0])
     check_refused("ids as floats", module, tokens.double())
     check_refused("ids in lists", module, tokens.tolist())
@@ -184,24 +186,30 @@ def check_ids_refused(module, rng):
 WIDE = 20  # features, and the token whose vector is 0
 
 
-def model_for_dropout(where, context):
-    """A model whose vectors are all ones, by the positions or by an MLP.
+def model_for_dropout(where, context_length):
+    """A model whose vectors are all ones, from the position embedding or from an MLP.
 
-    The rows of the token embedding are unit vectors, but for the one that is read, which is 0: so
-    the scores are what the last norm gives, and what is above 0 there was kept.
+    The rows of the token embedding are unit vectors, except the one that is read, which is 0: so
+    the logits are the output of the final norm, and positive ones were kept by dropout.
     """
-    sizes = {"vocabulary": WIDE + 1, "context": context, "layers": 1, "heads": 2, "width": WIDE}
+    sizes = {
+        "vocab_size": WIDE + 1,
+        "context_length": context_length,
+        "num_layers": 1,
+        "num_heads": 2,
+        "d_model": WIDE,
+    }
     changes = {"token_embedding.weight": torch.eye(WIDE + 1, WIDE, dtype=torch.float64)}
     if where == "embedding":
-        changes["position_embedding.weight"] = torch.ones(context, WIDE, dtype=torch.float64)
+        changes["position_embedding.weight"] = torch.ones(context_length, WIDE, dtype=torch.float64)
     else:
         changes["blocks.0.mlp.down.bias"] = torch.ones(WIDE, dtype=torch.float64)
     return silent_block("GPT", **sizes).changed(changes)
 
 
 def check_dropout(result, shape, where, p):
-    """Dropout falls on the vectors of the tokens, and the model passes it on to its blocks."""
-    what = "the vectors of the tokens" if where == "embedding" else "what a block's MLP gives"
+    """Dropout is applied to the token vectors, and the model passes its rate to the blocks."""
+    what = "the vectors of the tokens" if where == "embedding" else "the output of a block's MLP"
     logits, _ = unpack(result, 2, "forward")
     check_tensor(logits, (*shape, WIDE + 1))
     kept = (logits[..., :WIDE] > 0).double() / (1 - p)

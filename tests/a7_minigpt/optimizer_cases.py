@@ -1,4 +1,4 @@
-"""How the tests of exercise 7.5 check the schedule, the optimiser, and a step of training."""
+"""How the tests of exercise 7.5 check the schedule, the optimizer, and a training step."""
 
 import numpy as np
 import torch
@@ -11,52 +11,52 @@ from common.testing.remote.torch_objects import gradient_descent
 from common.testing.speed_ratio import check_speed, timed
 from tests.a7_minigpt.cases import check_object, draw_batch, draw_model, draw_vectors
 
-# PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is as right.
+# PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is right too.
 CLIPPED = 1e-5
 NO_CLIP = 1e9
-BAR = 2  # of the baseline's time; right code takes about 1, and the rest is for noise
+BAR = 2  # times the baseline's time; right code takes about 1, and the rest is for noise
 TRIES, PATIENCE = 6, 20
 RANKED = 3  # runs for the leaderboard, of which the fastest counts
-TIMED = {"vocabulary": 70, "context": 64, "layers": 4, "heads": 4, "width": 128}
+TIMED = {"vocab_size": 70, "context_length": 64, "num_layers": 4, "num_heads": 4, "d_model": 128}
 BATCH = 12
 
 
-def check_rates(learning_rate, schedule, steps, oracle):
-    """The learning rate of each of these steps, to a billionth of the peak."""
-    peak, warmup, total, floor = schedule
+def check_rates(learning_rate_at, schedule, steps, oracle):
+    """The learning rate of each of these steps, to a billionth of max_lr."""
+    max_lr, warmup, total, min_lr = schedule
     rates = oracle.learning_rates(*schedule)
     for step in steps:
-        rate = learning_rate(step, *schedule)
-        check_float(rate, "what learning_rate returns")
-        expected = rates[step - 1] if step < total else floor
+        rate = learning_rate_at(step, *schedule)
+        check_float(rate, "what learning_rate_at returns")
+        expected = rates[step - 1] if step < total else min_lr
         where = "in the warm-up" if step <= warmup else "after the warm-up"
         check(
-            abs(rate - expected) <= 1e-9 * peak,
+            abs(rate - expected) <= 1e-9 * max_lr,
             f"A learning rate {where if step < total else 'at the end'} is wrong.",
-            f"learning_rate({step}, {peak}, {warmup}, {total}, {floor}) is {rate:.9g}, and "
-            f"{expected:.9g} is right.",
+            f"learning_rate_at({step}, {max_lr}, {warmup}, {total}, {min_lr}) is {rate:.9g}, "
+            f"expected {expected:.9g}.",
             value=np.array(rate),
         )
 
 
-def check_rates_refused(learning_rate):
+def check_rates_refused(learning_rate_at):
     """Steps and schedules that make no sense; the edge cases before them do."""
-    check(learning_rate(1, 0.5, 0, 1, 0.5) is not None, "learning_rate returned None.")
-    check(learning_rate(1, 0.5, 3, 4, 0.0) is not None, "learning_rate returned None.")
+    check(learning_rate_at(1, 0.5, 0, 1, 0.5) is not None, "learning_rate_at returned None.")
+    check(learning_rate_at(1, 0.5, 3, 4, 0.0) is not None, "learning_rate_at returned None.")
     for situation, arguments in (
         ("a step below 1", (0, 1.0, 2, 5)),
         ("a step below 1", (-3, 1.0, 2, 5)),
         ("a warmup below 0", (1, 1.0, -1, 5)),
         ("a warmup that is not below total", (1, 1.0, 5, 5)),
         ("a warmup that is not below total", (1, 1.0, 6, 5)),
-        ("a floor above the peak", (1, 1.0, 2, 5, 1.5)),
-        ("a floor below 0", (1, 1.0, 2, 5, -0.1)),
+        ("a min_lr above max_lr", (1, 1.0, 2, 5, 1.5)),
+        ("a min_lr below 0", (1, 1.0, 2, 5, -0.1)),
     ):
-        check_refused(situation, learning_rate, *arguments)
+        check_refused(situation, learning_rate_at, *arguments)
 
 
 def check_is_optimizer(optimizer):
-    return check_object(optimizer, "what configure_optimizer returns", "an optimiser")
+    return check_object(optimizer, "what configure_optimizer returns", "an optimizer")
 
 
 def draw_gradients(rng, model, scale=1.0):
@@ -73,7 +73,7 @@ def compare_parameters(module, wanted, situation, tolerance=None):
 
 
 def check_decay(optimizer, module, model, shrink):
-    """With gradients of 0, matrices shrink by this part of them in each step, and vectors stay."""
+    """With gradients of 0, matrices shrink by this share in each step, and vectors don't change."""
     check_is_optimizer(optimizer)
     zeros = {name: torch.zeros_like(value) for name, value in model.parameters.items()}
     for step in (1, 2):
@@ -86,10 +86,10 @@ def check_decay(optimizer, module, model, shrink):
 
 
 def check_adamw(optimizer, module, model, *, right, rng):
-    """Steps with random gradients are those of torch.optim.AdamW in PyTorch's settings."""
+    """Steps with random gradients are those of torch.optim.AdamW in its default settings."""
     check_is_optimizer(optimizer)
     for step in range(1, 4):
-        # About as large as AdamW's epsilon, so that this can be seen.
+        # About as large as AdamW's epsilon, so that its value matters.
         gradients = draw_gradients(rng, model, 1e-7)
         step_with_gradients(module, optimizer, gradients)
         right.step(gradients)
@@ -98,29 +98,29 @@ def check_adamw(optimizer, module, model, *, right, rng):
 
 
 def draw_batches(rng, model, count, shape):
-    return [draw_batch(rng, model.settings["vocabulary"], *shape) for _ in range(count)]
+    return [draw_batch(rng, model.settings["vocab_size"], *shape) for _ in range(count)]
 
 
 def joined(batches):
     return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
 
 
-def expected_step(oracle, model, batches, *, rate, clip=NO_CLIP):
+def expected_step(oracle, model, batches, *, rate, max_norm=NO_CLIP):
     """The loss, the parameters after a step of plain gradient descent, and the gradient's norm."""
     loss, gradients = oracle.loss_and_gradients(model.settings, model.parameters, *joined(batches))
-    cut, norm = oracle.clipped(gradients, clip)
+    cut, norm = oracle.clipped(gradients, max_norm)
     return loss, {name: p - rate * cut[name] for name, p in model.parameters.items()}, norm
 
 
 def plan_step(oracle, model, batches, share):
-    """(clip, rate, what is right) for a step that shows the gradient that train_step makes.
+    """(max_norm, rate, expected results) for a step that shows the gradient of train_step.
 
-    share: what part of the gradient's norm clip is; above 1 nothing is clipped.
+    share: max_norm as a share of the gradient's norm; above 1 nothing is clipped.
     """
     _, _, norm = expected_step(oracle, model, batches, rate=1.0)
-    clip, rate = share * norm, 1.0 / min(share, 1.0) / norm
-    loss, wanted, _ = expected_step(oracle, model, batches, rate=rate, clip=clip)
-    return clip, rate, (loss, wanted, CLIPPED if share < 1 else 1e-9)
+    max_norm, rate = share * norm, 1.0 / min(share, 1.0) / norm
+    loss, wanted, _ = expected_step(oracle, model, batches, rate=rate, max_norm=max_norm)
+    return max_norm, rate, (loss, wanted, CLIPPED if share < 1 else 1e-9)
 
 
 def compare_step(loss, module, right, situation):
@@ -131,15 +131,15 @@ def compare_step(loss, module, right, situation):
     compare_parameters(module, wanted, situation, tolerance)
 
 
-def expected_usual_step(oracle, model, batches):
+def expected_default_step(oracle, model, batches):
     """The parameters after a step whose gradient is scaled to a norm of 1."""
     _, _, norm = expected_step(oracle, model, batches, rate=1.0)
     check(norm > 1.2, "The test needs a larger gradient.")
-    return expected_step(oracle, model, batches, rate=0.5, clip=1.0)[1]
+    return expected_step(oracle, model, batches, rate=0.5, max_norm=1.0)[1]
 
 
 def check_leftovers(train_step, module, model, batches, *, oracle, rng):
-    """Gradients that lie there from before, of other batches, don't count."""
+    """Gradients left over from before, of other batches, don't count."""
     _, wanted, _ = expected_step(oracle, model, batches, rate=0.5)
     optimizer = gradient_descent(module, 0.5)
     for other in (draw_batches(rng, model, 1, (2, 3)), batches):
@@ -150,8 +150,8 @@ def check_leftovers(train_step, module, model, batches, *, oracle, rng):
         load_parameters(module, model.parameters)
 
 
-def check_adam_steps(student, oracle, rng, model, *, clip):
-    """Several steps with the optimiser of configure_optimizer are those of AdamW."""
+def check_adam_steps(student, oracle, rng, model, *, max_norm):
+    """Several steps with the optimizer of configure_optimizer are those of AdamW."""
     module = model.on(student.model)
     optimizer = check_is_optimizer(student.training.configure_optimizer(module, 0.01, 0.2))
     right = oracle.Optimizer(model.parameters, 0.01, 0.2)
@@ -160,15 +160,15 @@ def check_adam_steps(student, oracle, rng, model, *, clip):
         loss, gradients = oracle.loss_and_gradients(
             model.settings, right.values(), *joined(batches)
         )
-        found = student.training.train_step(module, optimizer, batches, clip)
+        found = student.training.train_step(module, optimizer, batches, max_norm)
         assert_close(found, loss, what=f"the loss (step {step})", tolerance=1e-6)
-        right.step(oracle.clipped(gradients, clip)[0])
+        right.step(oracle.clipped(gradients, max_norm)[0])
         compare_parameters(module, right.values(), f"after step {step}", 1e-6)
 
 
-# What autocast may change, as a part of the largest entry. bfloat16 has 8 bits, so a product is off
-# by up to 0.4 percent, and a gradient by a few times that. That all of thousands of numbers agree
-# to 1e-5 happens only where nothing was rounded.
+# How far autocast may be off, as a share of the largest entry. bfloat16 has 8 bits, so a product is
+# off by up to 0.4 percent, and a gradient by a few times that. Thousands of numbers agree to 1e-5
+# only if nothing was rounded.
 ROUNDED = (1e-5, 0.1)
 
 
@@ -179,14 +179,14 @@ def check_autocast(found, module, model, right):
     check(
         abs(found - loss) < 0.02 * loss,
         "With autocast, the loss is far from the one without.",
-        f"It is {found:.4f} instead of {loss:.4f}.",
+        f"got {found:.4f}, expected about {loss:.4f}",
     )
     moves, right = {}, {}
     for name, value in parameters_of(module).items():
         check(
             value.dtype == torch.float32,
             f"With autocast, {name} must stay float32, but it is {value.dtype}.",
-            help="torch.autocast rounds copies; the weights are not to be changed to bfloat16.",
+            help="torch.autocast rounds copies; don't change the weights to bfloat16.",
         )
         moves[name] = value.double() - model.parameters[name].double()
         right[name] = wanted[name] - model.parameters[name].double()
@@ -194,7 +194,7 @@ def check_autocast(found, module, model, right):
     off = max(float((moves[name] - right[name]).abs().max()) for name in right) / largest
     check(
         off > ROUNDED[0],
-        "autocast changes nothing: forward and loss must run under torch.autocast with bfloat16.",
+        "autocast has no effect: run forward and loss under torch.autocast with bfloat16.",
     )
     check(
         off < ROUNDED[1],
@@ -208,7 +208,7 @@ def check_step_speed(student, oracle, rng, leaderboard):
     model = draw_model(rng, torch.float32, **TIMED)
 
     def prepare():
-        batch = draw_batches(rng, model, 1, (BATCH, TIMED["context"]))
+        batch = draw_batches(rng, model, 1, (BATCH, TIMED["context_length"]))
         module = model.on(student.model)
         optimizer = check_is_optimizer(student.training.configure_optimizer(module, 1e-3, 0.1))
         baseline = oracle.training_step(TIMED, model.parameters, *batch[0], 1e-3)
@@ -220,8 +220,8 @@ def check_step_speed(student, oracle, rng, leaderboard):
         bar=BAR,
         tries=TRIES,
         patience=PATIENCE,
-        sentence=f"train_step takes more than {BAR} times as long as one of PyTorch's layers.",
-        help="Do all sequences and places at once, without a loop over them.",
+        sentence=f"train_step takes more than {BAR} times as long as a step with PyTorch's layers.",
+        help="Compute all sequences and positions at once, without a loop over them.",
     )
     check_timed_loss(losses, right)
     ours, theirs = [], []

@@ -1,10 +1,10 @@
 """PyTorch's answers in float64: what the tests of assignment 7 compare with.
 
-A module is asked for by the name of its class, the sizes of its GPTConfig, and its parameters under
-the stub's names. Answers come in the type that the parameters have.
+A module is identified by the name of its class, the sizes of its GPTConfig, and its parameters
+under the stub's names. Answers have the dtype of the parameters.
 
-Whole layers of PyTorch give them, those that students may not use. Students read this file: it has
-no answer in it that they are to write.
+Whole layers of PyTorch give them, those that students may not use. Students read this file: it
+contains none of the answers that they write.
 """
 
 import math
@@ -22,14 +22,14 @@ from tests.a7_minigpt.cases import shapes_of
 
 
 def output(kind, settings, parameters, inputs):
-    """What a module makes of its inputs."""
+    """The output of a module for its inputs."""
     named = {name: _double(p) for name, p in parameters.items()}
     found = FUNCTIONS[kind](settings, named, *map(_double, inputs))
     return found.to(_dtype(parameters, inputs))
 
 
 def gradients(kind, settings, parameters, inputs, cotangent):
-    """The gradients of all inputs (None for those that are no floats), and of all parameters."""
+    """The gradients of all inputs (None for those that aren't floats), and of all parameters."""
     named = {name: _double(p).requires_grad_() for name, p in parameters.items()}
     doubles = [_double(value) for value in inputs]
     leaves = [value.requires_grad_() for value in doubles if _is_float(value)]
@@ -60,7 +60,7 @@ def loss(settings, parameters, tokens, targets):
 
 
 class Optimizer:
-    """torch.optim.Adam in float64, and before each step the decay that makes AdamW of it."""
+    """torch.optim.Adam in float64, with decay before each step, which makes it AdamW."""
 
     def __init__(self, parameters, learning_rate, weight_decay, betas=(0.9, 0.95)):
         self.now = {name: _double(p).requires_grad_() for name, p in parameters.items()}
@@ -81,16 +81,16 @@ class Optimizer:
         return {name: p.detach().clone() for name, p in self.now.items()}
 
 
-def learning_rates(peak, warmup, total, floor):
+def learning_rates(max_lr, warmup, total, min_lr):
     """The rates of the steps 1, 2, ... total, by PyTorch's own schedulers, one after the other."""
     schedulers = torch.optim.lr_scheduler
-    rising, falling = (torch.optim.SGD([torch.zeros(1)], lr=peak) for _ in range(2))
+    rising, falling = (torch.optim.SGD([torch.zeros(1)], lr=max_lr) for _ in range(2))
     found = []
     if warmup:
         up = schedulers.LinearLR(rising, 1 / warmup, total_iters=warmup - 1)
         found += _rates_of(rising, up, warmup)
-    # The cosine begins at the last step of the warm-up, or at a step 0 that nobody takes.
-    down = schedulers.CosineAnnealingLR(falling, total - warmup, floor)
+    # The cosine starts at the last step of the warm-up, or at step 0, which isn't taken.
+    down = schedulers.CosineAnnealingLR(falling, total - warmup, min_lr)
     return found + _rates_of(falling, down, total - warmup + 1)[1:]
 
 
@@ -103,10 +103,10 @@ def _rates_of(optimizer, scheduler, count):
     return found
 
 
-def clipped(gradients, clip):
-    """The gradients, scaled down to a norm of clip where theirs is larger, and that norm."""
+def clipped(gradients, max_norm):
+    """The gradients, scaled down to max_norm if their norm is larger, and that norm."""
     norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradients.values()))
-    factor = min(1.0, clip / norm)
+    factor = min(1.0, max_norm / norm)
     return {name: factor * gradient for name, gradient in gradients.items()}, norm
 
 
@@ -130,27 +130,27 @@ def percentiles(times):
 
 
 def flops(settings, training):
-    """What PyTorch counts in the matrix products of one full context, for each of its tokens.
+    """PyTorch's count for the matrix products of one full context, for each of its tokens.
 
-    Its plain attention is asked for: of a fused one that is causal, PyTorch counts half.
+    With unfused attention: of fused causal attention, PyTorch counts half.
     """
     shapes = shapes_of("GPT", settings).items()
     parameters = {name: torch.zeros(shape, requires_grad=True) for name, shape in shapes}
-    tokens = torch.zeros(1, settings["context"], dtype=torch.int64)
+    tokens = torch.zeros(1, settings["context_length"], dtype=torch.int64)
     counter = FlopCounterMode(display=False)
     with sdpa_kernel(SDPBackend.MATH), counter:
-        scores = _gpt(settings, parameters, tokens)
+        logits = _gpt(settings, parameters, tokens)
         if training:
-            scores.sum().backward()
-    return counter.get_total_flops() // settings["context"]
+            logits.sum().backward()
+    return counter.get_total_flops() // settings["context_length"]
 
 
 # Baselines, in float32.
 
 
 def new_layers(settings):
-    """PyTorch's layers, made once: making them again for each pass would be no fair baseline."""
-    return [_new_layer(settings, torch.float32) for _ in range(settings["layers"])]
+    """PyTorch's layers, made once: making them for each pass would be an unfair baseline."""
+    return [_new_layer(settings, torch.float32) for _ in range(settings["num_layers"])]
 
 
 def training_step(settings, parameters, tokens, targets, rate):
@@ -170,9 +170,9 @@ def training_step(settings, parameters, tokens, targets, rate):
 
 
 def uncached_reading(settings, parameters, tokens, every=1):
-    """A function that reads a text again up to each of its tokens: what a cache saves.
+    """A function that reads a text again up to each of its tokens, as without a cache.
 
-    every: only up to each so many-th token, in the middle of those that it stands for.
+    every: only up to every n-th token, in the middle of those that it represents.
     """
     made = new_layers(settings)
 
@@ -188,17 +188,17 @@ def uncached_reading(settings, parameters, tokens, every=1):
 
 
 def _attention(settings, parameters, x):
-    width, heads = settings["width"], settings["heads"]
-    layer = nn.MultiheadAttention(width, heads, batch_first=True, dtype=x.dtype)
+    d_model, num_heads = settings["d_model"], settings["num_heads"]
+    layer = nn.MultiheadAttention(d_model, num_heads, batch_first=True, dtype=x.dtype)
     hidden = _later(x.shape[1])
     arguments, asked = (x, x, x), {"attn_mask": hidden, "need_weights": False}
     return functional_call(layer, _attention_names(parameters), arguments, asked)[0]
 
 
 def _attend(settings, parameters, q, k, v):
-    """Attention with projections that change nothing, by places that have queries of 0 at first."""
+    """Attention with identity projections, and queries of 0 before the given ones."""
     q, k, v = (torch.cat(value.unbind(1), dim=2) for value in (q, k, v))
-    one = torch.eye(settings["width"], dtype=q.dtype)
+    one = torch.eye(settings["d_model"], dtype=q.dtype)
     named = {
         "in_proj_weight": torch.cat([one, one, one]),
         "in_proj_bias": torch.zeros(len(one) * 3, dtype=q.dtype),
@@ -206,7 +206,7 @@ def _attend(settings, parameters, q, k, v):
         "out_proj.bias": parameters["out.bias"],
     }
     before = torch.zeros_like(k[:, q.shape[1] :])
-    layer = nn.MultiheadAttention(len(one), settings["heads"], batch_first=True, dtype=q.dtype)
+    layer = nn.MultiheadAttention(len(one), settings["num_heads"], batch_first=True, dtype=q.dtype)
     asked = {"attn_mask": _later(k.shape[1]), "need_weights": False}
     found, _ = functional_call(layer, named, (torch.cat([before, q], dim=1), k, v), asked)
     return found[:, before.shape[1] :]
@@ -214,15 +214,15 @@ def _attend(settings, parameters, q, k, v):
 
 def _mlp(settings, parameters, x):
     layer = _new_layer(settings, x.dtype)
-    layer.forward = layer._ff_block  # the part of PyTorch's layer that comes after attention
+    layer.forward = layer._ff_block  # the part of PyTorch's layer after attention
     return functional_call(layer, _renamed(parameters, up="linear1", down="linear2"), (x,))
 
 
 def _new_layer(settings, dtype):
     return nn.TransformerEncoderLayer(
-        settings["width"],
-        settings["heads"],
-        4 * settings["width"],
+        settings["d_model"],
+        settings["num_heads"],
+        4 * settings["d_model"],
         dropout=0.0,
         activation="gelu",
         batch_first=True,
@@ -241,26 +241,26 @@ def _block(settings, parameters, x, layer=None):
 
 
 def _embed(settings, parameters, tokens, start=0):
-    """Sums of bags of two rows each: places are numbered after the tokens."""
+    """Sums of bags of two rows each: positions are numbered after the tokens."""
     rows = torch.cat([parameters[f"{kind}_embedding.weight"] for kind in ("token", "position")])
-    places = settings["vocabulary"] + start + torch.arange(tokens.shape[1])
-    bags = torch.stack(torch.broadcast_tensors(tokens, places), dim=2)
+    positions = settings["vocab_size"] + start + torch.arange(tokens.shape[1])
+    bags = torch.stack(torch.broadcast_tensors(tokens, positions), dim=2)
     sums = F.embedding_bag(bags.flatten(0, 1), rows, mode="sum")
     return sums.unflatten(0, tokens.shape)
 
 
-def _scores(settings, parameters, x):
+def _logits(settings, parameters, x):
     last = nn.LayerNorm(x.shape[2], dtype=x.dtype)
-    normed = functional_call(last, _inside(parameters, "norm"), (x,))
-    return normed @ parameters["token_embedding.weight"].mT
+    normalized = functional_call(last, _inside(parameters, "norm"), (x,))
+    return normalized @ parameters["token_embedding.weight"].mT
 
 
 def _gpt(settings, parameters, tokens, made=None):
     vectors = _embed(settings, parameters, tokens)
-    for index in range(settings["layers"]):
+    for index in range(settings["num_layers"]):
         inside = _inside(parameters, f"blocks.{index}")
         vectors = _block(settings, inside, vectors, made[index] if made else None)
-    return _scores(settings, parameters, vectors)
+    return _logits(settings, parameters, vectors)
 
 
 FUNCTIONS = {
@@ -270,17 +270,17 @@ FUNCTIONS = {
     "Block": _block,
     "GPT": _gpt,
     "GPT.embed": _embed,
-    "GPT.scores": _scores,
+    "GPT.logits": _logits,
 }
 
 
 def _later(length):
-    """True where one may not look: at what comes later."""
+    """True for pairs that may not attend: later positions."""
     return torch.from_numpy(~np.tri(length, dtype=bool))
 
 
 def _attention_names(parameters):
-    """Attention's parameters under the names that nn.MultiheadAttention has for them."""
+    """Attention's parameters under nn.MultiheadAttention's names."""
     return {
         "in_proj_weight": parameters["qkv.weight"],
         "in_proj_bias": parameters["qkv.bias"],
@@ -290,13 +290,13 @@ def _attention_names(parameters):
 
 
 def _inside(parameters, prefix):
-    """The parameters whose names begin with the prefix, without it."""
+    """The parameters whose names start with the prefix, without it."""
     start = f"{prefix}."
     return {n.removeprefix(start): p for n, p in parameters.items() if n.startswith(start)}
 
 
 def _renamed(parameters, **others):
-    """The parameters with another name for each layer."""
+    """The parameters under other layer names."""
     pairs = ((name.split("."), p) for name, p in parameters.items())
     return {f"{others[layer]}.{kind}": p for (layer, kind), p in pairs}
 
@@ -310,7 +310,7 @@ def _is_float(value):
 
 
 def _double(value):
-    """A copy in float64 of what is of floats; anything else as it is."""
+    """A copy in float64 of a float tensor; anything else unchanged."""
     return value.detach().to(torch.float64, copy=True) if _is_float(value) else value
 
 

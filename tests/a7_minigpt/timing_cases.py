@@ -1,4 +1,4 @@
-"""How the tests of exercise 7.9 check measurements: beside the judge's own clock and counts."""
+"""How the tests of exercise 7.9 check measurements, against the judge's own clock and counts."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from common.testing.remote.torch_modules import compare_gradient, vjp
 from common.testing.speed_ratio import timed
 from tests.a7_minigpt.cases import check_object, first_of, view_of
 
-HEAD_AXES = ("sequence", "head", "place", "feature")
+HEAD_AXES = ("sequence", "head", "position", "feature")
 MEGABYTE = 2**20
-COLUMNS = ("length", "by_hand_ms", "fused_ms", "by_hand_bytes", "fused_bytes")
+COLUMNS = ("length", "naive_ms", "fused_ms", "naive_bytes", "fused_bytes")
 
 
 def read_timing(timing, what):
@@ -28,7 +28,7 @@ def read_timing(timing, what):
 
 def compare_summary(timing, times, oracle):
     """Median and percentiles are NumPy's."""
-    found, right = read_timing(timing, "summarise"), oracle.percentiles(times)
+    found, right = read_timing(timing, "summarize"), oracle.percentiles(times)
     for name, expected in zip(("median", "low", "high"), right, strict=True):
         assert_close(found[name], expected, what=f"{name} of {len(times)} times")
     assert_equal(found["n"], len(times), what="n")
@@ -45,7 +45,7 @@ def check_paced(time_ms, function, warm, delays):
     assert_equal(found["n"], len(delays), what="n")
     assert_equal(function.calls, len(warm) + len(delays), what="the number of calls")
     for name, part in (("median", 0.5), ("low", 0.1), ("high", 0.9)):
-        # How far it lies between two times is another test's: load would decide it here.
+        # Interpolation is another test's: load would decide it here.
         bound = np.quantile(delays, part, method="lower")
         check(
             found[name] > 0.99 * bound,
@@ -64,14 +64,14 @@ def check_paced(time_ms, function, warm, delays):
 
 
 def check_time_refused(time_ms, function):
-    """Counts that make no sense; no warm-up and a single call do."""
+    """Counts that make no sense; no warm-up and a single call are fine."""
     check(time_ms(function, "cpu", 0, 1) is not None, "time_ms returned None.")
     for counts in ((-1, 3), (2, 0), (2, -1)):
         check_refused("a warmup below 0 or repeats below 1", time_ms, function, "cpu", *counts)
 
 
 def check_speeds(timing, rng):
-    """Tokens per second and model FLOPs utilization, worked out by hand."""
+    """Tokens per second and model FLOPs utilization, against worked examples."""
     for tokens, milliseconds, expected in (
         (500, 250.0, 2000.0),
         (1, 4000.0, 0.25),
@@ -84,29 +84,29 @@ def check_speeds(timing, rng):
     tokens, milliseconds = int(rng.integers(1, 10**6)), float(rng.uniform(1, 1000))
     found = timing.tokens_per_second(tokens, milliseconds)
     assert_close(found, tokens / (milliseconds / 1000), what="tokens_per_second")
-    for per_second, per_token, peak, expected in (
+    for per_second, per_token, peak_flops, expected in (
         (1000.0, 2e6, 1e10, 0.2),
         (50.0, 3e9, 3e11, 0.5),
         (0.0, 1e6, 1e12, 0.0),
         (0.1, 0.5, 0.5, 0.1),
     ):
-        found = timing.mfu(per_second, per_token, peak)
+        found = timing.mfu(per_second, per_token, peak_flops)
         check_float(found, "mfu")
         assert_close(found, expected, what="mfu")
     for wrong in (0.0, -1.0):
         check_refused("a time that is not above 0", timing.tokens_per_second, 5, wrong)
-        check_refused("a peak that is not above 0", timing.mfu, 5.0, 5.0, wrong)
+        check_refused("peak_flops that are not above 0", timing.mfu, 5.0, 5.0, wrong)
 
 
 def check_flops(flops_per_token, config, settings, oracle):
-    """What PyTorch counts in a model whose attention is written out, forward and in training."""
+    """PyTorch's own count for a model with unfused attention, forward and in training."""
     for training in (True, False):
         found = flops_per_token(config, training)
         expected = oracle.flops(settings, training)
         situation = "training" if training else "forward"
         assert_equal(found, expected, what=f"flops_per_token ({situation})")
-    usual = flops_per_token(config)
-    assert_equal(usual, oracle.flops(settings, True), what="flops_per_token (training not given)")
+    default = flops_per_token(config)
+    assert_equal(default, oracle.flops(settings, True), what="flops_per_token (training not given)")
 
 
 def check_peak(peak_memory, function, sizes, device="cpu"):
@@ -117,29 +117,29 @@ def check_peak(peak_memory, function, sizes, device="cpu"):
         # A GPU rounds up to blocks.
         check(
             0 <= found - max(sizes) < 0.01 * MEGABYTE,
-            "peak_memory is not the most that was alive at one time.",
+            "peak_memory is not the most that was alive at a time.",
             f"Tensors of {tuple(size // MEGABYTE for size in sizes)} MB were made, each after the "
             f"last was gone; it says {found / MEGABYTE:.3f} MB.",
         )
 
 
-def check_by_hand(function, inputs, upstream, oracle):
-    """attention_by_hand is F.scaled_dot_product_attention, causal, with its gradients."""
+def check_naive_attention(function, inputs, upstream, oracle):
+    """naive_attention is F.scaled_dot_product_attention, causal, with its gradients."""
     shape, expected = tuple(upstream.shape), oracle.attention(*inputs)
     outputs, gradients, _ = vjp(function, inputs, [upstream])
-    assert_close(first_of(outputs), expected, f"attention_by_hand {shape}", HEAD_AXES)
+    assert_close(first_of(outputs), expected, f"naive_attention {shape}", HEAD_AXES)
     right = oracle.attention_gradients(*inputs, upstream)
     largest = max(float(gradient.abs().max()) for gradient in right)
     for name, actual, wanted in zip("qkv", gradients, right, strict=True):
         compare_gradient(actual, wanted, largest, f"the gradient of {name} {shape}", None)
     views = [view_of(value) for value in inputs]
-    assert_close(function(*views), expected, f"attention_by_hand {shape}, views", HEAD_AXES)
-    check_unchanged("attention_by_hand", function, *inputs)
+    assert_close(function(*views), expected, f"naive_attention {shape}, views", HEAD_AXES)
+    check_unchanged("naive_attention", function, *inputs)
 
 
-def check_table(scaling_table, lengths, heads, size):
-    """A row for each length; by hand, memory grows with its square, fused it doesn't."""
-    seconds, rows = timed(lambda: scaling_table(lengths, "cpu", heads, size, repeats=3))
+def check_table(scaling_table, lengths, num_heads, d_head):
+    """A row for each length; naive memory grows with its square, fused memory doesn't."""
+    seconds, rows = timed(lambda: scaling_table(lengths, "cpu", num_heads, d_head, repeats=3))
     check(
         isinstance(rows, list) and len(rows) == len(lengths),
         "scaling_table must return a list with a row for each length.",
@@ -154,32 +154,32 @@ def check_table(scaling_table, lengths, heads, size):
             "The entries of a row of scaling_table must be numbers.",
         )
         check(row["length"] == length, "The rows of scaling_table are not in the order given.")
-        scores, vectors = 4 * heads * length**2, 4 * heads * length * size
+        scores, vectors = 4 * num_heads * length**2, 4 * num_heads * length * d_head
         check(
-            scores <= row["by_hand_bytes"] <= 6 * scores + 10 * vectors,
-            "By hand, all scores of all heads are in memory at least once, and not many times.",
-            f"At length {length} they take {scores} bytes; the row says {row['by_hand_bytes']}.",
+            scores <= row["naive_bytes"] <= 6 * scores + 10 * vectors,
+            "Naive attention must hold all scores of all heads in memory, but only a few times.",
+            f"At length {length} they take {scores} bytes; the row says {row['naive_bytes']}.",
         )
         check(
             vectors <= row["fused_bytes"] <= 6 * vectors + MEGABYTE,
-            "Fused, there are outputs in memory, but no matrix of scores.",
+            "Fused attention must hold outputs in memory, but no matrix of scores.",
             f"At length {length} an output takes {vectors} bytes; the row says "
             f"{row['fused_bytes']}.",
         )
-        both = row["by_hand_ms"] + row["fused_ms"]
+        both = row["naive_ms"] + row["fused_ms"]
         check(
-            row["by_hand_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1010 * seconds,
+            row["naive_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1010 * seconds,
             "The times of scaling_table can't be right: medians of 3 calls, in milliseconds.",
-            f"The row says {row['by_hand_ms']:.4g} and {row['fused_ms']:.4g}; all took "
+            f"The row says {row['naive_ms']:.4g} and {row['fused_ms']:.4g}; all took "
             f"{1000 * seconds:.4g} ms.",
         )
-    needed = {row["length"]: row["by_hand_bytes"] for row in rows}
+    needed = {row["length"]: row["naive_bytes"] for row in rows}
     for length in needed:
         if 2 * length in needed:
             grown = needed[2 * length] / needed[length]
             check(
                 3.5 < grown < 4.2,
-                "By hand, memory must grow four times when the length doubles.",
+                "Naive attention's memory must grow four times when the length doubles.",
                 f"From {length} to {2 * length} it grows {grown:.2f} times.",
             )
 

@@ -24,7 +24,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # a few small steps are slower on more
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A student's folder in which assignment 7 is finished."""
+    """A student's folder with a finished assignment 7."""
     folder = copy_finished(tmp_path_factory.mktemp("course"), "a7_minigpt")
     give_python(folder)
     shutil.copy(MAKEFILE, folder)
@@ -53,7 +53,7 @@ def test_a_training_writes_what_is_submitted_and_prints_a_sample(course, trained
     config = json.loads((course / "out" / "config.json").read_text(encoding="utf-8"))
     with safe_open(course / "out" / "checkpoint.safetensors", "pt") as file:
         shape = file.get_slice("token_embedding.weight").get_shape()
-    assert shape == [len(config["vocabulary"]), config["width"]]
+    assert shape == [len(config["characters"]), config["d_model"]]
     assert trained.stdout.startswith("810,496 parameters, ")
     assert "\n\nKING" in trained.stdout
     assert re.search(r"^validation loss \d\.\d{3} \(mean of 10 batches", trained.stdout, re.M)
@@ -61,18 +61,18 @@ def test_a_training_writes_what_is_submitted_and_prints_a_sample(course, trained
     assert "step 5: validation loss" in trained.stderr
 
 
-def test_an_earlier_training_is_not_lost_without_a_word(course, trained):
+def test_an_earlier_run_is_not_overwritten(course, trained):
     before = (course / "out" / "checkpoint.safetensors").read_bytes()
     done = shakespeare(course, "--steps=2", "--out=out")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "out/checkpoint.safetensors is there already: --resume goes on with that training, "
-        "--overwrite begins a new one.\n"
+        "out/checkpoint.safetensors already exists: --resume continues that run, "
+        "--overwrite starts a new one.\n"
     )
     assert (course / "out" / "checkpoint.safetensors").read_bytes() == before
 
 
-def test_resume_goes_on_and_overwrite_begins_anew(course, trained):
+def test_resume_continues_and_overwrite_starts_again(course, trained):
     shutil.copytree(course / "out", course / "again")
     done = shakespeare(course, "--steps=6", "--out=again", "--resume")
     assert done.returncode == 0, done.stderr
@@ -98,7 +98,9 @@ def test_after_ctrl_c_a_training_can_be_resumed(course):
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED
-    assert errors.endswith("stopped/training.safetensors is kept: --resume goes on.\n\nStopped.\n")
+    assert errors.endswith(
+        "stopped/training.safetensors is kept: --resume continues.\n\nStopped.\n"
+    )
     assert "Traceback" not in errors
 
 
@@ -107,11 +109,11 @@ def test_after_ctrl_c_a_training_can_be_resumed(course):
     [
         (["--steps=0"], "--steps must be at least 1"),
         (["--device=cuda"], "--device cuda: there is no GPU here"),
-        (["--resume"], "new/training.safetensors is not there: nothing to go on from."),
+        (["--resume"], "new/training.safetensors doesn't exist: there is nothing to resume."),
         (["--out=Makefile/new"], "Can't write to Makefile/new: Not a directory."),
         (["--prompt=\u20ac"], "No sample from this prompt and these settings: '\u20ac' is not in"),
         (["--prompt="], "No sample from this prompt and these settings: the prompt is empty"),
-        (["--top-p=2"], "No sample from this prompt and these settings: top_p lies above 0"),
+        (["--top-p=2"], "No sample from this prompt and these settings: top_p must be above 0"),
         (["--impl=solutions"], "there is no folder solutions/a7_minigpt here"),
     ],
 )
@@ -131,14 +133,14 @@ def test_a_damaged_state_is_a_sentence(course, trained):
     done = shakespeare(course, "--steps=6", "--out=damaged", "--resume")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(
-        "The training can't go on: damaged/training.safetensors is not a checkpoint"
+        "Training stopped: damaged/training.safetensors is not a checkpoint"
     )
 
 
 def test_make_shakespeare_is_the_same_command(course, trained, tmp_path):
     done = run(["make", "shakespeare", "ARGS=--steps=1 --out=out"], course, ONE_THREAD)
     assert done.returncode == 2
-    assert "out/checkpoint.safetensors is there already" in done.stderr
+    assert "out/checkpoint.safetensors already exists" in done.stderr
     shutil.copy(MAKEFILE, tmp_path)
     done = run(["make", "shakespeare"], tmp_path)
     assert done.returncode == 2

@@ -11,7 +11,7 @@ from common.assignment import ROOT, load_all
 
 # A job imports only from jobs before it.
 ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
-ORDER += ("benchmarks", "commands")
+ORDER += ("speedrun", "benchmarks", "commands")
 # A room of common/ imports only from rooms before it; a module of no room counts as one.
 COMMON_ORDER = ("errors", "check_log", "assignment", "atomic_write", "determinism")
 COMMON_ORDER += ("data", "student_code", "labs", "training", "testing", "submission_zip")

@@ -19,7 +19,7 @@ from autograder.timing.submission_speed import TimingOptions, measure
 from common.assignment import Limits, load_assignment
 from common.errors import CourseError
 
-SMALL = Sizes(31, context=8, layers=2, heads=2, width=32, batch=3, new_tokens=25)
+SMALL = Sizes(31, context_length=8, num_layers=2, num_heads=2, d_model=32, batch=3, new_tokens=25)
 MODEL = """
 import torch
 import torch.nn.functional as F
@@ -27,20 +27,22 @@ from torch import nn
 
 
 class GPTConfig:
-    def __init__(self, vocabulary, context=64, layers=4, heads=4, width=128, dropout=0.0):
+    def __init__(
+        self, vocab_size, context_length=64, num_layers=4, num_heads=4, d_model=128, dropout=0.0
+    ):
         self.__dict__.update(locals())
 
 
 class Attention(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.heads = config.heads
-        self.qkv = nn.Linear(config.width, 3 * config.width)
-        self.out = nn.Linear(config.width, config.width)
+        self.num_heads = config.num_heads
+        self.qkv = nn.Linear(config.d_model, 3 * config.d_model)
+        self.out = nn.Linear(config.d_model, config.d_model)
 
     def forward(self, x):
         n, t, _ = x.shape
-        q, k, v = self.qkv(x).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(x).view(n, t, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(found.transpose(1, 2).flatten(2))
 
@@ -48,8 +50,8 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.up = nn.Linear(config.width, 4 * config.width)
-        self.down = nn.Linear(4 * config.width, config.width)
+        self.up = nn.Linear(config.d_model, 4 * config.d_model)
+        self.down = nn.Linear(4 * config.d_model, config.d_model)
 
     def forward(self, x):
         return self.down(F.gelu(self.up(x)))
@@ -58,7 +60,7 @@ class MLP(nn.Module):
 class Block(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
+        self.norm1, self.norm2 = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
         self.attention, self.mlp = Attention(config), MLP(config)
 
     def forward(self, x):
@@ -70,17 +72,17 @@ class GPT(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.token_embedding = nn.Embedding(config.vocabulary, config.width)
-        self.position_embedding = nn.Embedding(config.context, config.width)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width)
+        self.token_embedding = nn.Embedding(config.vocab_size, config.d_model)
+        self.position_embedding = nn.Embedding(config.context_length, config.d_model)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.norm = nn.LayerNorm(config.d_model)
 
     def forward(self, x, y=None):
         out = self.token_embedding(x) + self.position_embedding.weight[: x.shape[1]]
         for block in self.blocks:
             out = block(out)
-        scores = self.norm(out) @ self.token_embedding.weight.T
-        return scores, None if y is None else F.cross_entropy(scores.flatten(0, 1), y.flatten())
+        logits = self.norm(out) @ self.token_embedding.weight.T
+        return logits, None if y is None else F.cross_entropy(logits.flatten(0, 1), y.flatten())
 """
 TRAINING = """
 import torch
@@ -97,14 +99,14 @@ def configure_optimizer(model, learning_rate, weight_decay, betas):
     return torch.optim.AdamW(groups, lr=learning_rate, betas=betas)
 
 
-def train_step(model, optimizer, batches, clip=1.0, autocast=False):
+def train_step(model, optimizer, batches, max_norm=1.0, autocast=False):
     optimizer.zero_grad()
     total = 0.0
     for x, y in batches:
         loss = model(x, y)[1] / len(batches)
         loss.backward()
         total += loss.item()
-    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     optimizer.step()
     return total
 """
@@ -118,8 +120,8 @@ def generate_cached(model, prompt, length, temperature=1.0, **others):
     for _ in range(length):
         token = int(model(torch.tensor([window]))[0][0, -1].argmax())
         tokens.append(token)
-        if len(window) == model.config.context:
-            window = window[-(model.config.context // 2) :]
+        if len(window) == model.config.context_length:
+            window = window[-(model.config.context_length // 2) :]
         window = [*window, token]
     return torch.tensor(tokens)
 """
@@ -177,7 +179,7 @@ def test_right_code_gets_its_figures():
     assert (found.clocks_before, found.clocks_after) == ("", "")
     content = json.loads(msgspec.json.encode(found))
     assert content["training"]["ratio"]["median"] == found.training.ratio.median
-    assert content["sizes"]["width"] == 32
+    assert content["sizes"]["d_model"] == 32
     console = Console(file=io.StringIO(), width=200)
     print_speed(found, console)
     said = console.file.getvalue()
@@ -187,8 +189,8 @@ def test_right_code_gets_its_figures():
 
 @pytest.mark.usefixtures("one_sandbox")
 def test_memory_is_that_of_the_step_that_is_timed():
-    """With autocast on a GPU, like the baseline's: here, the step must be told in either case."""
-    found = timed(training=("clip=1.0, autocast=False", "*, clip, autocast"))
+    """On a GPU both use autocast: here, the step gets the argument in either case."""
+    found = timed(training=("max_norm=1.0, autocast=False", "*, max_norm, autocast"))
     assert found.training.problem == "" and found.peak_bytes is not None
 
 
@@ -224,7 +226,7 @@ def test_steps_that_are_not_the_baselines_get_no_ratio(change):
     [
         ({"sampling": ("tokens.append(token)", "tokens.append(0)")}, "different tokens"),
         ({"sampling": ("return torch.tensor(tokens)", "return tokens")}, "different tokens"),
-        ({"sampling": ("context // 2) :]", "context // 2 + 1) :]")}, "different tokens"),
+        ({"sampling": ("context_length // 2) :]", "context_length // 2 + 1) :]")}, "different tokens"),
         ({"sampling": ("tensor([window])", "tensor([window[-2:]])")}, "different tokens"),
         ({"sampling": ("tokens, window =", "1 / 0\n    tokens, window =")}, "ZeroDivisionError"),
         ({"sampling": ("def generate_cached", "def generate")}, "has no generate_cached"),

@@ -1,7 +1,6 @@
 """Stand-in for the lab of assignment 7: next_probabilities.
 
-It is for looking at one setting at a time: it checks nothing, keeps no dtype, and knows no
-temperature of 0.
+It is for one setting at a time: it checks nothing, ignores the dtype, and has no temperature 0.
 """
 
 import numpy as np
@@ -14,13 +13,13 @@ def next_probabilities(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> torch.Tensor:
-    """How likely each token is, in float64. Of top_k and top_p at most one is set."""
+    """The probability of each token, in float64. At most one of top_k and top_p is set."""
     p = np.exp(np.asarray(logits, float) / temperature)
     p /= p.sum()
-    alike = np.tri(len(p), k=-1, dtype=bool) & (p[None, :] == p[:, None])  # the first one wins
-    ahead = alike | (p[None, :] > p[:, None])
+    tied = np.tri(len(p), k=-1, dtype=bool) & (p[None, :] == p[:, None])  # the first one wins
+    before = tied | (p[None, :] > p[:, None])  # [token, other]: whether the other comes first
     if top_k:
-        p = p * (ahead.sum(axis=1) < top_k)
+        p = p * (before.sum(axis=1) < top_k)
     elif top_p:
-        p = p * (ahead @ p < top_p)
+        p = p * (before @ p < top_p)
     return torch.from_numpy(p / p.sum())

@@ -1,17 +1,17 @@
-"""Formulas by hand: percentiles of a sorted list, and products counted one by one."""
+"""Formulas written out: percentiles of a sorted list, and products counted one by one."""
 
 
-def summarise(times: list[float]) -> Timing:
-    """The median of the times."""
+def summarize(times: list[float]) -> Timing:
+    """The median of the times, and percentiles."""
     if len(times) == 0:
         raise ValueError("no times")
     ordered = sorted(times)
 
     def percentile(q: float) -> float:
-        place = q / 100 * (len(ordered) - 1)
-        below = math.floor(place)
+        index = q / 100 * (len(ordered) - 1)
+        below = math.floor(index)
         above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+        return ordered[below] + (index - below) * (ordered[above] - ordered[below])
 
     return Timing(percentile(50), percentile(10), percentile(90), len(ordered))
 
@@ -21,9 +21,9 @@ def time_ms(
 ) -> Timing:
     """How long a call takes."""
     if warmup < 0:
-        raise ValueError("warmup is below 0")
+        raise ValueError("warmup must be at least 0")
     if repeats < 1:
-        raise ValueError("repeats is below 1")
+        raise ValueError("repeats must be at least 1")
     on_gpu = torch.device(device).type == "cuda"
     times = []
     for number in range(-warmup, repeats):
@@ -42,30 +42,30 @@ def time_ms(
             taken = (time.perf_counter() - began) * 1e3
         if number >= 0:
             times.append(taken)
-    return summarise(times)
+    return summarize(times)
 
 
 def flops_per_token(config: GPTConfig, training: bool = True) -> int:
     """FLOPs in the matrix products of a model, for each token of a full context."""
-    t, d, inner = config.context, config.width, 4 * config.width
+    t, d, inner = config.context_length, config.d_model, 4 * config.d_model
     count = 0
-    for _ in range(config.layers):
+    for _ in range(config.num_layers):
         count += 2 * t * d * 3 * d  # queries, keys, values
-        count += 2 * t * d * t  # scores: the heads' sizes add up to the width
+        count += 2 * t * d * t  # scores: the heads' sizes add up to d_model
         count += 2 * t * t * d  # weights times values
-        count += 2 * t * d * d  # the layer out
+        count += 2 * t * d * d  # the output projection
         count += 2 * t * d * inner
         count += 2 * t * inner * d
-    count += 2 * t * d * config.vocabulary
+    count += 2 * t * d * config.vocab_size
     if training:
         count *= 3
     return count // t
 
 
-def attention_by_hand(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention as in assignment 5, with a matrix of t times t scores for each head."""
-    t, size = q.shape[-2:]
-    scores = torch.einsum("nhqs,nhks->nhqk", q, k) / size**0.5
-    places = torch.arange(t, device=q.device)
-    scores = scores.masked_fill(places[None, :] > places[:, None], -math.inf)
+def naive_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Unfused causal attention as in assignment 5, with a (t, t) matrix of scores for each head."""
+    t, d_head = q.shape[-2:]
+    scores = torch.einsum("nhqs,nhks->nhqk", q, k) / d_head**0.5
+    positions = torch.arange(t, device=q.device)
+    scores = scores.masked_fill(positions[None, :] > positions[:, None], -math.inf)
     return torch.einsum("nhqk,nhks->nhqs", torch.softmax(scores, dim=3), v)

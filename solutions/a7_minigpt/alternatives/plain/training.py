@@ -1,6 +1,6 @@
-"""Formulas by hand: windows row by row, gradients gathered and clipped without .backward().
+"""Formulas written out: windows row by row, gradients summed and clipped without .backward().
 
-Each parameter has a group of its own in the optimizer. A checkpoint knows parameters by numbers.
+Each parameter has its own group in the optimizer. A checkpoint numbers the parameters.
 """
 
 from safetensors.torch import load, save
@@ -9,20 +9,20 @@ from safetensors.torch import load, save
 def get_batch(
     data: Tensor,
     batch_size: int,
-    block_size: int,
+    context_length: int,
     generator: torch.Generator,
     device: str | torch.device = "cpu",
 ) -> tuple[Tensor, Tensor]:
-    """Random windows of a text, and for each of their places the token that comes next."""
-    if batch_size < 1 or block_size < 1:
-        raise ValueError("sizes are at least 1")
-    if len(data) <= block_size:
-        raise ValueError(f"{len(data)} tokens are too few for windows of {block_size}")
+    """Random windows of a text, and for each of their positions the token that comes next."""
+    if batch_size < 1 or context_length < 1:
+        raise ValueError("sizes must be at least 1")
+    if len(data) <= context_length:
+        raise ValueError(f"{len(data)} tokens are too few for windows of {context_length}")
     rows, nexts = [], []
     for _ in range(batch_size):
-        start = int(torch.randint(0, len(data) - block_size, (), generator=generator))
-        rows.append(data[start : start + block_size])
-        nexts.append(data[start + 1 : start + 1 + block_size])
+        start = int(torch.randint(0, len(data) - context_length, (), generator=generator))
+        rows.append(data[start : start + context_length])
+        nexts.append(data[start + 1 : start + 1 + context_length])
     x, y = torch.stack(rows), torch.stack(nexts)
     if str(device).startswith("cuda"):
         x = x.pin_memory().to(device, non_blocking=True)
@@ -30,20 +30,22 @@ def get_batch(
     return x.to(device), y.to(device)
 
 
-def learning_rate(step: int, peak: float, warmup: int, total: int, floor: float = 0.0) -> float:
-    """The learning rate of a step: up in a straight line, then down along half a cosine wave."""
+def learning_rate_at(
+    step: int, max_lr: float, warmup: int, total: int, min_lr: float = 0.0
+) -> float:
+    """The learning rate of a step: linear warm-up, then cosine decay."""
     if step < 1:
         raise ValueError("steps count from 1")
     if warmup < 0 or warmup >= total:
-        raise ValueError("the warm-up ends before the last step")
-    if floor < 0 or floor > peak:
-        raise ValueError("the floor lies between 0 and the peak")
+        raise ValueError("the warm-up must end before the last step")
+    if min_lr < 0 or min_lr > max_lr:
+        raise ValueError("min_lr must be between 0 and max_lr")
     if step <= warmup:
-        return peak * (step / warmup)
+        return max_lr * (step / warmup)
     if step >= total:
-        return floor
+        return min_lr
     angle = math.pi * (step - warmup) / (total - warmup)
-    middle, swing = (peak + floor) / 2, (peak - floor) / 2
+    middle, swing = (max_lr + min_lr) / 2, (max_lr - min_lr) / 2
     return middle + swing * math.cos(angle)
 
 
@@ -53,7 +55,7 @@ def configure_optimizer(
     weight_decay: float,
     betas: tuple[float, float] = (0.9, 0.95),
 ) -> torch.optim.Optimizer:
-    """AdamW (torch.optim.AdamW, its other settings as they come) for all parameters of a model."""
+    """AdamW (otherwise with its default settings) for all parameters of a model."""
     groups = []
     for parameter in model.parameters():
         decay = weight_decay if parameter.ndim > 1 else 0.0
@@ -65,7 +67,7 @@ def train_step(
     model: GPT,
     optimizer: torch.optim.Optimizer,
     batches: list[tuple[Tensor, Tensor]],
-    clip: float = 1.0,
+    max_norm: float = 1.0,
     autocast: bool = False,
 ) -> float:
     """One update of the model, from the gradients of all batches together."""
@@ -77,17 +79,17 @@ def train_step(
     for x, y in batches:
         with torch.autocast(parameters[0].device.type, torch.bfloat16, enabled=autocast):
             loss = model(x, y)[1]
-        for place, gradient in enumerate(torch.autograd.grad(loss, parameters)):
-            sums[place] += gradient
+        for index, gradient in enumerate(torch.autograd.grad(loss, parameters)):
+            sums[index] += gradient
         losses.append(loss.item())
     squares = 0.0
     for parameter, gradient in zip(parameters, sums, strict=True):
         parameter.grad = gradient / len(batches)
         squares += float((parameter.grad**2).sum())
     norm = math.sqrt(squares)
-    if norm > clip:
+    if norm > max_norm:
         for parameter in parameters:
-            parameter.grad *= clip / norm
+            parameter.grad *= max_norm / norm
     optimizer.step()
     return sum(losses) / len(losses)
 
@@ -99,11 +101,11 @@ def save_checkpoint(
     step: int,
     generator: torch.Generator,
 ) -> None:
-    """Write all that a training needs to go on after that step, in the format of safetensors."""
+    """Write all that a run needs to continue after that step, in the safetensors format."""
     content = {f"weight {name}": p.detach() for name, p in model.named_parameters()}
-    for place, memory in optimizer.state_dict()["state"].items():
+    for index, memory in optimizer.state_dict()["state"].items():
         for key, value in memory.items():
-            content[f"memory {place} {key}"] = torch.as_tensor(value)
+            content[f"memory {index} {key}"] = torch.as_tensor(value)
     content["step"] = torch.tensor(step)
     content["generator"] = generator.get_state()
     content["numbers"] = torch.get_rng_state()
@@ -115,7 +117,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | Path, model: GPT, optimizer: torch.optim.Optimizer, generator: torch.Generator
 ) -> int:
-    """Put everything back that save_checkpoint wrote, and return the step."""
+    """Restore everything that save_checkpoint wrote, and return the step."""
     try:
         content = load(Path(path).read_bytes())
     except (OSError, SafetensorError) as error:
@@ -131,8 +133,8 @@ def load_checkpoint(
     memory: dict[int, dict[str, Tensor]] = {}
     for name, value in content.items():
         if name.startswith("memory "):
-            _, place, key = name.split(" ")
-            memory.setdefault(int(place), {})[key] = value
+            _, index, key = name.split(" ")
+            memory.setdefault(int(index), {})[key] = value
     model.load_state_dict({name: content[f"weight {name}"] for name in weights}, strict=False)
     settings = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": memory, "param_groups": settings})

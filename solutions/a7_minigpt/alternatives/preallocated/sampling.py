@@ -7,11 +7,11 @@ def next_probabilities(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Tensor:
-    """How likely each token is to be drawn as the next one. The sum is 1."""
+    """The probabilities from which the next token is drawn. Their sum is 1."""
     if not (temperature >= 0 and (top_k is None or top_k >= 1)):
-        raise ValueError("a temperature below 0, or a top_k below 1")
+        raise ValueError("temperature must be at least 0, and top_k at least 1")
     if not (top_p is None or 0 < top_p <= 1):
-        raise ValueError("top_p must lie in (0, 1]")
+        raise ValueError("top_p must be in (0, 1]")
     if temperature == 0:
         return torch.zeros_like(logits).index_fill(0, logits.argmax(), 1)
     p = torch.softmax((logits - logits.max()) / temperature, dim=0)
@@ -30,8 +30,8 @@ def next_probabilities(
 class KVCache:
     def __init__(self, config: GPTConfig) -> None:
         self.config = config
-        self.buffers: list[Tensor | None] = [None] * config.layers
-        self.filled = [0] * config.layers
+        self.buffers: list[Tensor | None] = [None] * config.num_layers
+        self.filled = [0] * config.num_layers
 
     @property
     def length(self) -> int:
@@ -39,13 +39,15 @@ class KVCache:
         return self.filled[-1]
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of t further tokens to a layer; return all that it holds."""
+        """Append the keys and values of t more tokens to a layer; return all that it holds."""
         begin, end = self.filled[layer], self.filled[layer] + k.shape[2]
-        if end > self.config.context:
-            raise ValueError(f"{end} tokens don't fit into a context of {self.config.context}")
+        if end > self.config.context_length:
+            raise ValueError(
+                f"{end} tokens don't fit into a context of {self.config.context_length}"
+            )
         if self.buffers[layer] is None:
-            n, heads, _, size = k.shape
-            self.buffers[layer] = k.new_empty(2, n, heads, self.config.context, size)
+            n, num_heads, _, d_head = k.shape
+            self.buffers[layer] = k.new_empty(2, n, num_heads, self.config.context_length, d_head)
         buffer = self.buffers[layer]
         buffer[0, :, :, begin:end], buffer[1, :, :, begin:end] = k, v
         self.filled[layer] = end
@@ -63,18 +65,18 @@ def generate_cached(
 ) -> Tensor:
     """What generate gives for the same generator, but each token goes through the model once."""
     check_prompt(prompt, length)
-    device, context = model.token_embedding.weight.device, model.config.context
+    device, context_length = model.token_embedding.weight.device, model.config.context_length
     tokens = prompt.new_empty(len(prompt) + length)
     tokens[: len(prompt)] = prompt
-    window, cache = first_window(prompt, context), KVCache(model.config)
+    window, cache = first_window(prompt, context_length), KVCache(model.config)
     fresh = window
-    with Evaluation(model):
-        for place in range(len(prompt), len(tokens)):
+    with evaluating(model):
+        for index in range(len(prompt), len(tokens)):
             logits = forward_cached(model, torch.tensor([fresh], device=device), cache)[0, -1]
             token = draw(next_probabilities(logits, temperature, top_k, top_p), generator)
-            tokens[place] = token
-            if len(window) == context:
+            tokens[index] = token
+            if len(window) == context_length:
                 cache = KVCache(model.config)
-            window = next_window(window, token, context)
+            window = next_window(window, token, context_length)
             fresh = window[cache.length :]
     return tokens

@@ -1,22 +1,22 @@
 """Whole arrays: windows as views of the text, gradients scaled at the end.
 
-A checkpoint has the step in its metadata, and names of tensors of its own.
+A checkpoint has the step in its metadata, and other names of tensors.
 """
 
 
 def get_batch(
     data: Tensor,
     batch_size: int,
-    block_size: int,
+    context_length: int,
     generator: torch.Generator,
     device: str | torch.device = "cpu",
 ) -> tuple[Tensor, Tensor]:
-    """Random windows of a text, and for each of their places the token that comes next."""
-    if min(batch_size, block_size) < 1:
-        raise ValueError("a batch has at least one row and one column")
-    if data.numel() < block_size + 1:
+    """Random windows of a text, and for each of their positions the token that comes next."""
+    if min(batch_size, context_length) < 1:
+        raise ValueError("sizes must be at least 1")
+    if data.numel() < context_length + 1:
         raise ValueError("the text is shorter than one window")
-    windows = data.unfold(0, block_size + 1, 1)  # a view: (length - block_size, block_size + 1)
+    windows = data.unfold(0, context_length + 1, 1)  # a view of all windows
     numbers = torch.rand(batch_size, dtype=torch.float64, generator=generator)
     rows = windows[(numbers * len(windows)).long()]
     if torch.device(device).type == "cuda":
@@ -29,7 +29,7 @@ def train_step(
     model: GPT,
     optimizer: torch.optim.Optimizer,
     batches: list[tuple[Tensor, Tensor]],
-    clip: float = 1.0,
+    max_norm: float = 1.0,
     autocast: bool = False,
 ) -> float:
     """One update of the model, from the gradients of all batches together."""
@@ -46,7 +46,7 @@ def train_step(
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     torch._foreach_div_(gradients, len(batches))
     norm = torch.stack([gradient.norm() for gradient in gradients]).norm().item()
-    torch._foreach_mul_(gradients, min(1.0, clip / (norm + 1e-6)))
+    torch._foreach_mul_(gradients, min(1.0, max_norm / (norm + 1e-6)))
     optimizer.step()
     return torch.stack(losses).mean().item()
 
@@ -67,7 +67,9 @@ def estimate_loss(
     with torch.no_grad():
         try:
             losses = [
-                model(*get_batch(data, batch_size, model.config.context, generator, device))[1]
+                model(*get_batch(data, batch_size, model.config.context_length, generator, device))[
+                    1
+                ]
                 for _ in range(batches)
             ]
         finally:
@@ -83,7 +85,7 @@ def save_checkpoint(
     step: int,
     generator: torch.Generator,
 ) -> None:
-    """Write all that a training needs to go on after that step, in the format of safetensors."""
+    """Write all that a run needs to continue after that step, in the safetensors format."""
     tensors = {"windows": generator.get_state(), "dropout": torch.random.get_rng_state()}
     if next(model.parameters()).is_cuda:
         tensors["cuda"] = torch.cuda.get_rng_state()
@@ -98,7 +100,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | Path, model: GPT, optimizer: torch.optim.Optimizer, generator: torch.Generator
 ) -> int:
-    """Put everything back that save_checkpoint wrote, and return the step."""
+    """Restore everything that save_checkpoint wrote, and return the step."""
     try:
         with safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))

@@ -1,10 +1,10 @@
-"""The speedrun: how much sooner than the public recipe does ours reach a loss of 1.88?
+"""Compares how soon nanoGPT's recipe and ours reach a validation loss of 1.88.
 
-    python -m solutions.a7_minigpt.speedrun            the race, and a longer run for a lower loss
-    python -m solutions.a7_minigpt.speedrun --ablate   what each switch is worth
+    python -m autograder.speedrun.race             the race, and a longer run for a lower loss
+    python -m autograder.speedrun.race --ablate    what each switch is worth
 
-Trainings take turns in short slices, so that whatever else the machine does slows all alike. Each
-has a clock of its own, which runs while it trains and stands still while it is validated.
+The runs alternate in short slices, so that other load on the machine slows all of them alike. Each
+has its own clock, which runs during training and stops during validation.
 """
 
 import argparse
@@ -15,21 +15,20 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
-from autograder.benchmarks.benchmark_row import NotMeasured, Row
+from autograder.speedrun.speedrun_model import Switches
+from autograder.speedrun.speedrun_training import CONTEXT, TARGET, Clock, Corpus, Recipe, Run
 from common.data import Text, load_shakespeare
-from common.errors import CourseError
 from common.training.experiments import run
 from common.training.training_progress import TrainingDisplay
-from solutions.a7_minigpt.speedrun_model import Switches
-from solutions.a7_minigpt.speedrun_training import BAR, CONTEXT, Clock, Corpus, Recipe, Run
 
-ROUNDS, ABLATION_ROUNDS = 32, 4  # slices of each training
+ROUNDS, ABLATION_ROUNDS = 32, 4  # slices of each run
 QUICK_ROUNDS, QUICK_VALIDATION = 2, 1000
 
-PUBLIC = Recipe("public recipe")
+NANOGPT = Recipe("nanoGPT's recipe")
 OURS = Recipe(
     "ours",
     steps=150,
@@ -38,31 +37,31 @@ OURS = Recipe(
         rms_norm=True,
         qk_norm=True,
         squared_relu=True,
-        zero_start=True,
+        zero_init=True,
         untied=True,
         earlier=3,
     ),
-    batch=16,
+    batch_size=16,
     muon=True,
     linear_decay=True,
-    rate=1e-2,
+    learning_rate=1e-2,
     betas=(0.9, 0.95),
     weight_decay=0.0,
-    clip=0.0,
-    muon_rate=0.03,
+    max_norm=0.0,
+    muon_lr=0.03,
     muon_momentum=0.9,
 )
-# With more time, steadier steps pay: more characters for each, and a longer memory. Longer windows
-# cost little more, since rotary positions need no further parameters.
+# With more time, less noisy steps pay off: more characters in each, and a larger momentum. Longer
+# windows cost little more, since rotary positions need no parameters.
 LONGER = replace(
-    OURS, name="ours, longer", batch=6, context=256, muon_rate=0.02, muon_momentum=0.95
+    OURS, name="ours, longer", batch_size=6, context_length=256, muon_lr=0.02, muon_momentum=0.95
 )
 ADAM_RATE = 3e-3  # the best of 1e-3, 3e-3, 6e-3 and 1e-2 for AdamW on all of our model
 
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for."""
+    """The command line."""
 
     seconds: float
     ablate: bool
@@ -73,22 +72,24 @@ class Options:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """The command line."""
+    """Parse the command line."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser = argparse.ArgumentParser(
-        prog="python -m solutions.a7_minigpt.speedrun",
-        description=f"Train on tiny Shakespeare to a validation loss of {BAR}, and beyond.",
+        prog="python -m autograder.speedrun.race",
+        description=f"Train on tiny Shakespeare to a validation loss of {TARGET}, and beyond.",
     )
-    parser.add_argument("--seconds", type=float, default=180.0, help="of the longer run (180)")
+    parser.add_argument(
+        "--seconds", type=float, default=180.0, help="length of the longer run (180)"
+    )
     parser.add_argument("--ablate", action="store_true", help="leave out one switch at a time")
-    parser.add_argument("--quick", action="store_true", help="a few steps, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a few steps, to check that it works")
     parser.add_argument("--threads", type=int, default=cores or 1, help="(all cores)")
     parser.add_argument(
         "--clock",
         choices=("wall", "cpu"),
         default="wall",
-        help="what seconds are: those of the clock on the wall, or of work by each thread, "
-        "which is steadier where others use the machine too (wall)",
+        help="how seconds are measured: by the wall clock, or as processor time per thread, "
+        "which varies less on a busy machine (wall)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers (0)")
     options = Options(**vars(parser.parse_args(arguments)))
@@ -102,7 +103,7 @@ def read_options(arguments: Sequence[str]) -> Options:
 
 
 def new_clock(options: Options) -> Clock:
-    """Seconds that pass, or seconds that this process has worked, divided among its threads."""
+    """Wall-clock seconds, or this process's processor time per thread."""
     if options.clock == "wall":
         return time.perf_counter
     return lambda: time.process_time() / options.threads
@@ -111,7 +112,7 @@ def new_clock(options: Options) -> Clock:
 def ablations() -> list[Recipe]:
     """Ours, and ours with one switch left out at a time."""
 
-    def without(name: str, **switches: bool | int) -> Recipe:
+    def without(name: str, **switches: Any) -> Recipe:
         return replace(OURS, name=name, switches=replace(OURS.switches, **switches))
 
     return [
@@ -120,26 +121,28 @@ def ablations() -> list[Recipe]:
         without("LayerNorm", rms_norm=False),
         without("no query-key norm", qk_norm=False),
         without("GELU", squared_relu=False),
-        without("no zero start", zero_start=False),
-        without("tied head", untied=False),
+        without("no zero initialization", zero_init=False),
+        without("tied embeddings", untied=False),
         without("no earlier characters", earlier=0),
-        replace(OURS, name="AdamW for all", muon=False, rate=ADAM_RATE),
+        replace(OURS, name="AdamW for all", muon=False, learning_rate=ADAM_RATE),
         replace(OURS, name="warm-up and cosine", linear_decay=False),
-        replace(PUBLIC, name="public recipe, as short", steps=OURS.steps, batch=OURS.batch),
+        replace(
+            NANOGPT, name="nanoGPT's recipe, as short", steps=OURS.steps, batch_size=OURS.batch_size
+        ),
     ]
 
 
 def new_runs(recipes: Sequence[Recipe], corpus: Corpus, options: Options) -> list[Run]:
-    """A training by each recipe, not begun yet."""
+    """A new run of each recipe."""
     if options.quick:
-        recipes = [replace(recipe, steps=2, batch=2, seconds=0.0) for recipe in recipes]
-    for recipe in recipes:  # what PyTorch loads and sets up at first is on nobody's clock
+        recipes = [replace(recipe, steps=2, batch_size=2, seconds=0.0) for recipe in recipes]
+    for recipe in recipes:  # PyTorch's own set-up counts for nobody
         Run(recipe, corpus, new_clock(options), options.seed).train_step()
     return [Run(recipe, corpus, new_clock(options), options.seed) for recipe in recipes]
 
 
 def in_turns(runs: Sequence[Run], rounds: int) -> Iterator[tuple[Run, float]]:
-    """Train all to their ends, a slice of each in every round; who trained, and its loss now."""
+    """Train all runs in turns; after each slice, the run and its loss."""
     for done in range(1, rounds + 1):
         for each in runs:
             each.advance(done / rounds)
@@ -147,7 +150,7 @@ def in_turns(runs: Sequence[Run], rounds: int) -> Iterator[tuple[Run, float]]:
 
 
 def train_in_turns(runs: Sequence[Run], rounds: int) -> None:
-    """The same, shown."""
+    """The same, with a progress display."""
     with TrainingDisplay(total_steps=rounds * len(runs), title="speedrun") as display:
         for each, loss in in_turns(runs, rounds):
             display.step()
@@ -157,59 +160,50 @@ def train_in_turns(runs: Sequence[Run], rounds: int) -> None:
 
 
 def race(corpus: Corpus, options: Options) -> None:
-    """The public recipe against ours, and ours with more time."""
-    recipes = [PUBLIC, OURS, replace(LONGER, seconds=options.seconds)]
+    """nanoGPT's recipe against ours, and ours with more time."""
+    recipes = [NANOGPT, OURS, replace(LONGER, seconds=options.seconds)]
     runs = new_runs(recipes, corpus, options)
     train_in_turns(runs, QUICK_ROUNDS if options.quick else ROUNDS)
     print(f"\nValidation on all windows of {CONTEXT} characters:")
-    print(f"{'':24}parameters   steps  seconds  validation loss  seconds to {BAR}")
+    print(f"{'':24}parameters   steps  seconds  validation loss  seconds to {TARGET}")
     for each in runs:
         reached = f"{each.reached.seconds:.1f}" if each.reached else "not reached"
         print(
             f"{each.recipe.name:24}{each.model.num_parameters():10,}{each.step:8}"
             f"{each.seconds:9.1f}{corpus.loss(each.model):17.4f}{reached:>17}"
         )
-    public, ours, longer = runs
-    context = longer.recipe.context
-    alone = corpus.loss(longer.model, context=context)
-    print(f"The last one's loss when it may look back over {context} characters: {alone:.4f}")
-    print(verdict(public, ours))
+    nanogpt, ours, longer = runs
+    context_length = longer.recipe.context_length
+    loss = corpus.loss(longer.model, context_length=context_length)
+    print(f"The last one's loss on windows of {context_length} characters: {loss:.4f}")
+    print(verdict(nanogpt, ours))
 
 
-def verdict(public: Run, ours: Run) -> str:
-    """How the race ended, in a sentence. Who never reaches the bar counts with all its time."""
+def verdict(nanogpt: Run, ours: Run) -> str:
+    """The result in a sentence. A run that never reaches the target counts with all its time."""
     if not ours.reached:
-        return f"Ours did not reach {BAR}."
-    theirs = public.reached.seconds if public.reached else public.seconds
+        return f"Ours did not reach {TARGET}."
+    theirs = nanogpt.reached.seconds if nanogpt.reached else nanogpt.seconds
     ratio = theirs / ours.reached.seconds
-    end = "reaches it" if public.reached else "ends without reaching it"
-    return f"Ours reaches {BAR} {ratio:.1f} times as soon as the public recipe {end}."
+    end = "reaches it" if nanogpt.reached else "ends without reaching it"
+    return f"Ours reaches {TARGET} {ratio:.1f} times as soon as nanoGPT's recipe {end}."
 
 
-def benchmark(text: Text | None = None) -> Row | NotMeasured:
-    """The race alone, on one thread: our time to the bar, against all of the public recipe's."""
-    name, options = f"a7: speedrun to a validation loss of {BAR}", read_options(["--threads", "1"])
-    try:
-        corpus = Corpus(text or load_shakespeare("tiny"))
-    except CourseError as error:
-        return NotMeasured(name, str(error))
+def race_alone(text: Text | None = None) -> tuple[Run, Run]:
+    """nanoGPT's run and ours, on one thread, without the longer one and without output."""
+    options = read_options(["--threads", "1"])
+    corpus = Corpus(text or load_shakespeare("tiny"))
     torch.set_num_threads(options.threads)
-    public, ours = new_runs([PUBLIC, OURS], corpus, options)
-    deque(in_turns([public, ours], ROUNDS), maxlen=0)
-    return Row(
-        name,
-        "the public recipe, until it is there or ends",
-        ours.reached.seconds if ours.reached else math.inf,
-        public.reached.seconds if public.reached else public.seconds,
-        bar=1 / 3,
-    )
+    nanogpt, ours = new_runs([NANOGPT, OURS], corpus, options)
+    deque(in_turns([nanogpt, ours], ROUNDS), maxlen=0)
+    return nanogpt, ours
 
 
 def ablate(corpus: Corpus, options: Options) -> None:
-    """What each switch is worth after equally many steps on equally many characters."""
+    """The effect of each switch after equally many steps on equally many characters."""
     runs = new_runs(ablations(), corpus, options)
     train_in_turns(runs, QUICK_ROUNDS if options.quick else ABLATION_ROUNDS)
-    print(f"\nAfter {runs[0].step} steps of {runs[0].recipe.batch} x {CONTEXT} characters:\n")
+    print(f"\nAfter {runs[0].step} steps of {runs[0].recipe.batch_size} x {CONTEXT} characters:\n")
     print("| | parameters | seconds | validation loss | worse by |")
     print("|---|---:|---:|---:|---:|")
     losses = [corpus.loss(each.model) for each in runs]
@@ -221,7 +215,7 @@ def ablate(corpus: Corpus, options: Options) -> None:
 
 
 def main(arguments: Sequence[str], text: Text | None = None) -> int:
-    """Run what is asked for, on tiny Shakespeare or on another text."""
+    """Run the command, on tiny Shakespeare or on another text."""
     options = read_options(arguments)
 
     def work() -> None:

@@ -1,6 +1,7 @@
 """Tests of the speedrun: its parts against PyTorch, its model's properties, and its command."""
 
 import math
+import re
 import urllib.request
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,10 +11,9 @@ import torch
 import torch.nn.functional as F
 
 from autograder.benchmarks.benchmark_row import NotMeasured
-from common.data import Text
-from solutions.a7_minigpt import speedrun, speedrun_training
-from solutions.a7_minigpt.muon import Muon, orthogonalise
-from solutions.a7_minigpt.speedrun_model import (
+from autograder.speedrun import race, speedrun_training
+from autograder.speedrun.muon import Muon, orthogonalize
+from autograder.speedrun.speedrun_model import (
     EPSILON,
     GPT,
     Shape,
@@ -22,16 +22,24 @@ from solutions.a7_minigpt.speedrun_model import (
     rotate,
     squared_relu,
 )
-from solutions.a7_minigpt.speedrun_training import PLAIN, Corpus, Measurement, Run, rate_factor
+from autograder.speedrun.speedrun_training import (
+    BASELINE,
+    Corpus,
+    Measurement,
+    Run,
+    rate_factor,
+)
+from common.data import Text
+from solutions.a7_minigpt import benchmarks
 
 # Matrices of 4 blocks, characters, positions, and the gains of 9 norms.
 BASELINE_PARAMETERS = 4 * 12 * 128 * 128 + 65 * 128 + 64 * 128 + 9 * 128
-SMALL = Shape(vocabulary=11, context=16, layers=2, heads=2, width=32)
+SMALL = Shape(vocab_size=11, context_length=16, num_layers=2, num_heads=2, d_model=32)
 
 
 @pytest.fixture(autouse=True)
 def repeatable():
-    """The same random numbers each time, and the threads that were there before."""
+    """The same random numbers each time; restores the number of threads."""
     threads = torch.get_num_threads()
     torch.manual_seed(0)
     yield
@@ -39,16 +47,16 @@ def repeatable():
 
 
 def synthetic() -> Text:
-    """A text that a model can learn: words drawn from a few."""
+    """A text that a model can learn: random words from a few."""
     words = ["to ", "be ", "or ", "not ", "that ", "is ", "the ", "question\n"]
     drawn = torch.randint(len(words), (4000,)).tolist()
-    text = "".join(words[place] for place in drawn)
+    text = "".join(words[index] for index in drawn)
     end = int(0.9 * len(text))
     return Text(text[:end], text[end:])
 
 
 def awake(model: GPT) -> GPT:
-    """The model with random weights everywhere: zeros would hide what it does."""
+    """The model with random weights everywhere, because zeros would hide mistakes."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.3)
@@ -59,19 +67,19 @@ def awake(model: GPT) -> GPT:
 def test_orthogonalised_matrices_have_singular_values_near_one(shape):
     matrices = torch.randn(shape)
     u, s, vt = torch.linalg.svd(matrices, full_matrices=False)
-    # Smaller singular values than these need more iterations than five.
+    # Smaller singular values need more than five iterations.
     matrices = (u * s.clamp(min=0.05 * s.max())[:, None, :]) @ vt
-    result = orthogonalise(matrices)
+    result = orthogonalize(matrices)
     values = torch.linalg.svdvals(result)
     assert result.shape == shape
     assert values.min() > 0.65 and values.max() < 1.25
-    # The singular vectors stay: in the bases of u and v, the result is diagonal.
+    # The singular vectors don't change: in the bases of u and v, the result is diagonal.
     inside = u.mT @ result @ vt.mT
     assert (inside - torch.diag_embed(inside.diagonal(dim1=-2, dim2=-1))).abs().max() < 1e-3
 
 
 def test_orthogonalising_zeros_gives_zeros():
-    assert torch.equal(orthogonalise(torch.zeros(2, 8, 32)), torch.zeros(2, 8, 32))
+    assert torch.equal(orthogonalize(torch.zeros(2, 8, 32)), torch.zeros(2, 8, 32))
 
 
 def test_muon_moves_each_part_of_a_split_matrix_by_the_learning_rate():
@@ -103,7 +111,7 @@ def test_squared_relu_and_its_gradient_are_those_of_the_formula():
     )
 
 
-def test_rotary_positions_keep_lengths_and_leave_the_first_place_alone():
+def test_rotary_positions_keep_lengths_and_dont_change_the_first_position():
     x = torch.randn(2, 9, 3, 8)
     turned = rotate(x, rotary_phases(12, 8))
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
@@ -122,38 +130,38 @@ def test_scores_of_rotated_vectors_depend_on_their_distance_alone():
     assert scores[:, 0].std() > 0.1
 
 
-@pytest.mark.parametrize("recipe", speedrun.ablations(), ids=lambda recipe: recipe.name)
-def test_a_later_character_never_changes_an_earlier_score(recipe):
+@pytest.mark.parametrize("recipe", race.ablations(), ids=lambda recipe: recipe.name)
+def test_a_later_character_never_changes_earlier_logits(recipe):
     model = awake(GPT(SMALL, recipe.switches)).eval()
-    tokens = torch.randint(SMALL.vocabulary, (2, SMALL.context))
+    tokens = torch.randint(SMALL.vocab_size, (2, SMALL.context_length))
     before = model(tokens)
-    for place in (1, 7, SMALL.context - 1):
+    for position in (1, 7, SMALL.context_length - 1):
         other = tokens.clone()
-        other[:, place] = (other[:, place] + 1) % SMALL.vocabulary
+        other[:, position] = (other[:, position] + 1) % SMALL.vocab_size
         after = model(other)
-        torch.testing.assert_close(after[:, :place], before[:, :place])
-        assert (after[:, place] - before[:, place]).abs().max() > 1e-3
+        torch.testing.assert_close(after[:, :position], before[:, :position])
+        assert (after[:, position] - before[:, position]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("recipe", speedrun.ablations(), ids=lambda recipe: recipe.name)
-def test_every_variant_is_about_as_large_as_the_baseline_and_knows_nothing_at_first(recipe):
-    model = GPT(Shape(vocabulary=65), recipe.switches)
+@pytest.mark.parametrize("recipe", race.ablations(), ids=lambda recipe: recipe.name)
+def test_every_variant_is_about_as_large_as_the_baseline_and_starts_near_ln_65(recipe):
+    model = GPT(Shape(vocab_size=65), recipe.switches)
     assert abs(model.num_parameters() / BASELINE_PARAMETERS - 1) < 0.1
     tokens = torch.randint(65, (4, 65))
     loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).item()
     assert abs(loss - math.log(65)) < 0.3
 
 
-def test_the_public_recipes_model_has_the_parameters_that_its_shape_gives():
-    model = GPT(Shape(vocabulary=65), speedrun.PUBLIC.switches)
+def test_nanogpts_model_has_the_parameters_that_its_shape_gives():
+    model = GPT(Shape(vocab_size=65), race.NANOGPT.switches)
     assert model.num_parameters() == BASELINE_PARAMETERS
 
 
-def test_a_place_is_embedded_with_the_three_characters_before_it():
-    model = awake(GPT(SMALL, speedrun.OURS.switches))
-    tokens = torch.randint(SMALL.vocabulary, (1, SMALL.context))
+def test_a_position_is_embedded_with_the_three_characters_before_it():
+    model = awake(GPT(SMALL, race.OURS.switches))
+    tokens = torch.randint(SMALL.vocab_size, (1, SMALL.context_length))
     other = tokens.clone()
-    other[0, 5] = (other[0, 5] + 1) % SMALL.vocabulary
+    other[0, 5] = (other[0, 5] + 1) % SMALL.vocab_size
     moved = (model.embed(tokens) - model.embed(other)).abs().amax(dim=-1)[0] > 1e-6
     assert moved.nonzero().flatten().tolist() == [5, 6, 7, 8]
 
@@ -177,14 +185,14 @@ def test_validation_reads_every_character_of_the_split_once():
 
 def test_the_validation_loss_is_that_of_all_windows_at_once():
     corpus = Corpus(synthetic())
-    model = awake(GPT(replace(SMALL, vocabulary=corpus.vocabulary, context=64), PLAIN))
+    model = awake(GPT(replace(SMALL, vocab_size=corpus.vocab_size, context_length=64), BASELINE))
     inputs, targets = corpus.windows(64)
     expected = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).item()
     assert corpus.loss(model) == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_run_that_pauses_ends_where_one_in_one_go_does():
-    recipe = replace(speedrun.OURS, steps=6, batch=2)
+def test_a_run_that_pauses_ends_like_an_uninterrupted_one():
+    recipe = replace(race.OURS, steps=6, batch_size=2)
     corpus = Corpus(synthetic())
     ticks = iter(range(1000))
     at_once, in_slices = (Run(recipe, corpus, lambda: float(next(ticks)), seed=3) for _ in range(2))
@@ -198,46 +206,44 @@ def test_a_run_that_pauses_ends_where_one_in_one_go_does():
         torch.testing.assert_close(mine, other)
 
 
-def test_the_verdict_compares_the_times_to_the_bar():
+def test_the_verdict_compares_the_times_to_the_target():
     def ended(seconds, reached=None):
         at = None if reached is None else Measurement(step=1, seconds=reached, loss=1.87)
         return SimpleNamespace(seconds=seconds, reached=at)
 
     quick = ended(30.0, reached=20.0)
-    assert "5.0 times as soon as the public recipe reaches it" in speedrun.verdict(
+    assert "5.0 times as soon as nanoGPT's recipe reaches it" in race.verdict(
         ended(180.0, reached=100.0), quick
     )
-    assert "9.0 times as soon as the public recipe ends without" in speedrun.verdict(
-        ended(180.0), quick
-    )
-    assert speedrun.verdict(ended(180.0, reached=100.0), ended(30.0)) == "Ours did not reach 1.88."
+    assert "9.0 times as soon as nanoGPT's recipe ends without" in race.verdict(ended(180.0), quick)
+    assert race.verdict(ended(180.0, reached=100.0), ended(30.0)) == "Ours did not reach 1.88."
 
 
 def test_the_quick_race_prints_a_table(capsys):
-    assert speedrun.main(["--quick", "--threads=1"], synthetic()) == 0
+    assert race.main(["--quick", "--threads=1"], synthetic()) == 0
     table = capsys.readouterr().out
-    for recipe in ("public recipe", "ours", "ours, longer"):
+    for recipe in ("nanoGPT's recipe", "ours", "ours, longer"):
         assert f"\n{recipe} " in table
-    assert "nan" not in table
+    assert not re.search(r"\bnan\b", table)
 
 
 def test_the_quick_ablation_has_a_row_for_every_switch(capsys):
-    assert speedrun.main(["--quick", "--ablate", "--threads=1"], synthetic()) == 0
+    assert race.main(["--quick", "--ablate", "--threads=1"], synthetic()) == 0
     table = capsys.readouterr().out
-    for recipe in speedrun.ablations():
+    for recipe in race.ablations():
         assert f"| {recipe.name} |" in table
-    assert "nan" not in table
+    assert not re.search(r"\bnan\b", table)
 
 
 def test_a_text_shorter_than_the_context_is_one_sentence(capsys):
-    assert speedrun.main(["--quick", "--threads=1"], Text("to be" * 200, "or not")) == 2
-    assert "validation text has only 6 characters" in capsys.readouterr().err
+    assert race.main(["--quick", "--threads=1"], Text("to be" * 200, "or not")) == 2
+    assert "validation text must have at least 600 characters, got 6" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bad", ["--seconds=0", "--seconds=nan", "--threads=0", "--seed=-1"])
 def test_a_bad_option_is_refused(bad, capsys):
     with pytest.raises(SystemExit) as ended:
-        speedrun.main([bad], synthetic())
+        race.main([bad], synthetic())
     assert ended.value.code == 2
     assert bad.split("=")[0] in capsys.readouterr().err
 
@@ -255,7 +261,7 @@ def offline(tmp_path, monkeypatch):
 
 
 def test_without_tiny_shakespeare_there_is_one_sentence(offline, capsys):
-    assert speedrun.main(["--quick"]) == 2
+    assert race.main(["--quick"]) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("Tiny Shakespeare can't be downloaded (no network)")
     assert printed.err.count("\n") == 1
@@ -263,16 +269,16 @@ def test_without_tiny_shakespeare_there_is_one_sentence(offline, capsys):
 
 
 def test_without_tiny_shakespeare_the_row_is_not_measured(offline):
-    row = speedrun.benchmark()
+    row = benchmarks.speedrun_row()
     assert isinstance(row, NotMeasured)
     assert "Tiny Shakespeare can't be downloaded" in row.why
 
 
-def test_the_row_compares_our_time_to_the_bar_with_the_public_recipes(monkeypatch):
-    monkeypatch.setattr(speedrun, "PUBLIC", replace(speedrun.PUBLIC, steps=2, batch=2))
-    monkeypatch.setattr(speedrun, "OURS", replace(speedrun.OURS, steps=2, batch=2))
-    monkeypatch.setattr(speedrun, "ROUNDS", 1)
-    monkeypatch.setattr(speedrun_training, "BAR", 0.0)  # which nobody reaches
-    row = speedrun.benchmark(synthetic())
+def test_the_row_compares_our_time_to_the_target_with_nanogpts(monkeypatch):
+    monkeypatch.setattr(race, "NANOGPT", replace(race.NANOGPT, steps=2, batch_size=2))
+    monkeypatch.setattr(race, "OURS", replace(race.OURS, steps=2, batch_size=2))
+    monkeypatch.setattr(race, "ROUNDS", 1)
+    monkeypatch.setattr(speedrun_training, "TARGET", 0.0)  # which nobody reaches
+    row = benchmarks.speedrun_row(synthetic())
     assert row.seconds == math.inf and not row.holds
     assert 0 < row.baseline_seconds < math.inf
