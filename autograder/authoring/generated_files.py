@@ -87,7 +87,7 @@ def stub_of(solution: Path, assignment: Assignment) -> str:
 
 
 def check_functions(assignment: Assignment, solutions: list[Path]) -> None:
-    """Every function of an exercise has a solution block; one without would be handed out."""
+    """Every function of an exercise has a solution block; one without would be in the handout."""
     written = {
         block.function.partition(".")[0]
         for file in solutions

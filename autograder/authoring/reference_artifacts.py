@@ -52,8 +52,8 @@ def reference_artifacts(assignment: Assignment) -> dict[str, bytes]:
             )
         found[artifact.file] = content
     if assignment.lab:
-        place = reference_artifact(assignment, LAB_FILE)
-        found[LAB_FILE] = write_lab(place, solved_notebook(read_master(assignment)))
+        target = reference_artifact(assignment, LAB_FILE)
+        found[LAB_FILE] = write_lab(target, solved_notebook(read_master(assignment)))
     return found
 
 
