@@ -110,6 +110,13 @@ def question_points(text: str) -> dict[str, float]:
     return {cell.question: cell.points for cell in cells}
 
 
+def questions_with_hidden_tests(text: str) -> list[str]:
+    """The questions whose checks in the notebook don't decide the answer."""
+    cells = master_cells(text)
+    hidden = (cell for cell in cells if cell.part == "tests" and cell.source.startswith(HIDDEN))
+    return list(dict.fromkeys(cell.question for cell in hidden))
+
+
 @cache
 def secret_lines(text: str) -> frozenset[str]:
     """The lines of a master that no student may see: solutions, and hidden tests."""
