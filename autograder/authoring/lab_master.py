@@ -73,7 +73,7 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
             continue
         marker = MARKER.match(cell.source)
         if marker is None:
-            raise CourseError(f"{file}: a raw cell that is no marker: {cell.source[:40]!r}")
+            raise CourseError(f"{file}: a raw cell that is not a marker: {cell.source[:40]!r}")
         begins, what = marker[1] == "BEGIN", marker[2]
         if what == "QUESTION":
             if begins == bool(question):

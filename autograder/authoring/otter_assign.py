@@ -146,7 +146,7 @@ def check_student(notebook: bytes, master: str, assignment: Assignment) -> None:
     shown += json.dumps(raw["metadata"])
     for line in sorted(secret_lines(master)):
         if line in shown or json.dumps(line)[1:-1] in shown:
-            raise CourseError(f"{assignment.short}: {LAB_FILE} would hold a secret line: {line}")
+            raise CourseError(f"{assignment.short}: {LAB_FILE} would contain a secret line: {line}")
 
 
 def student_file(assignment: Assignment, root: Path = ROOT) -> Path:

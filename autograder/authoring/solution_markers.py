@@ -118,7 +118,7 @@ def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
         ) from None
     leaked = solution_lines(source, file) & {line.strip() for line in split_lines(stub)}
     if leaked:
-        raise CourseError(f"{file}: the stub would hold a line of the solution: {min(leaked)}")
+        raise CourseError(f"{file}: the stub would contain a line of the solution: {min(leaked)}")
     return stub
 
 

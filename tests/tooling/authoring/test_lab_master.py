@@ -189,7 +189,7 @@ def test_a_solution_that_would_be_handed_out_is_refused(tmp_path):
     master = master_file(A1, root)
     text = master.read_text("utf-8")
     master.write_text(text.replace("It takes about an hour.", 'Put q9_shift = "c" there.'), "utf-8")
-    with pytest.raises(CourseError, match=r"would hold a secret line: q9_shift = \"c\""):
+    with pytest.raises(CourseError, match=r"would contain a secret line: q9_shift = \"c\""):
         list(write_labs([A1], root))
 
 
