@@ -76,7 +76,7 @@ def course(tmp_path_factory):
     (root / GIVEN).write_text("LENGTH = 7\n")
     made = python("-m", "autograder", "artifacts", cwd=root)
     assert made.returncode == 0, made.stderr
-    written = [line.split() for line in made.stdout.splitlines() if line.startswith("written: ")]
+    written = [line.split() for line in made.stdout.splitlines() if line.startswith("wrote ")]
     names = ("weights.bin", "config.json", "made_from.json")
     assert [words[1] for words in written] == [str(FOLDER / name) for name in names]
     return root
