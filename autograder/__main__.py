@@ -45,7 +45,7 @@ class Commands(click.Group):
     """Loads a command only when it is called, so that `grade` doesn't wait for the others."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return [name for name, place in COMMANDS.items() if is_there(place)]
+        return [name for name, target in COMMANDS.items() if is_there(target)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
@@ -55,9 +55,9 @@ class Commands(click.Group):
         return getattr(importlib.import_module(module), attribute)
 
 
-def is_there(place: str) -> bool:
+def is_there(target: str) -> bool:
     """Whether a command's module is part of this checkout or zip."""
-    module = place.partition(":")[0]
+    module = target.partition(":")[0]
     return (ROOT / Path(*module.split("."))).with_suffix(".py").is_file()
 
 

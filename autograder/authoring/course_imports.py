@@ -75,8 +75,8 @@ def module_file(module: str) -> Path:
     reference = ROOT.joinpath("solutions", *parts[1:]).with_suffix(".py")
     if parts[0] == "assignments" and reference.is_file():
         return reference
-    place = ROOT.joinpath(*parts)
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    path = ROOT.joinpath(*parts)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def forget_sources() -> None:

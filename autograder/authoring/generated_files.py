@@ -87,7 +87,7 @@ def stub_of(solution: Path, assignment: Assignment) -> str:
 
 
 def check_functions(assignment: Assignment, solutions: list[Path]) -> None:
-    """Every function of an exercise has a solution block; one without would be handed out."""
+    """Every function of an exercise has a solution block; one without would be in the handout."""
     written = {
         block.function.partition(".")[0]
         for file in solutions
@@ -140,5 +140,7 @@ def with_block(file: Path, content: str, begin: str, end: str) -> str:
     text = file.read_text("utf-8")
     pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
     if len(pattern.findall(text)) != 1:
-        raise CourseError(f"{file} must hold '{begin}' and '{end}' once, in lines.")
+        raise CourseError(
+            f"{file} must contain '{begin}' and '{end}' once each, on their own lines."
+        )
     return pattern.sub(lambda match: f"{begin}\n{content}\n{end}", text)

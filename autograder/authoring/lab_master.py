@@ -73,7 +73,7 @@ def read_cells(text: str, file: str) -> Iterator[MasterCell]:
             continue
         marker = MARKER.match(cell.source)
         if marker is None:
-            raise CourseError(f"{file}: a raw cell that is no marker: {cell.source[:40]!r}")
+            raise CourseError(f"{file}: a raw cell that is not a marker: {cell.source[:40]!r}")
         begins, what = marker[1] == "BEGIN", marker[2]
         if what == "QUESTION":
             if begins == bool(question):
@@ -108,6 +108,13 @@ def question_points(text: str) -> dict[str, float]:
     """The points of each question that is graded automatically."""
     cells = [cell for cell in master_cells(text) if cell.question and not cell.manual]
     return {cell.question: cell.points for cell in cells}
+
+
+def questions_with_hidden_tests(text: str) -> list[str]:
+    """The questions whose checks in the notebook don't decide the answer."""
+    cells = master_cells(text)
+    hidden = (cell for cell in cells if cell.part == "tests" and cell.source.startswith(HIDDEN))
+    return list(dict.fromkeys(cell.question for cell in hidden))
 
 
 @cache

@@ -23,6 +23,7 @@ from autograder.authoring.lab_master import (
     converted,
     notebook_bytes,
     notebook_cell,
+    questions_with_hidden_tests,
     read_master,
     secret_lines,
 )
@@ -32,7 +33,9 @@ from common.errors import CourseError
 
 OTTER_REQUIREMENTS = "requirements.txt"
 OTTER_PYTHON = "3.12"
-SUBMITTING = "The zip holds this notebook and your code: upload it to Gradescope as it is."
+SUBMITTING = "The zip contains this notebook and your code: upload it to Gradescope as it is."
+# Printed below Otter's "All test cases passed!", which would promise too much.
+FORM_OK = "The form is right. Hidden tests decide whether the answer is right."
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def assigned(
         jupytext.write(notebook, folder / LAB_FILE)
         run_otter(["assign", LAB_FILE, "made", "--no-run-tests"], folder)
         made = folder / "made"
-        student = tidied((made / "student" / LAB_FILE).read_text("utf-8"), source_digest(text))
+        student = tidied((made / "student" / LAB_FILE).read_text("utf-8"), text)
         check_student(student, text, assignment)
         solved = (made / "autograder" / LAB_FILE).read_bytes()
         yield Assigned(student, solved, next((made / "autograder").glob("*.zip"), None))
@@ -97,9 +100,9 @@ def submitting(assignment: Assignment) -> str:
     if not lacking:
         return SUBMITTING
     return (
-        f"The zip holds this notebook and your code, but not {' and '.join(lacking)}, which have "
-        f"points too. `make submission A={assignment.short}` takes all of it along: upload the "
-        "zip that it makes to Gradescope."
+        f"The zip contains this notebook and your code, but not {' and '.join(lacking)}, which are "
+        f"worth points too. `make submission A={assignment.short}` zips all of it: upload that zip "
+        "to Gradescope."
     )
 
 
@@ -116,10 +119,10 @@ def run_otter(arguments: Iterable[str], folder: Path) -> None:
         raise CourseError(f"otter {' '.join(arguments)} failed: {done.stderr[-2000:]}")
 
 
-def tidied(text: str, digest: str) -> bytes:
+def tidied(text: str, master: str) -> bytes:
     """A notebook without outputs and without anything that differs from run to run.
 
-    digest: of what it was made from, which says later whether it is stale.
+    master: what it was made from. Its digest says later whether the notebook is stale.
     """
     raw = json.loads(text)
     cells = []
@@ -128,8 +131,12 @@ def tidied(text: str, digest: str) -> bytes:
         if source.strip():
             kept = {key: cell["metadata"][key] for key in cell["metadata"] if key != "otter"}
             cells.append(notebook_cell(cell["cell_type"], source) | {"metadata": kept})
+    for question in questions_with_hidden_tests(master):
+        checks = raw["metadata"]["otter"]["tests"].get(question)
+        if checks is not None:
+            checks["suites"][0]["cases"][-1]["success_message"] = FORM_OK
     metadata: dict[str, Any] = {"kernelspec": KERNEL, "otter": raw["metadata"]["otter"]}
-    return notebook_bytes(cells, metadata | {"conv2gpt": {"master": digest}})
+    return notebook_bytes(cells, metadata | {"conv2gpt": {"master": source_digest(master)}})
 
 
 def check_student(notebook: bytes, master: str, assignment: Assignment) -> None:
@@ -139,7 +146,7 @@ def check_student(notebook: bytes, master: str, assignment: Assignment) -> None:
     shown += json.dumps(raw["metadata"])
     for line in sorted(secret_lines(master)):
         if line in shown or json.dumps(line)[1:-1] in shown:
-            raise CourseError(f"{assignment.short}: {LAB_FILE} would hold a secret line: {line}")
+            raise CourseError(f"{assignment.short}: {LAB_FILE} would contain a secret line: {line}")
 
 
 def student_file(assignment: Assignment, root: Path = ROOT) -> Path:
@@ -148,8 +155,8 @@ def student_file(assignment: Assignment, root: Path = ROOT) -> Path:
 
 
 def source_digest(master: str) -> str:
-    """A short hash of what a notebook is made from: the master, and Otter."""
-    source = f"otter-grader {version('otter-grader')}\n{master}"
+    """A short hash of what a notebook is made from: the master, Otter, and our message."""
+    source = f"otter-grader {version('otter-grader')}\n{FORM_OK}\n{master}"
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 

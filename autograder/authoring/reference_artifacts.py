@@ -47,13 +47,13 @@ def reference_artifacts(assignment: Assignment) -> dict[str, bytes]:
         if content is None or record is None or sha256(content) != record.artifacts[artifact.file]:
             state = "missing or too large" if content is None else "damaged"
             raise CourseError(
-                f"{file.relative_to(ROOT)} is {state}: `git checkout` restores it, and "
-                f"`make artifacts A={assignment.short}` makes it again, which takes minutes."
+                f"{file.relative_to(ROOT)} is {state}. Restore it with `git checkout`, or retrain "
+                f"it with `make artifacts A={assignment.short}`, which takes minutes."
             )
         found[artifact.file] = content
     if assignment.lab:
-        place = reference_artifact(assignment, LAB_FILE)
-        found[LAB_FILE] = write_lab(place, solved_notebook(read_master(assignment)))
+        target = reference_artifact(assignment, LAB_FILE)
+        found[LAB_FILE] = write_lab(target, solved_notebook(read_master(assignment)))
     return found
 
 
@@ -98,10 +98,10 @@ def read_record(assignment: Assignment) -> MadeFrom:
     else:
         if record.artifacts.keys() == {artifact.file for artifact in trained(assignment)}:
             return record
-        reason = "lists other artifacts than assignment.toml"
+        reason = "lists different artifacts than assignment.toml"
     raise CourseError(
-        f"{file.relative_to(ROOT)} {reason}: `make artifacts A={assignment.short}` makes the "
-        "artifacts again, which takes minutes."
+        f"{file.relative_to(ROOT)} {reason}. Retrain the artifacts with "
+        f"`make artifacts A={assignment.short}`, which takes minutes."
     )
 
 
@@ -109,7 +109,7 @@ def make_artifacts(assignment: Assignment, say: Callable[[str], None]) -> list[P
     """Make the artifacts again, and install them once all exist; the files."""
     source = ROOT / "solutions" / assignment.name / "artifacts.py"
     if not source.is_file():
-        raise CourseError(f"{source} is missing: it makes the artifacts of {assignment.short}.")
+        raise CourseError(f"{source} is missing: it trains the artifacts of {assignment.short}.")
     state = sources(assignment)
     with TemporaryDirectory(prefix="conv2gpt-artifacts-") as scratch:
         run_maker(assignment, Path(scratch), say)
@@ -118,7 +118,7 @@ def make_artifacts(assignment: Assignment, say: Callable[[str], None]) -> list[P
             content = read_artifact(Path(scratch) / artifact.file, artifact.limit)
             if content is None:
                 limit = f"{artifact.megabytes:g} MB"
-                raise CourseError(f"{source} made no {artifact.file} of at most {limit}.")
+                raise CourseError(f"{source} wrote no {artifact.file} of at most {limit}.")
             made[artifact.file] = content
     record = MadeFrom(state, {name: sha256(content) for name, content in made.items()})
     folder = reference_artifact(assignment, RECORD).parent

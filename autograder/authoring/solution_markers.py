@@ -50,7 +50,7 @@ def find_blocks(source: str, file: str) -> list[Block]:
             continue
         if not begun:
             raise fail(line, f"'{END}' without a '{BEGIN}' before it")
-        code = [place for place in range(begun + 1, line) if is_code(lines[place - 1])]
+        code = [number for number in range(begun + 1, line) if is_code(lines[number - 1])]
         if not code:
             raise fail(begun, "the solution block is empty")
         function = enclosing_function(tree, begun, code[-1])
@@ -118,7 +118,7 @@ def make_stub(source: str, file: str, message: Callable[[str], str]) -> str:
         ) from None
     leaked = solution_lines(source, file) & {line.strip() for line in split_lines(stub)}
     if leaked:
-        raise CourseError(f"{file}: the stub would hold a line of the solution: {min(leaked)}")
+        raise CourseError(f"{file}: the stub would contain a line of the solution: {min(leaked)}")
     return stub
 
 

@@ -92,8 +92,8 @@ class State(Record, frozen=True):
 class Entry(Record, frozen=True):
     """One submission, and how its grading ended.
 
-    status: "graded"; "unreadable": nothing of it could be read, so it is graded as nothing handed
-    in; "failed": the machinery failed, so there is no score, and no result; "waiting": not yet.
+    status: "graded"; "unreadable": nothing in it could be read, so it is graded as an empty
+    submission; "failed": the grader failed, so there is no score and no result; "waiting": not yet.
     """
 
     id: str
@@ -117,7 +117,7 @@ class Batch:
         self.folder = folder
         self.index = index
         order = sorted(index.submissions, key=lambda one: hashlib.sha256(one.id.encode()).digest())
-        names = {one.id: f"submission {place}" for place, one in enumerate(order, 1)}
+        names = {one.id: f"submission {number}" for number, one in enumerate(order, 1)}
         self.entries = tuple(
             entry(folder, one, names[one.id], index.settings) for one in index.submissions
         )
@@ -279,9 +279,9 @@ def read_record(file: Path, kind: type[Read]) -> Read:
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
     """Say in a sentence why a folder or file can't be written: a full disk, for instance."""
     try:
         yield
     except OSError as error:
-        raise CourseError(f"{place} can't be written: {error.strerror or error}.") from None
+        raise CourseError(f"{path} can't be written: {error.strerror or error}.") from None

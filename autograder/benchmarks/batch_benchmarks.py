@@ -46,8 +46,10 @@ class ClassBatch:
         self.assignment: Assignment = load_assignment(short)
         self.archive = build(self.assignment).autograder
         # Without attacks, some of which last until they are stopped.
-        handed = make_class(self.assignment, STUDENTS, 7, without=("hostile", "damaged"))
-        self.export: Export = read_export(write_class(handed, self.assignment, folder / "class"))
+        submissions = make_class(self.assignment, STUDENTS, 7, without=("hostile", "damaged"))
+        self.export: Export = read_export(
+            write_class(submissions, self.assignment, folder / "class")
+        )
         self.count = len(self.export.submissions)
         self.runs = 0
 

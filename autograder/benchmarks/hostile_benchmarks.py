@@ -42,9 +42,9 @@ def entries() -> list[Entry]:
 
 def otter_python(given: Path | None = None) -> Path | None:
     """A Python that has otter-grader: of the given environment, of this one, or of dist/."""
-    places = [given] if given else [Path(sys.prefix), OTTER_VENV]
-    for place in places:
-        python = place / "bin" / "python"
+    prefixes = [given] if given else [Path(sys.prefix), OTTER_VENV]
+    for prefix in prefixes:
+        python = prefix / "bin" / "python"
         if python.is_file() and otter_version(python):
             return python
     if given:
@@ -107,7 +107,7 @@ def corpus_row() -> Row:
 
 
 def compare(
-    otter: Path | None, tell: Callable[[str], None], here: Mapping[str, Harm] | None = None
+    otter: Path | None, report: Callable[[str], None], here: Mapping[str, Harm] | None = None
 ) -> tuple[Table, dict[str, dict[str, Harm]]]:
     """The comparison as a table, and by grader and submission.
 
@@ -120,12 +120,12 @@ def compare(
         table.add_column(column, justify="right")
     found: dict[str, dict[str, Harm]] = {}
     for grader in (GradescopeUtils(), Otter(otter)):
-        tell(grader.name)
+        report(grader.name)
         if reason := grader.missing():
             table.add_row(grader.name, reason)
             continue
         found[grader.name] = harms_elsewhere(grader, chosen)
-    tell(HERE)
+    report(HERE)
     here = harms_here(chosen) if here is None else here
     found[HERE] = {entry.name: here[entry.name] for entry in chosen}
     for name, harms in found.items():

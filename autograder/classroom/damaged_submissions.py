@@ -57,8 +57,8 @@ def other_names(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
 
 def in_a_folder(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
     """Correct work in a nested folder, next to what macOS leaves there. It counts."""
-    place = f"work/assignments/{maker.assignment.name}"
-    files = {f"{place}/{n}": content for n, content in reference(maker.assignment).items()}
+    folder = f"work/assignments/{maker.assignment.name}"
+    files = {f"{folder}/{n}": content for n, content in reference(maker.assignment).items()}
     return StudentWork("", (), {".DS_Store": b"\0\0\0\1Bud1", **files}, maker.whole)
 
 

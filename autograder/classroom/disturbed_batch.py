@@ -104,10 +104,10 @@ def differences_between(undisturbed: Path, disturbed: Path) -> list[str]:
     first, second = read_batch(undisturbed), read_batch(disturbed)
     ids = {f"{entry.id}.json" for entry in first.entries}
     found = []
-    for place in (STATES, RESULTS):
-        there = {file.name for file in (disturbed / place).iterdir()}
-        if there != {file.name for file in (undisturbed / place).iterdir()} or there != ids:
-            found.append(f"{place}/ holds {len(there)} files for {len(ids)} submissions")
+    for folder in (STATES, RESULTS):
+        there = {file.name for file in (disturbed / folder).iterdir()}
+        if there != {file.name for file in (undisturbed / folder).iterdir()} or there != ids:
+            found.append(f"{folder}/ holds {len(there)} files for {len(ids)} submissions")
     for one, other in zip(first.entries, second.entries, strict=True):
         if (one.id, one.status, one.score) != (other.id, other.status, other.score):
             ended = f"{other.status} {other.score}"

@@ -107,7 +107,7 @@ def divide(count: int, shares: dict[str, int]) -> list[str]:
     kinds = [kind for kind, share in shares.items() for _ in range(max(1, count * share // whole))]
     kinds = kinds[:count] if len(kinds) > count else kinds
     rest = [kind for kind in shares if kind != HOSTILE] or [*shares]
-    return kinds + [rest[place % len(rest)] for place in range(count - len(kinds))]
+    return kinds + [rest[index % len(rest)] for index in range(count - len(kinds))]
 
 
 def choose_attacks(entries: list[Entry], count: int, rng: random.Random) -> list[Entry]:
@@ -116,7 +116,7 @@ def choose_attacks(entries: list[Entry], count: int, rng: random.Random) -> list
     slow = [entry for entry in entries if entry.row in SLOW]
     few = rng.sample(slow, min(MOST_SLOW, count // 5, len(slow)))
     rng.shuffle(quick)
-    repeated = [quick[place % len(quick)] for place in range(count - len(few))]
+    repeated = [quick[index % len(quick)] for index in range(count - len(few))]
     return [*few, *repeated]
 
 

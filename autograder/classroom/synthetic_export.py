@@ -23,22 +23,22 @@ class TrueScore(Record, frozen=True):
     exercises: dict[str, tuple[float, float]]  # lowest and highest
 
 
-def write_class(handed: list[SyntheticSubmission], assignment: Assignment, out: Path) -> Path:
+def write_class(submissions: list[SyntheticSubmission], assignment: Assignment, out: Path) -> Path:
     """Write OUT/assignment_N_export and OUT/truth.json; the export's folder."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CourseError(f"{out} exists and is not an empty folder.")
     export = out / f"assignment_{assignment.short.removeprefix('a')}_export"
     with writing(out):
         export.mkdir(parents=True)
-        for one in handed:
+        for one in submissions:
             folder = export / f"submission_{one.number}"
             folder.mkdir()
             for name, content in one.work.files.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(content)
-        text = "---\n" + "".join(map(metadata, handed))
+        text = "---\n" + "".join(map(metadata, submissions))
         (export / "submission_metadata.yml").write_text(text, "utf-8")
-        truths = {str(one.number): truth_of(one) for one in handed}
+        truths = {str(one.number): truth_of(one) for one in submissions}
         content = msgspec.json.format(msgspec.json.encode(truths), indent=1)
         (out / TRUTH).write_bytes(content + b"\n")
     return export

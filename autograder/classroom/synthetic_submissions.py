@@ -66,7 +66,7 @@ class SubmissionMaker:
         return self.with_mistakes("one mistake", rng, 1)
 
     def several_mistakes(self, rng: random.Random) -> StudentWork:
-        """The reference with mistakes in several places."""
+        """The reference with several mistakes."""
         return self.with_mistakes("several mistakes", rng, rng.randint(2, MOST_MISTAKES))
 
     def unfinished(self, rng: random.Random) -> StudentWork:
@@ -85,7 +85,7 @@ class SubmissionMaker:
         return self.left_at(StudentWork(kind, names, files, truth), done)
 
     def untouched(self, rng: random.Random) -> StudentWork:
-        """The stub as it was handed out."""
+        """The stub of the handout."""
         return StudentWork("untouched", (), stub(self.assignment), self.scores.nothing())
 
     @property

@@ -272,6 +272,6 @@ def print_older_results(console: Console, graded: Batch) -> int:
         console.print(f"[red]and {len(older) - NOTES_SHOWN} more previous results[/]")
     if outdated:
         words = f"{len(outdated)} results were produced with another zip or other settings: "
-        words += "`batch` without --only and --failed regrades them."
+        words += "`batch` without --only and --failed grades them again."
         console.print(f"[yellow]{words}[/]", soft_wrap=True)
     return len(older)

@@ -67,16 +67,16 @@ def measured(
     rows: list[Row | NotMeasured] = []
     failed = []
     for number, part in enumerate(chosen, start=1):
-        place = f"part {number} of {len(chosen)}, {part.name}"
-        announce(f"measuring {part.what} ({place})")
+        position = f"part {number} of {len(chosen)}, {part.name}"
+        announce(f"measuring {part.what} ({position})")
         try:
             for row in part.rows():
                 rows.append(row)
-                announce(f"{result(row)} ({place})")
+                announce(f"{result(row)} ({position})")
         except Exception as error:
             failed.append(part)
             rows.append(NotMeasured(part.what, f"The part {part.name} failed: {one_line(error)}"))
-            announce(f"{result(rows[-1])} ({place})")
+            announce(f"{result(rows[-1])} ({position})")
     return rows, failed
 
 

@@ -26,17 +26,17 @@ def make(
 ) -> None:
     """Make a synthetic class as Gradescope exports one, and say what each must score."""
     chosen = load_assignment(assignment)
-    handed = make_class(chosen, students, seed, without, gpu)
-    export = write_class(handed, chosen, out)
-    groups = sum(len(one.students) > 1 for one in handed)
-    exact = sum(one.work.truth.exact for one in handed)
+    submissions = make_class(chosen, students, seed, without, gpu)
+    export = write_class(submissions, chosen, out)
+    groups = sum(len(one.students) > 1 for one in submissions)
+    exact = sum(one.work.truth.exact for one in submissions)
     click.echo(
-        f"{students} students, {len(handed)} submissions, {groups} of them group submissions."
+        f"{students} students, {len(submissions)} submissions, {groups} of them group submissions."
     )
     for kind in SHARES:
-        count = sum(one.work.kind == kind for one in handed)
+        count = sum(one.work.kind == kind for one in submissions)
         click.echo(f"{count:6} {kind}")
-    click.echo(f"True scores: {exact} exact, {len(handed) - exact} as bounds: {out / TRUTH}")
+    click.echo(f"True scores: {exact} exact, {len(submissions) - exact} as bounds: {out / TRUTH}")
     click.echo(f"Wrote {export}")
     click.echo(
         f"To grade it:  python -m autograder batch {chosen.short} {export} --out {out}-graded"

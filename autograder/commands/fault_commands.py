@@ -112,8 +112,8 @@ def chaos_batch(
     with tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-batch-") as name:
         folder = Path(name)
         # Without attacks: where a clock decides, a result may differ for no fault of the batch.
-        handed = make_class(load_assignment(assignment), students, seed, without=("hostile",))
-        export = write_class(handed, load_assignment(assignment), folder / "class")
+        submissions = make_class(load_assignment(assignment), students, seed, without=("hostile",))
+        export = write_class(submissions, load_assignment(assignment), folder / "class")
         undisturbed = folder / "undisturbed"
         grade_undisturbed(assignment, export, undisturbed)
         for chosen in engines:

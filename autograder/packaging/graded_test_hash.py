@@ -70,11 +70,11 @@ def used_code(modules: dict[str, Module], module: str, test: str) -> str:
     digest = hashlib.sha256()
     waiting, seen = [(module, test)], {("", "")}
     while waiting:
-        place = waiting.pop(0)
-        if place in seen:
+        current = waiting.pop(0)
+        if current in seen:
             continue
-        seen.add(place)
-        where, name = place
+        seen.add(current)
+        where, name = current
         if not name:  # the whole of a file
             digest.update(f"{where} {file_hash(modules[where].file)}\n".encode())
             waiting += sorted(set(used_elsewhere(modules, where)))

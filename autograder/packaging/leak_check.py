@@ -42,7 +42,7 @@ COMMONPLACE = {
     "if not math.isfinite(loss):",
 }
 # Lines of at least this length are found inside other text too: comments, prose, data.
-TELLING_LINE = 24
+DISTINCTIVE_LINE = 24
 # What files that are not text begin with.
 ZLIB = b"\x78\xda"
 BINARY_KINDS = {
@@ -60,10 +60,10 @@ def check_zip(file: Path, assignment: Assignment) -> None:
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             check_name(file, member.filename)
-            place = PurePosixPath(member.filename)
+            path = PurePosixPath(member.filename)
             # A stand-in goes along when its own assignment is over.
-            over = place.parent.name if ROOT / place.parent.parent == STANDINS else ""
-            secrets.check(f"{file.name}: {place}", archive.read(member), over)
+            over = path.parent.name if ROOT / path.parent.parent == STANDINS else ""
+            secrets.check(f"{file.name}: {path}", archive.read(member), over)
 
 
 def check_name(file: Path, name: str) -> None:
@@ -82,24 +82,26 @@ class Secrets:
         for assignment in assignments:
             folder = ROOT / "solutions" / assignment.name
             for name in assignment.files:
-                shortest = SHORTEST_LINE if assignment.name == own else TELLING_LINE
+                shortest = SHORTEST_LINE if assignment.name == own else DISTINCTIVE_LINE
                 self.add(folder / name, shortest)
                 stub = ROOT / "assignments" / assignment.name / name
                 for alternative in sorted(folder.glob(f"alternatives/*/{name}")):
                     self.add_alternative(alternative, stub)
             if assignment.lab:
-                place = master_file(assignment).relative_to(ROOT).as_posix()
-                self.lines |= dict.fromkeys(secret_lines(read_master(assignment)), place)
-        self.heads = {line[:TELLING_LINE] for line in self.lines if len(line) >= TELLING_LINE}
+                origin = master_file(assignment).relative_to(ROOT).as_posix()
+                self.lines |= dict.fromkeys(secret_lines(read_master(assignment)), origin)
+        self.heads = {
+            line[:DISTINCTIVE_LINE] for line in self.lines if len(line) >= DISTINCTIVE_LINE
+        }
 
     def add(self, file: Path, shortest: int) -> None:
         """Learn one solution file, and of its lines those that are long enough."""
-        place = file.relative_to(ROOT).as_posix()
-        lines, compiled = read_solution(file.read_text("utf-8"), place)
+        origin = file.relative_to(ROOT).as_posix()
+        lines, compiled = read_solution(file.read_text("utf-8"), origin)
         for line in lines:
             if len(line) >= shortest and line not in COMMONPLACE:
-                self.lines[line] = place
-        self.compiled |= dict.fromkeys(compiled, place)
+                self.lines[line] = origin
+        self.compiled |= dict.fromkeys(compiled, origin)
 
     def add_alternative(self, file: Path, stub: Path) -> None:
         """Learn a solution without markers: its functions' lines that the stub doesn't have."""
@@ -107,7 +109,7 @@ class Secrets:
         for line in file.read_text("utf-8").splitlines():
             code = line.strip()
             known = code in given or code in COMMONPLACE
-            if line.startswith(" ") and len(code) >= TELLING_LINE and not known:
+            if line.startswith(" ") and len(code) >= DISTINCTIVE_LINE and not known:
                 self.lines[code] = file.relative_to(ROOT).as_posix()
 
     def check(self, where: str, content: bytes, over: str = "") -> None:
@@ -118,9 +120,9 @@ class Secrets:
         if content.startswith(ZLIB):
             with suppress(zlib.error):
                 content += zlib.decompress(content)
-        for code, place in self.compiled.items():
+        for code, origin in self.compiled.items():
             if code in content:
-                raise CourseError(f"{where} contains compiled code of {place}.")
+                raise CourseError(f"{where} contains compiled code of {origin}.")
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as inner:
                 for member in inner.infolist():
@@ -134,27 +136,27 @@ class Secrets:
         whole = {line.strip() for line in text.splitlines()}
         # One way through the text for the beginnings of all lines: there are thousands of them.
         begun = self.heads.intersection(
-            text[place : place + TELLING_LINE] for place in range(len(text))
+            text[start : start + DISTINCTIVE_LINE] for start in range(len(text))
         )
-        for line, place in self.lines.items():
-            if over and place.startswith(f"solutions/{over}/"):
+        for line, origin in self.lines.items():
+            if over and origin.startswith(f"solutions/{over}/"):
                 continue
-            if line in whole or (line[:TELLING_LINE] in begun and line in text):
-                raise CourseError(f"{where} contains a line of {place}: {line}")
+            if line in whole or (line[:DISTINCTIVE_LINE] in begun and line in text):
+                raise CourseError(f"{where} contains a line of {origin}: {line}")
         check_kind(where, content)
 
 
 @cache  # every zip is searched for the solutions of all assignments
-def read_solution(source: str, place: str) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+def read_solution(source: str, origin: str) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
     """The lines of a solution, and the code to which its functions are compiled."""
-    functions = {block.function for block in find_blocks(source, place)}
+    functions = {block.function for block in find_blocks(source, origin)}
     compiled = [
         code.co_code
-        for optimise in (0, 1, 2)
-        for code in code_objects(compile(source, place, "exec", optimize=optimise))
+        for level in (0, 1, 2)
+        for code in code_objects(compile(source, origin, "exec", optimize=level))
         if code.co_qualname in functions and len(code.co_code) >= SHORTEST_CODE
     ]
-    return tuple(solution_lines(source, place)), tuple(compiled)
+    return tuple(solution_lines(source, origin)), tuple(compiled)
 
 
 def check_kind(where: str, content: bytes) -> None:

@@ -46,7 +46,7 @@ class OtterScore:
 
 @dataclass(frozen=True)
 class OtterProof:
-    """The zip, and what it gives for the solved lab and for the one that is handed out."""
+    """The zip, and what it gives for the solved lab and for the unsolved one of the handout."""
 
     archive: Path
     solved: OtterScore

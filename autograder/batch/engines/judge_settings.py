@@ -17,8 +17,8 @@ def judge_options(
 
     private: where all submissions and results lie. Whether student code gets there is tried.
     """
-    places = tuple(str(path.resolve()) for path in private)
-    return JudgeOptions(assignment.short, forks=True, gpu=bool(gpus), private=places)
+    paths = tuple(str(path.resolve()) for path in private)
+    return JudgeOptions(assignment.short, forks=True, gpu=bool(gpus), private=paths)
 
 
 def reply_timeout(assignment: Assignment) -> float:

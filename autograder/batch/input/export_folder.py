@@ -22,7 +22,7 @@ class ExportFolder:
         ]
         alone = len(inner) == 1 and (inner[0] / METADATA).is_file()
         self.folder = inner[0] if alone and not (folder / METADATA).is_file() else folder
-        self.places: dict[str, str] = {}  # what each is called there
+        self.disk_names: dict[str, str] = {}  # what each is called there
 
     def metadata(self) -> bytes | None:
         """The content of submission_metadata.yml, if there is one."""
@@ -35,7 +35,7 @@ class ExportFolder:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 # Another system's letters, which are no Unicode: JSON would not take them.
                 name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-                self.places[name] = entry.name
+                self.disk_names[name] = entry.name
                 if entry.is_symlink():
                     yield Item(name, "is a link, which is not followed")
                 elif entry.is_dir() or name.lower().endswith(".zip"):
@@ -45,10 +45,10 @@ class ExportFolder:
 
     def read_submission(self, name: str, assignment: Assignment) -> Submission:
         """The submission of that name."""
-        place = self.folder / self.places[name]
-        if place.is_dir() and not name.startswith(PREFIX):
-            handed_in = (entry for entry in FolderSource(place).names() if not hides(entry[0]))
-            inside = list(islice(handed_in, 2))  # a second one shows that there are more
+        path = self.folder / self.disk_names[name]
+        if path.is_dir() and not name.startswith(PREFIX):
+            names = (entry for entry in FolderSource(path).names() if not hides(entry[0]))
+            inside = list(islice(names, 2))  # a second one shows that there are more
             if is_only_a_zip([name for name, _ in inside]) and inside[0][1]:  # no link
-                place /= inside[0][0]
-        return read_submission(place, assignment)
+                path /= inside[0][0]
+        return read_submission(path, assignment)

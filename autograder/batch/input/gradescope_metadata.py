@@ -40,8 +40,8 @@ def read_metadata(content: bytes) -> tuple[dict[str, Facts], str]:
     try:
         document = yaml.load(content, Loader)
     except Exception as error:  # besides YAML's own errors, dates out of range and the like
-        place = getattr(error, "problem_mark", None)
-        where = f" (line {place.line + 1})" if place else ""
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark else ""
         return {}, f"{METADATA} is damaged{where}: names, ids and groups are missing."
     if not isinstance(document, dict):
         return {}, f"{METADATA} contains no submissions: names, ids and groups are missing."

@@ -34,7 +34,7 @@ class Texts:
 class Test:
     """One test, summed up over the class's results."""
 
-    place: int  # among all tests
+    index: int  # among all tests
     name: str
     exercise: str
     points: float
@@ -64,7 +64,7 @@ class Seen:
     """A known mistake, and whose results show it."""
 
     hint: str
-    places: set[str] = field(default_factory=set)  # "1.2", or "1.8 q3" in the lab
+    exercises: set[str] = field(default_factory=set)  # "1.2", or "1.8 q3" in the lab
     rows: list[int] = field(default_factory=list)
 
 
@@ -92,7 +92,7 @@ class ReportData:
 
     def add(self, entry: Entry, result: dict[str, Any] | None) -> None:
         """Take one submission in."""
-        place = len(self.rows)
+        row_index = len(self.rows)
         row: dict[str, Any] = {
             "id": entry.alias if self.anonymous else entry.id,
             "people": [] if self.anonymous else [[s.name, s.sid, s.email] for s in entry.students],
@@ -107,10 +107,10 @@ class ReportData:
             row["older"] = "This is a previous result." if self.anonymous else entry.older
         if result is not None:
             row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
-            row["ending"] = self.ending(entry, result, place)
+            row["ending"] = self.ending(entry, result, row_index)
             for board in result.get("leaderboard", []):
                 key = (str(board["name"]), str(board.get("order", "asc")))
-                self.boards.setdefault(key, []).append((float(board["value"]), place))
+                self.boards.setdefault(key, []).append((float(board["value"]), row_index))
         self.rows.append(row)
 
     def reason(self, entry: Entry) -> str:
@@ -124,9 +124,9 @@ class ReportData:
         """A text, without students' names where names are hidden."""
         return anonymized(text, entry) if self.anonymous else text
 
-    def ending(self, entry: Entry, result: dict[str, Any], place: int) -> int:
+    def ending(self, entry: Entry, result: dict[str, Any], row_index: int) -> int:
         """The number of this combination of outcomes: points and text of each test."""
-        tests = [self.test_ending(entry, test, place) for test in result["tests"]]
+        tests = [self.test_ending(entry, test, row_index) for test in result["tests"]]
         self.count_points(result["tests"])
         key = repr(tests)
         if key not in self.endings:
@@ -142,7 +142,7 @@ class ReportData:
         for exercise, most in points.items():
             self.points[exercise] = max(most, self.points.get(exercise, 0.0))
 
-    def test_ending(self, entry: Entry, outcome: dict[str, Any], place: int) -> list[Any]:
+    def test_ending(self, entry: Entry, outcome: dict[str, Any], row_index: int) -> list[Any]:
         """How one test ended: its index, its points, and its text without the title.
 
         For a test that passed with all its points and no other text, only the index is kept.
@@ -167,11 +167,11 @@ class ReportData:
         test.not_run += not ran
         if title != test.title:
             rest = outcome["output"]
-        self.look_for_hints(rest, test, place)
+        self.look_for_hints(rest, test, row_index)
         text = self.texts.number(self.shown(rest, entry)) if rest else None
         if passed and outcome["score"] == test.points and text is None:
-            return [test.place]
-        return [test.place, outcome["score"], 1 if passed else 0 if ran else -1, text]
+            return [test.index]
+        return [test.index, outcome["score"], 1 if passed else 0 if ran else -1, text]
 
     def where(self, exercise: str, test: str) -> str:
         """What a test is about: its exercise, and of the lab the question, too."""
@@ -179,14 +179,14 @@ class ReportData:
         asked = [question for question in questions if test.startswith(f"test_{question}_")]
         return " ".join([exercise, *asked])
 
-    def look_for_hints(self, text: str, test: Test, place: int) -> None:
+    def look_for_hints(self, text: str, test: Test, row_index: int) -> None:
         """Count the known mistakes that a failure names, ignoring the output of student code."""
         for line in without_printed(text).splitlines():
             seen = self.mistakes.get(line.removeprefix(HINT_PREFIX))
             if seen:
-                seen.places.add(test.where)
-                if seen.rows[-1:] != [place]:
-                    seen.rows.append(place)
+                seen.exercises.add(test.where)
+                if seen.rows[-1:] != [row_index]:
+                    seen.rows.append(row_index)
 
     def to_json(self) -> dict[str, Any]:
         """The data as the page reads it."""
@@ -209,7 +209,7 @@ class ReportData:
             "texts": list(self.texts.numbers),
             "endings": self.ending_list,
             "mistakes": [
-                {"hint": s.hint, "places": sorted(s.places), "rows": s.rows}
+                {"hint": s.hint, "exercises": sorted(s.exercises), "rows": s.rows}
                 for s in mistakes
                 if s.rows
             ],

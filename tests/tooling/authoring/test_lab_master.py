@@ -18,11 +18,13 @@ from autograder.authoring.lab_master import (
     master_cells,
     master_file,
     question_points,
+    questions_with_hidden_tests,
     read_master,
     secret_lines,
     solved_notebook,
 )
 from autograder.authoring.otter_assign import (
+    FORM_OK,
     assigned,
     check_student,
     is_stale,
@@ -87,10 +89,23 @@ def test_the_students_notebook_holds_no_output_no_solution_and_no_hidden_test(as
 
 
 @EACH
+def test_a_check_of_the_form_alone_says_so(assignment):
+    raw = json.loads(student_file(assignment).read_bytes())
+    said = {
+        name: [case.get("success_message") for case in test["suites"][0]["cases"]]
+        for name, test in raw["metadata"]["otter"]["tests"].items()
+    }
+    hidden = questions_with_hidden_tests(read_master(assignment))
+    for name, messages in said.items():
+        assert messages[:-1] == [None] * (len(messages) - 1)
+        assert messages[-1] == (FORM_OK if name in hidden else None)
+
+
+@EACH
 def test_the_students_notebook_says_what_its_zip_lacks(assignment):
     raw = json.loads(student_file(assignment).read_bytes())
     text = "".join(raw["cells"][-2]["source"])
-    assert "The zip holds this notebook and your code" in text
+    assert "The zip contains this notebook and your code" in text
     lacking = [one.file for one in assignment.artifacts if one.file != LAB_FILE]
     assert bool(lacking) == (assignment.short == "a7")
     for name in lacking:
@@ -174,7 +189,7 @@ def test_a_solution_that_would_be_handed_out_is_refused(tmp_path):
     master = master_file(A1, root)
     text = master.read_text("utf-8")
     master.write_text(text.replace("It takes about an hour.", 'Put q9_shift = "c" there.'), "utf-8")
-    with pytest.raises(CourseError, match=r"would hold a secret line: q9_shift = \"c\""):
+    with pytest.raises(CourseError, match=r"would contain a secret line: q9_shift = \"c\""):
         list(write_labs([A1], root))
 
 

@@ -51,7 +51,7 @@ def test_the_list_has_a_line_for_each_package_and_module(checkout):
 
 def test_a_page_without_markers_is_refused(checkout):
     (checkout / PAGE).write_text("Nothing.\n")
-    with pytest.raises(CourseError, match=r"architecture\.md must hold"):
+    with pytest.raises(CourseError, match=r"architecture\.md must contain"):
         write_module_tree(checkout)
 
 

@@ -76,7 +76,7 @@ def course(tmp_path_factory):
     (root / GIVEN).write_text("LENGTH = 7\n")
     made = python("-m", "autograder", "artifacts", cwd=root)
     assert made.returncode == 0, made.stderr
-    written = [line.split() for line in made.stdout.splitlines() if line.startswith("written: ")]
+    written = [line.split() for line in made.stdout.splitlines() if line.startswith("wrote ")]
     names = ("weights.bin", "config.json", "made_from.json")
     assert [words[1] for words in written] == [str(FOLDER / name) for name in names]
     return root
@@ -146,16 +146,20 @@ def test_a_change_of_what_makes_them_is_named_and_they_are_used_meanwhile(
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [
-        ("weights.bin", None, "weights.bin is missing or too large: `git checkout` restores it"),
+        (
+            "weights.bin",
+            None,
+            "weights.bin is missing or too large. Restore it with `git checkout`",
+        ),
         ("weights.bin", bytes(2**20 + 1), "weights.bin is missing or too large"),
-        ("weights.bin", b"weightz", "weights.bin is damaged: `git checkout` restores it"),
+        ("weights.bin", b"weightz", "weights.bin is damaged. Restore it with `git checkout`"),
         ("made_from.json", None, "made_from.json is missing"),
         ("made_from.json", b'{"sources": {', "made_from.json is damaged"),
         ("made_from.json", b"\xff\xfe", "made_from.json is damaged"),
         (
             "made_from.json",
             b'{"sources": {}, "artifacts": {"weights.bin": ""}}',
-            "made_from.json lists other artifacts than assignment.toml",
+            "made_from.json lists different artifacts than assignment.toml",
         ),
     ],
 )
@@ -168,8 +172,8 @@ def test_what_is_missing_or_damaged_is_one_sentence(course, changed, file, conte
 @pytest.mark.parametrize(
     ("spoiled", "instead", "sentence"),
     [
-        ('"weights.bin"', '"other.bin"', "made no weights.bin of at most 1 MB"),
-        ('b"weights"[:LENGTH]', "bytes(2**20 + 1)", "made no weights.bin of at most 1 MB"),
+        ('"weights.bin"', '"other.bin"', "wrote no weights.bin of at most 1 MB"),
+        ('b"weights"[:LENGTH]', "bytes(2**20 + 1)", "wrote no weights.bin of at most 1 MB"),
         ('b"weights"[:LENGTH]', "1 / 0", "ZeroDivisionError"),
         (None, None, "artifacts.py is missing"),
     ],

@@ -39,4 +39,4 @@ def test_without_a_terminal_there_are_plain_lines(monkeypatch):
     with batch_display(console) as show:
         show(SimpleNamespace(progress=BatchProgress(3, graded=1)))
     ready, line, *_ = console.file.getvalue().splitlines()
-    assert ready.startswith("getting ready") and line.startswith("1 of 3 done, ")
+    assert ready.startswith("preparing") and line.startswith("1 of 3 done, ")

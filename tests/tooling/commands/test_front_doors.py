@@ -174,7 +174,7 @@ def test_answers_are_recorded_only_where_public_tests_read_them(
     monkeypatch.setattr("autograder.commands.authoring_commands.record_to_file", record)
     code, out, err = autograder("answers", *named)
     assert (code, done, err) == (0, recorded, "")
-    lines = [line for line in out.splitlines() if not line.startswith("written: tests/")]
+    lines = [line for line in out.splitlines() if not line.startswith("wrote tests/")]
     assert lines == said
     stored = {file.parent.name.partition("_")[0] for file in ROOT.glob("tests/*/answers.npz")}
     assert set(recorded) <= stored == {"a1", "a2", "a3"}

@@ -92,7 +92,7 @@ def test_a_folder_in_which_nothing_can_be_made_is_refused_before_any_work(
     out = tmp_path / "results.json"
     code, _, err = autograder(*arguments, out)
     assert code == 2
-    assert err == f"{out} can't be written: no file can be made in {tmp_path}.\n"
+    assert err == f"{out} can't be written: files can't be created in {tmp_path}.\n"
     monkeypatch.undo()
     tmp_path.chmod(0o700)
 

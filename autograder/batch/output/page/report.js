@@ -135,7 +135,7 @@
   function drawMistake(mistake) {
     const who = new Set(mistake.rows);
     const choice = { what: mistake.hint, has: (row) => who.has(row.index) };
-    const where = `exercise${mistake.places.length > 1 ? "s" : ""} ${mistake.places.join(", ")}`;
+    const where = `exercise${mistake.exercises.length > 1 ? "s" : ""} ${mistake.exercises.join(", ")}`;
     return make("li", {}, make("button", { type: "button", "aria-pressed": "false",
                                            onclick: (event) => choose(choice, event.currentTarget) },
                                make("b", { title: "submissions" }, String(who.size)),

@@ -88,7 +88,7 @@ def test_an_export_gives_submissions_with_their_students(shape, tmp_path):
         (None, "There is no submission_metadata.yml"),
         ("{}", "names no students for 2"),
         ("submission_11: [unclosed", "is damaged (line"),
-        ("- a list", "holds no submissions"),
+        ("- a list", "contains no submissions"),
         ("\0", "is damaged"),
         ("submission_11: 5\nsubmission_12:\n  :submitters: 7\n", ""),
     ),
