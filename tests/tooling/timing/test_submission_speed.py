@@ -226,7 +226,10 @@ def test_steps_that_are_not_the_baselines_get_no_ratio(change):
     [
         ({"sampling": ("tokens.append(token)", "tokens.append(0)")}, "different tokens"),
         ({"sampling": ("return torch.tensor(tokens)", "return tokens")}, "different tokens"),
-        ({"sampling": ("context_length // 2) :]", "context_length // 2 + 1) :]")}, "different tokens"),
+        (
+            {"sampling": ("context_length // 2) :]", "context_length // 2 + 1) :]")},
+            "different tokens",
+        ),
         ({"sampling": ("tensor([window])", "tensor([window[-2:]])")}, "different tokens"),
         ({"sampling": ("tokens, window =", "1 / 0\n    tokens, window =")}, "ZeroDivisionError"),
         ({"sampling": ("def generate_cached", "def generate")}, "has no generate_cached"),
