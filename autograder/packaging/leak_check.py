@@ -21,6 +21,7 @@ SHORTEST_CODE = 40
 # Nor is what every training loop and every signature has.
 COMMONPLACE = {
     "raise ValueError(",
+    "model.eval()",
     "with torch.no_grad():",
     "loss.backward()",
     "optimizer.zero_grad()",
