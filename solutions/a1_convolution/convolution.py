@@ -76,7 +76,8 @@ def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int 
             f"size, kernel_size and stride must be at least 1 and padding at least 0, "
             f"got {size}, {kernel_size}, {stride} and {padding}"
         )
-    last_start = size + 2 * padding - kernel_size  # the last index at which the kernel still fits
+    # The last index at which the kernel still fits.
+    last_start = size + 2 * padding - kernel_size
     if last_start < 0:
         raise ValueError(
             f"kernel_size must be at most size + 2 * padding, "
