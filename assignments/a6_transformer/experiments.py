@@ -340,7 +340,9 @@ def lengths(study: Study) -> None:
         for name, (color, model) in models.items():
             right = [exact_match_at_length(study, model, task, k) for k in LENGTHS]
             axes.plot(LENGTHS, right, "o-", color=color, markersize=3.5, label=name)
-            shown = ", ".join(f"{k}: {part:.0%}" for k, part in zip(LENGTHS, right, strict=True))
+            shown = ", ".join(
+                f"{k}: {fraction:.0%}" for k, fraction in zip(LENGTHS, right, strict=True)
+            )
             print(f"  {task}, {name}: {shown}", flush=True)
         axes.axvline(LONGEST + 0.5, color=FAINT, linewidth=0.8, linestyle=":")
         plain(axes, "digits in the sequence", title=task)
@@ -401,7 +403,7 @@ def digit_recurrent(study: Study, task: str) -> nn.Module:
 
 # Attention maps
 
-NUMBER = 76_693  # one of the test part
+NUMBER = 76_693  # one of the test set
 KINDS = {
     "encoder": "encoder self-attention",
     "decoder": "decoder self-attention",
@@ -435,7 +437,7 @@ def mirror(study: Study) -> None:
     # The position that predicts the first digit must attend to the last one, and so on.
     mirrored = cross[..., :LONGEST, :].flip(-1).diagonal(dim1=-2, dim2=-1)  # (layers, n, heads, t)
     for layer, heads in enumerate(mirrored.mean(dim=(1, 3)).tolist(), start=1):
-        shown = ", ".join(f"{part:.0%}" for part in heads)
+        shown = ", ".join(f"{fraction:.0%}" for fraction in heads)
         print(f"  reversing, layer {layer}: {shown} of each head's weight on the mirrored position")
     digits = [str(token - FIRST) for token in source[0].tolist()]
     written = ["<bos>", *digits[::-1]]

@@ -113,7 +113,7 @@ def train(
 
     Returns history, a dict of lists with one float per step: "loss", that of the batch before the
     update, and "learning_rate".
-    A new model with one encoder layer and one decoder layer, trained on the training part of
+    A new model with one encoder layer and one decoder layer, trained on the training set of
     the number words (common/data/numbers.py) with TrainConfig(steps=250, warmup=40, factor=0.35)
     and otherwise the defaults of TransformerConfig and TrainConfig, translates at least 90 of 100
     unseen numbers exactly, with greedy_decode.

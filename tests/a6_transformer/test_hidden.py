@@ -505,7 +505,7 @@ def test_train_takes_the_right_steps_with_other_settings(student, rng, oracle):
 def test_train_has_the_right_batches_for_other_pairs(student, rng, oracle):
     """Each pair once per epoch, leftovers unused, and a new order in each epoch, by the seed."""
     lengths = [(1, 3), (4, 2), (2, 2), (3, 1), (2, 4), (1, 1), (3, 3), (4, 4)]
-    case = training.draw_told_apart(oracle, rng, lengths, (1, 3))
+    case = training.draw_distinct_losses(oracle, rng, lengths, (1, 3))
     training.check_each_pair_once(training.batches_of(student, case, 3, 3, seed=7))
     seeds = [int(seed) for seed in rng.choice(1000, size=3, replace=False)]
     training.check_orders(student, case, seeds)

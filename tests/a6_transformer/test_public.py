@@ -670,7 +670,7 @@ def test_train_takes_the_steps_that_the_docstring_describes(student, rng, oracle
 def test_train_takes_each_pair_once_per_epoch_in_a_new_order(student, rng, oracle):
     """Batches share no pair, leftovers are not used, and each epoch has its own order."""
     lengths = [(2, 3), (4, 1), (1, 2), (3, 3), (2, 1), (1, 4), (3, 2)]
-    case = training.draw_told_apart(oracle, rng, lengths, (1, 3))
+    case = training.draw_distinct_losses(oracle, rng, lengths, (1, 3))
     training.check_each_pair_once(training.batches_of(student, case, 3, 3, seed=1))
     training.check_orders(student, case, (0, 1, 2))
 

@@ -161,7 +161,7 @@ def only_padding_added(side):
         )
 
 
-def draw_told_apart(oracle, rng, lengths, sizes):
+def draw_distinct_losses(oracle, rng, lengths, sizes):
     """A model, pairs, and the loss of every batch of these sizes: no two of a size are equal."""
     while True:
         model = draw_model(rng, **TINY)

@@ -17,8 +17,8 @@ def run_layer(
     if kind == "recurrent":
         out = x.new_zeros(0, d)
         state = x.new_zeros(1, d)
-        for place in range(n):
-            state = sum(counter.matmul((x[[place]], weights[0]), (state, weights[1]))).tanh()
+        for position in range(n):
+            state = sum(counter.matmul((x[[position]], weights[0]), (state, weights[1]))).tanh()
             out = torch.cat([out, state])
     elif kind == "convolution":
         (w,) = weights
