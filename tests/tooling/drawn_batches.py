@@ -16,7 +16,7 @@ from autograder.classroom.synthetic_students import invent_students
 from autograder.grading.results import Outcome, Result, to_gradescope
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import ROOT, load_assignment
-from common.errors import Explanation
+from common.errors import HINT_PREFIX, Explanation
 from common.testing.graded_tests import read_graded_tests
 from common.testing.leaderboard import Leaderboard
 
@@ -110,7 +110,9 @@ def draw_result(rng, assignment, graded_tests, mistakes, hostile=False) -> Resul
         result.outcomes[test.name] = outcome
     if hostile:  # a hint that student code prints is not one
         first = graded_tests[0]
-        printed = "\n".join([*(mistake.hint for mistake in mistakes[:FORGED]), HOSTILE_TEXT])
+        printed = "\n".join(
+            [*(HINT_PREFIX + mistake.hint for mistake in mistakes[:FORGED]), HOSTILE_TEXT]
+        )
         result.outcomes[first.name] = Outcome(first, False, Explanation("Wrong."), printed)
     if assignment.short == "a7" and written:
         result.leaderboard = Leaderboard()

@@ -182,7 +182,8 @@ class ReportData:
     def look_for_hints(self, text: str, test: Test, row_index: int) -> None:
         """Count the known mistakes that a failure names, ignoring the output of student code."""
         for line in without_printed(text).splitlines():
-            seen = self.mistakes.get(line.removeprefix(HINT_PREFIX))
+            before, prefix, hint = line.partition(HINT_PREFIX)
+            seen = self.mistakes.get(hint) if prefix and not before else None
             if seen:
                 seen.exercises.add(test.where)
                 if seen.rows[-1:] != [row_index]:

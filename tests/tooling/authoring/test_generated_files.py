@@ -82,7 +82,7 @@ def test_a_forbidden_call_that_does_not_exist_is_an_error():
 def test_a_handout_without_one_place_for_the_table_is_refused(tmp_path, text):
     readme = tmp_path / "README.md"
     readme.write_text(text)
-    with pytest.raises(CourseError, match=r"README\.md must hold"):
+    with pytest.raises(CourseError, match=r"README\.md must contain"):
         with_table(readme, "| table |")
 
 

@@ -77,7 +77,7 @@ def test_what_is_measured_is_said_before_it_is():
 
 def test_a_log_has_the_figures_of_each_row_as_it_comes(monkeypatch):
     _, lines = run_bench(monkeypatch, [[SLOW, LEFT_OUT]])
-    figures = "ours 7200.0 ms, baseline 1000.0 ms (a fast one), ratio 7.20, bar <= 4"
+    figures = "ours 7200.0 ms, baseline 1000.0 ms (a fast one), ratio 7.20, limit <= 4"
     assert lines[1] == f"measured: a slow one: {figures} (part 1 of 1, p1)"
     assert lines[2] == "not measured: a GPU's step. There is no GPU. (part 1 of 1, p1)"
 

@@ -70,7 +70,7 @@ def test_a_folder_that_cant_be_made_is_reported_in_a_sentence(tmp_path):
 
 def test_a_folder_that_holds_something_is_refused(tmp_path):
     (tmp_path / "mine").write_text("")
-    with pytest.raises(CourseError, match="no empty folder"):
+    with pytest.raises(CourseError, match="not an empty folder"):
         write_class([], load_assignment("a1"), tmp_path)
 
 
@@ -157,7 +157,7 @@ def test_a_score_that_is_not_true_and_one_that_is_missing_are_reported(graded, t
 
 
 def test_a_folder_without_truth_is_refused(tmp_path):
-    with pytest.raises(CourseError, match="holds no truth"):
+    with pytest.raises(CourseError, match="has no readable truth"):
         read_truths(tmp_path)
 
 

@@ -44,9 +44,9 @@ REFUSED = {
         ["time", "a1", str(ROOT / "solutions" / "a1_convolution")],
         "a1 can't be timed: it has no baseline",
     ),
-    "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. `"),
-    "unknown option": (["build", "--fast"], "No such option '--fast'. `"),
-    "unknown command": (["polish"], "No such command 'polish'. `"),
+    "missing path to grade": (["grade", "a1"], "Missing argument 'PATH'. See `"),
+    "unknown option": (["build", "--fast"], "No such option '--fast'. See `"),
+    "unknown command": (["polish"], "No such command 'polish'. See `"),
     "out without a folder": (
         ["grade", "a1", ".", "--out", "nowhere/results.json"],
         "nowhere/results.json can't be written: there is no folder nowhere.",
@@ -67,7 +67,7 @@ REFUSED = {
         ["hostile", "--otter", "nowhere"],
         "No environment with otter-grader at nowhere.",
     ),
-    "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). `"),
+    "one argument too many": (["doctor", "x"], "Got unexpected extra argument (x). See `"),
     "out that is a folder": (
         ["rehearse", "a1", ".", "--out", "."],
         ". can't be written: it is a folder.",
@@ -105,7 +105,7 @@ def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(
     assert (code, err) == (2, f"{missing} is missing: run `make`.\n")
     (tmp_path / "a1-autograder-practice.zip").touch()
     code, _, err = autograder("rehearse", "a1", "nowhere")
-    assert (code, err) == (2, "nowhere does not exist. Pass a folder, a zip or a file.\n")
+    assert (code, err) == (2, "nowhere does not exist.\n")
 
 
 @pytest.mark.parametrize(

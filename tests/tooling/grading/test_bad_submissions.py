@@ -166,7 +166,7 @@ def tests(tmp_path_factory):
 GOOD = "def first(n):\n    return n + 1\n\n\ndef second(n):\n    return n + 2\n"
 WHOLE_FILE = {
     "missing": (Submission(), "convolution.py is missing."),
-    "empty": (b"", "convolution.py has no first."),
+    "empty": (b"", "convolution.py doesn't define first."),
     "syntax error": (b"x = 1\n\ndef first(:\n", "convolution.py is not valid Python."),
     "syntax error in a long line": (
         b"x = '" + b"a" * 20_000 + b"' 3\n",
@@ -231,7 +231,7 @@ def test_a_renamed_function_costs_its_own_exercise_only(tests):
     result = grade(taken, tests=tests)
     assert "A note." in to_gradescope(result)["output"]
     first = outcome(result, "test_first")
-    assert first.explanation.sentence == "convolution.py has no first."
+    assert first.explanation.sentence == "convolution.py doesn't define first."
     assert "Did you mean frist." in first.text()
     assert "frist" not in outcome(result, "test_first_hidden").text()
     assert result.score == 4

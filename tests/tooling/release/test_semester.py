@@ -148,7 +148,7 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
     assert built.kind is Kind.PRACTICE
     assert built.autograder.name == "a1-autograder-practice.zip"
     assert not (tmp_path / "a1-autograder.zip").exists()
-    with pytest.raises(ValueError, match="no secret"):
+    with pytest.raises(ValueError, match="is public"):
         prove_term(A1, disguised, print, tmp_path)
 
 

@@ -30,7 +30,7 @@ def test_compare_counts_the_submissions_of_both(order, tmp_path):
     few = changed(order, export=tmp_path / "few", out=tmp_path / "second")
     carry_out(few, Pretender())
     done = python("-m", "autograder", "compare", order.out, few.out, cwd=ROOT)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "3 of 3 differ.")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "3 of 3 scores differ.")
 
 
 def test_compare_says_of_each_submission_whether_its_zip_was_another(order, tmp_path):

@@ -14,7 +14,7 @@ from autograder.batch.output.html_report import report_page, write_report
 from autograder.batch.output.report_screenshot import HEIGHT, WIDTH
 from autograder.grading.results import without_printed
 from common.assignment import ROOT
-from common.errors import CourseError
+from common.errors import HINT_PREFIX, CourseError
 from common.testing.graded_tests import read_graded_tests
 from tests.tooling.batch.output.watched_report import COUNT, WatchedReport, result_of
 from tests.tooling.drawn_batches import HOSTILE_NAME, SPECIAL, write_batch
@@ -83,7 +83,7 @@ def test_mistakes_are_counted_by_their_hints_and_lead_to_their_submissions(watch
         entry.students[0].name
         for entry in batch.entries
         if any(
-            f"\n{hint}" in test["output"]
+            f"\n{HINT_PREFIX}{hint}" in test["output"]
             for test in (batch.result(entry) or {"tests": []})["tests"]
         )
     }
@@ -111,7 +111,7 @@ def test_a_mistake_in_the_lab_is_reported_with_its_question(watched, folder):
             asked[test["extra_data"]["test"]]
             for result in results
             for test in result["tests"]
-            if hint in without_printed(test["output"]).splitlines()
+            if HINT_PREFIX + hint in without_printed(test["output"]).splitlines()
         }
         assert where.partition(" ")[2].split(", ") == sorted(places)
         with_questions += " q" in where
@@ -122,7 +122,9 @@ def test_what_student_code_prints_is_never_taken_for_a_hint(watched, folder):
     _, result = result_of(folder, HOSTILE_NAME)
     printed = {*result["tests"][0]["output"].splitlines()}
     content = json.loads(watched.page.locator("#data").text_content())
-    forged = [mistake for mistake in content["mistakes"] if mistake["hint"] in printed]
+    forged = [
+        mistake for mistake in content["mistakes"] if HINT_PREFIX + mistake["hint"] in printed
+    ]
     assert forged
     assert not any(COUNT - 1 in mistake["rows"] for mistake in forged)
     watched.page.get_by_role("link", name=HOSTILE_NAME).first.click()

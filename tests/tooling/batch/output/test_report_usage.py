@@ -74,7 +74,7 @@ def test_a_student_s_page_shows_every_test_as_the_student_sees_it(watched, folde
     dialog.get_by_label("only failed tests").check()
     assert tests.count() == len(failed)
     dialog.get_by_label("only failed tests").uncheck()
-    dialog.get_by_label("What the student sees").select_option("now")
+    dialog.get_by_label("Student's view").select_option("now")
     visible = [test for test in result["tests"] if test["visibility"] == "visible"]
     assert tests.count() == len(visible) < len(result["tests"])
 
