@@ -20,8 +20,8 @@ RIGHT = """
 import numpy as np
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
-    return (size + 2 * padding - kernel) // stride + 1
+def conv_output_size(size, kernel_size, stride=1, padding=0):
+    return (size + 2 * padding - kernel_size) // stride + 1
 
 
 def conv2d_forward(x, w, b):

@@ -37,7 +37,7 @@ SOME = pytest.mark.parametrize(
 )
 A1 = load_assignment("a1")
 SOLUTION = ROOT / "solutions" / "a1_convolution" / "convolution.py"
-SECRET = "room = size + 2 * padding - kernel"
+SECRET = "last_start = size + 2 * padding - kernel_size"
 KINDS = {"handout": handout(A1), "autograder": autograder_zip(A1, b'{"name": "x", "salt": "y"}\n')}
 BOTH = pytest.mark.parametrize("kind", KINDS)
 
@@ -241,7 +241,7 @@ def test_a_line_of_the_solution_is_found_in_any_member(kind):
     assert SECRET in solution_lines(SOLUTION.read_text("utf-8"), "convolution.py")
     secrets = Secrets([A1], A1.name)
     for name, content in KINDS[kind].items():
-        with pytest.raises(CourseError, match=rf"^{name} contains a line of .*room ="):
+        with pytest.raises(CourseError, match=rf"^{name} contains a line of .*last_start ="):
             secrets.check(name, content + b"\n      " + SECRET.encode() + b"\n")
 
 

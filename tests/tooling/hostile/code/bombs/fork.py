@@ -13,7 +13,7 @@ import time
 LIMIT = 200
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     ctypes.CDLL(None).prctl(15, b"hostile-fork", 0, 0, 0)

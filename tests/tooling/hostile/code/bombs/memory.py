@@ -8,7 +8,7 @@ Elsewhere: yes
 KEPT = []
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     try:

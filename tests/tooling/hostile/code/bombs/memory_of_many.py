@@ -13,7 +13,7 @@ import time
 PROCESSES, EACH = 16, 320 << 20
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     ctypes.CDLL(None).prctl(15, b"hostile-memory", 0, 0, 0)

@@ -10,7 +10,7 @@ import sys
 LINE = b"x" * (1 << 20)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     for _ in range(5 * 1024):

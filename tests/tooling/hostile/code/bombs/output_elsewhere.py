@@ -6,7 +6,7 @@ Elsewhere: yes
 """
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     for _ in range(20):
         print("x" * (1 << 20))
     return None

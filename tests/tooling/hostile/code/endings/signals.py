@@ -11,7 +11,7 @@ import signal
 WON = []
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     parent = os.getppid()
     for number in (signal.SIGSTOP, signal.SIGKILL):
         try:

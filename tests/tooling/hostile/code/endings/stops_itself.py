@@ -11,7 +11,7 @@ import threading
 import time
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size == 7:  # one public test comes here
         # A child that wakes it up in the end, should nobody else.
         if os.fork() == 0:

@@ -8,5 +8,5 @@ Elsewhere: yes
 import sys
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     sys.exit(0)

@@ -13,7 +13,7 @@ WON = []
 UP = ["/".join([".."] * depth) for depth in range(1, 8)]
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     for descriptor in range(3, 256):

@@ -26,5 +26,5 @@ for attempt in (
             os._exit(0)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH: {WON}" if WON else "in vain")

@@ -9,7 +9,7 @@ import os
 WON = []
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     own = {int(os.readlink("/proc/self"))}

@@ -12,7 +12,7 @@ WON = []
 ATTACH, SEIZE = 16, 0x4206
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size != 7:
         return None
     buffer = ctypes.create_string_buffer(16)

@@ -17,5 +17,5 @@ for pid in ("self", "thread-self", os.getppid(), *range(1, 300)):
 FOUND = [entry for entry in FOUND if "canary" in entry]
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {FOUND}" if FOUND else "in vain")

@@ -46,5 +46,5 @@ WON = [name for name in PERMITTED if name not in HARMLESS]
 assert os.getpid()
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH by {WON}" if WON else "in vain")

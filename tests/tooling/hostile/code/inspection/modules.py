@@ -34,6 +34,6 @@ def conv2d_forward(x, w, b, stride=1, padding=0):
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     testing = [name for name in FOUND if name.startswith(("_pytest", "tests", "test_exercise"))]
     raise RuntimeError("GOT " + f"THROUGH to {testing[:5]}" if testing else "in vain")

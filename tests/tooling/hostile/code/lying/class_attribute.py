@@ -38,5 +38,5 @@ def conv2d_forward(x, w, b, stride=1, padding=0):
     return Array(shape), None
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return Array(())

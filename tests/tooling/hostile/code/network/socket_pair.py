@@ -26,5 +26,5 @@ for descriptor in range(3, 64):  # hand ourselves to whoever listens at the othe
         pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH by {WON}" if WON else "in vain")

@@ -21,5 +21,5 @@ for place in PLACES:
         pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH by {WON}" if WON else "in vain")

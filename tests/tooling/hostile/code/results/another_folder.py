@@ -31,5 +31,5 @@ for folder in FOLDERS:
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {WON}" if WON else "in vain")

@@ -40,5 +40,5 @@ weakref.finalize(LAST, write)
 atexit.register(write)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     return None

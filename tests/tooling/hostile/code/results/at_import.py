@@ -38,5 +38,5 @@ for root in roots():
             pass
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     raise RuntimeError("GOT " + f"THROUGH to {WON}" if WON else "in vain")

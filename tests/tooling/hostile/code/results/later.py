@@ -40,7 +40,7 @@ def write_for_ten_seconds():
     os._exit(0)
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if os.fork() == 0:
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):

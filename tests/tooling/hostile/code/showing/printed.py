@@ -8,9 +8,9 @@ Elsewhere: yes
 import sys
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
-    print("LEA" + "KED", size, kernel, stride, padding)
-    print("LEA" + "KED", size, kernel, stride, padding, file=sys.stderr)
+def conv_output_size(size, kernel_size, stride=1, padding=0):
+    print("LEA" + "KED", size, kernel_size, stride, padding)
+    print("LEA" + "KED", size, kernel_size, stride, padding, file=sys.stderr)
     return None
 
 

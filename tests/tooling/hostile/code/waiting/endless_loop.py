@@ -11,7 +11,7 @@ import time
 END = time.monotonic() + 60
 
 
-def conv_output_size(size, kernel, stride=1, padding=0):
+def conv_output_size(size, kernel_size, stride=1, padding=0):
     if size == 7:  # one public test comes here
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_IGN)
