@@ -66,8 +66,8 @@ def train_lstm(
             lstm.parameters.update(updated)
             display.step(loss=loss)
             if step in measured_steps:
-                same = torch.Generator().manual_seed(config.seed)
-                pairs = [batch(validation, same) for _ in range(config.evaluate_batches)]
+                fixed = torch.Generator().manual_seed(config.seed)
+                pairs = [batch(validation, fixed) for _ in range(config.evaluate_batches)]
                 tokens = step * config.batch_size * context_length
                 curve.append((tokens, float(np.mean([batch_loss(lstm, *pair) for pair in pairs]))))
     return sum(array.size for array in lstm.parameters.values()), curve

@@ -655,8 +655,8 @@ def naive(q, k, v):
 
 lengths = [16, 32, 64, 128, 256, 512, 1024]
 curves = {naive: [], F.scaled_dot_product_attention: []}
-for length in lengths:
-    q, k, v = torch.randn(3, 1, 4, length, 32)
+for n in lengths:
+    q, k, v = torch.randn(3, 1, 4, n, 32)
     for attention, curve in curves.items():
         curve.append(np.median(every_call(partial(attention, q, k, v), 12)[2:]))
 
@@ -664,7 +664,7 @@ plt.figure(figsize=(6, 3.2))
 for curve, name in zip(curves.values(), ("naive", "fused"), strict=True):
     plt.loglog(lengths, curve, "o-", label=name)
 top = curves[naive][-1]
-plt.loglog(lengths, [top * (length / 1024) ** 2 for length in lengths], "--", label="slope 2")
+plt.loglog(lengths, [top * (n / 1024) ** 2 for n in lengths], "--", label="slope 2")
 plt.xlabel("length")
 plt.ylabel("ms, median of 10")
 plt.legend()

@@ -161,11 +161,11 @@ PAIRS = 10_000
 
 def check_uniform(data, batch, context_length):
     """Every window is equally likely, the last one too, whatever the row beside it is."""
-    windows = len(data) - context_length
+    possible = len(data) - context_length
     starts = np.array(starts_of(data, batch, 2 * PAIRS, context_length))
-    counts = np.bincount(starts, minlength=windows)
+    counts = np.bincount(starts, minlength=possible)
     check_even_counts(counts, "Some windows of the text are drawn too often or too rarely.")
-    pairs = np.bincount(starts[::2] * windows + starts[1::2], minlength=windows**2)
+    pairs = np.bincount(starts[::2] * possible + starts[1::2], minlength=possible**2)
     check_even_counts(pairs, "The rows of a batch depend on each other: draw each independently.")
 
 
