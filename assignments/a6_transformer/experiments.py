@@ -498,10 +498,15 @@ def depth(study: Study) -> None:
 
 
 def deep_run(
-    study: Study, norm: str, layers: int, warmup: bool, steps: int, title: str
+    study: Study, norm: str, num_layers: int, warmup: bool, steps: int, title: str
 ) -> tuple[list[float], float]:
     """The losses of a small Transformer, and its final exact match on unseen numbers."""
-    sizes = {"d_model": 32, "d_ff": 64, "num_encoder_layers": layers, "num_decoder_layers": layers}
+    sizes = {
+        "d_model": 32,
+        "d_ff": 64,
+        "num_encoder_layers": num_layers,
+        "num_decoder_layers": num_layers,
+    }
     model = study.new_transformer(*vocab_sizes(study), norm=norm, **sizes)
     noam_rate = study.training.noam_rate
     factor = MAX_LR / noam_rate(WARMUP, 32, WARMUP)
@@ -512,7 +517,7 @@ def deep_run(
 
     pairs, unseen = number_pairs(study)
     trainer = transformer_trainer(study, model, rate, label_smoothing=0.0)
-    losses = fit(trainer, pairs, steps, study.seed, f"{layers} layers, {title}")
+    losses = fit(trainer, pairs, steps, study.seed, f"{num_layers} layers, {title}")
     return losses, study.exact_match(model, *unseen)
 
 
@@ -524,11 +529,11 @@ def frequency_loss(target: Tensor) -> float:
     return float(-(frequencies * frequencies.log()).sum())
 
 
-def running_mean(losses: list[float], window: int = 10) -> np.ndarray:
-    """The mean of each loss and those just before it."""
+def running_mean(losses: list[float], last: int = 10) -> np.ndarray:
+    """The mean of the last losses at each step."""
     total = np.cumsum([0.0, *losses])
     ends = np.arange(1, len(losses) + 1)
-    starts = np.maximum(ends - window, 0)
+    starts = np.maximum(ends - last, 0)
     return (total[ends] - total[starts]) / (ends - starts)
 
 
