@@ -102,9 +102,7 @@ def check_batch(*tensors: Tensor) -> None:
             raise ValueError(f"inputs must be tensors, got {type(tensor).__name__}")
     shapes = [tuple(tensor.shape) for tensor in tensors]
     if any(shape[:1] != shapes[0][:1] or 0 in shape for shape in shapes):
-        raise ValueError(
-            f"inputs must have equally many rows and no axis of length 0, got {shapes}"
-        )
+        raise ValueError(f"inputs must have as many rows each, no axis of length 0, got {shapes}")
 
 
 def check_logits(logits: Float[Tensor, "..."]) -> None:
@@ -468,7 +466,7 @@ class Seq2Seq(nn.Module):
 class TrainConfig:
     """Given: the settings of train, for example TrainConfig(epochs=2, learning_rate=0.001)."""
 
-    epochs: int = 2
+    epochs: int = 2  # passes over all pairs
     batch_size: int = 64
     learning_rate: float = 0.005  # of the first step; it falls to 0 linearly
     max_norm: float = 1.0  # gradients are clipped to this norm
