@@ -102,7 +102,9 @@ def check_batch(*tensors: Tensor) -> None:
             raise ValueError(f"inputs must be tensors, got {type(tensor).__name__}")
     shapes = [tuple(tensor.shape) for tensor in tensors]
     if any(shape[:1] != shapes[0][:1] or 0 in shape for shape in shapes):
-        raise ValueError(f"inputs must have as many rows each, no axis of length 0, got {shapes}")
+        raise ValueError(
+            f"inputs must have equally many rows and no axis of length 0, got {shapes}"
+        )
 
 
 def check_logits(logits: Float[Tensor, "..."]) -> None:
