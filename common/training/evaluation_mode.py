@@ -1,4 +1,4 @@
-"""Puts a model into evaluation mode inside a with block, and restores its mode afterwards."""
+"""Puts a module into evaluation mode inside a with block, and restores its mode afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from torch import nn
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(module: nn.Module) -> Iterator[None]:
     """Inside the with block: evaluation mode and no gradients. Afterwards: the mode of before."""
-    was_training = model.training
-    model.eval()
+    was_training = module.training
+    module.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        model.train(was_training)
+        module.train(was_training)
