@@ -21,7 +21,6 @@ SHORTEST_CODE = 40
 # Nor is what every training loop and every signature has.
 COMMONPLACE = {
     "with torch.no_grad():",
-    "model.eval()",
     "loss.backward()",
     "optimizer.zero_grad()",
     "optimizer.step()",
