@@ -96,7 +96,7 @@ chaos: $(VENV)/.installed  ## inject faults into 200 gradings and batches of 100
 bench: $(VENV)/.installed  ## run the benchmarks against baselines and limits; ONLY=batch for one part
 	@$(RUN) -m autograder bench $(if $(ONLY),--only "$(ONLY)")
 
-shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT for three minutes, print what it writes
+shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT (5 to 10 minutes), print what it writes
 	@$(RUN) -m assignments.a7_minigpt.shakespeare --impl solutions --out dist/shakespeare --overwrite
 
 lint: $(VENV)/.installed  ## format, lint and check types
