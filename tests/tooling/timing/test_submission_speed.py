@@ -183,7 +183,7 @@ def test_right_code_gets_its_figures():
     console = Console(file=io.StringIO(), width=200)
     print_speed(found, console)
     said = console.file.getvalue()
-    for part in ("training step", "generation", str(found.generation.ratio), "MB", "utilisation"):
+    for part in ("training step", "generation", str(found.generation.ratio), "MB", "utilization"):
         assert part in said
 
 
@@ -232,7 +232,7 @@ def test_steps_that_are_not_the_baselines_get_no_ratio(change):
         ),
         ({"sampling": ("tensor([window])", "tensor([window[-2:]])")}, "different tokens"),
         ({"sampling": ("tokens, window =", "1 / 0\n    tokens, window =")}, "ZeroDivisionError"),
-        ({"sampling": ("def generate_cached", "def generate")}, "has no generate_cached"),
+        ({"sampling": ("def generate_cached", "def generate")}, "doesn't define generate_cached"),
     ],
 )
 def test_wrong_generation_gets_no_ratio_and_training_keeps_its_own(change, sentence):
@@ -247,7 +247,7 @@ def test_wrong_generation_gets_no_ratio_and_training_keeps_its_own(change, sente
     ("change", "sentence"),
     [
         ({"model": ("self.norm = nn", "self.last = nn")}, "no parameter named norm.weight"),
-        ({"model": ("import torch\n", "import torch\nimport os\nos._exit(0)\n")}, "ended"),
+        ({"model": ("import torch\n", "import torch\nimport os\nos._exit(0)\n")}, "died"),
         ({"training": ("return total", "return [total]")}, "a float for each step"),
     ],
 )
