@@ -22,6 +22,7 @@ SHORTEST_CODE = 40
 COMMONPLACE = {
     "raise ValueError(",
     "model.eval()",
+    "if batch_size < 1 or context_length < 1:",
     "with torch.no_grad():",
     "loss.backward()",
     "optimizer.zero_grad()",
