@@ -216,10 +216,10 @@ def test_pytest_on_the_reference_reads_them_and_a_students_own_run_does_not(cour
     tests = ("-m", "pytest", "-q", "-k", "weights_are_read")
     assert "1 passed" in python(*tests, "--impl=solutions", cwd=course).stdout
     own = python(*tests, cwd=course).stdout
-    assert "weights.bin isn't there" in own and "`python -m train` makes it" in own
+    assert "weights.bin is missing" in own and "Create it with `python -m train`" in own
     assert "Traceback" not in own
     changed(FOLDER / "weights.bin", None)
-    assert "`make artifacts` makes it" in python(*tests, "--impl=solutions", cwd=course).stdout
+    assert "weights.bin is missing: run `make artifacts`" in python(*tests, "--impl=solutions", cwd=course).stdout
 
 
 PROVES = """

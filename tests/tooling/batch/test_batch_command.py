@@ -121,7 +121,7 @@ def test_a_regrade_whose_export_was_moved_says_what_to_do(order):
     order.export.rename(order.export.with_name("moved"))
     done = python("-m", "autograder", "regrade", order.out, cwd=ROOT)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
-    assert f"was graded from {order.export}, which is no longer there" in done.stderr
+    assert f"was graded from {order.export}, which no longer exists" in done.stderr
     assert f"batch a1 EXPORT --out {order.out}" in done.stderr
 
 

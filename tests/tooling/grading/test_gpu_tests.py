@@ -198,7 +198,7 @@ def test_the_table_of_the_proof_says_how_many_points_were_not_run():
     rows = [scored, *(msgspec.structs.replace(scored, name=n) for n in ("alternative a", "stub"))]
     rows = [msgspec.structs.replace(row, lowest=96.0) for row in rows]
     shown = facts(proof(not_run=4.0, scored=rows))
-    assert shown["reference, lowest score"] == "96 of 100; 4 not run here: no GPU"
+    assert shown["reference, lowest score"] == "96 of 100; 4 not run: no GPU"
     assert shown["alternatives with all points"] == "1 of 1"
 
 

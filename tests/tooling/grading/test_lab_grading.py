@@ -62,7 +62,7 @@ def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, sourc
     assert lab.cell_errors[0].endswith("Answers from earlier cells count.")
     for name in ("q2_a", "q3_a"):
         assert why_unanswered(lab, name).startswith(
-            f"lab.ipynb gives no {name}.\nlab.ipynb stopped at"
+            f"lab.ipynb doesn't define {name}.\nlab.ipynb stopped at"
         )
 
 
@@ -126,7 +126,7 @@ def test_a_submission_without_a_lab_is_reported_so():
     result = grade(Submission({FILE: REFERENCE.read_bytes()}), A1)
     assert result.score == 100 - LAB_POINTS
     failed = [outcome for outcome in result.all_outcomes if not outcome.passed]
-    assert all("lab.ipynb isn't there" in outcome.text() for outcome in failed)
+    assert all("lab.ipynb is missing" in outcome.text() for outcome in failed)
 
 
 @pytest.mark.parametrize(("files", "note"), NOT_TAKEN.values(), ids=NOT_TAKEN)

@@ -285,13 +285,13 @@ def zipped(name, content):
 
 PICTURE = next(content for name, content in KINDS["handout"].items() if name.endswith(".png"))
 LEAKS = {
-    "bytecode by its name": ({"common/a.pyc": b"x"}, "must not hold common/a.pyc"),
-    "bytecode in its folder": ({"common/__pycache__/a.txt": b"x"}, "must not hold"),
-    "solutions by their folder": ({"solutions/a1_convolution/a.py": b"x"}, "must not hold"),
-    "the list of mistakes": ({"tests/a1_convolution/mistakes.toml": b"x"}, "must not hold"),
-    "alternatives": ({"tests/alternatives/a.py": b"x"}, "must not hold"),
-    "a hidden file": ({"common/.env": b"x"}, "must not hold common/.env"),
-    "a hidden folder": ({".git/config": b"x"}, "must not hold"),
+    "bytecode by its name": ({"common/a.pyc": b"x"}, "must not contain common/a.pyc"),
+    "bytecode in its folder": ({"common/__pycache__/a.txt": b"x"}, "must not contain"),
+    "solutions by their folder": ({"solutions/a1_convolution/a.py": b"x"}, "must not contain"),
+    "the list of mistakes": ({"tests/a1_convolution/mistakes.toml": b"x"}, "must not contain"),
+    "alternatives": ({"tests/alternatives/a.py": b"x"}, "must not contain"),
+    "a hidden file": ({"common/.env": b"x"}, "must not contain common/.env"),
+    "a hidden folder": ({".git/config": b"x"}, "must not contain"),
     "compiled code under another name": ({"common/data.bin": compiled()}, "compiled code"),
     "compiled code as a picture": ({"images/a.png": compiled()}, "compiled code"),
     "compiled code behind a picture": ({"images/a.png": PICTURE + compiled()}, "compiled code"),

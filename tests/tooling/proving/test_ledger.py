@@ -75,7 +75,7 @@ def test_a_wrong_fingerprint_names_what_changed(course):
 @pytest.mark.parametrize(
     ("part", "sentence"),
     [
-        ({"assignment": "a2_lenet"}, "is that of a2_lenet"),
+        ({"assignment": "a2_lenet"}, "belongs to a2_lenet"),
         ({"noticed": {}, "survivors": []}, "holds no whole proof"),
         ({"problems": ["one"]}, "holds no whole proof"),
     ],
