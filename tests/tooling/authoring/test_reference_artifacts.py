@@ -219,7 +219,10 @@ def test_pytest_on_the_reference_reads_them_and_a_students_own_run_does_not(cour
     assert "weights.bin is missing" in own and "Create it with `python -m train`" in own
     assert "Traceback" not in own
     changed(FOLDER / "weights.bin", None)
-    assert "weights.bin is missing: run `make artifacts`" in python(*tests, "--impl=solutions", cwd=course).stdout
+    assert (
+        "weights.bin is missing: run `make artifacts`"
+        in python(*tests, "--impl=solutions", cwd=course).stdout
+    )
 
 
 PROVES = """

@@ -76,5 +76,8 @@ def test_the_first_failure_can_be_the_end_and_leaves_nothing_for_the_next_job(po
 
 def test_tests_that_cannot_be_read_are_a_fault_and_no_verdict(tmp_path):
     broken = {"tests/a1_convolution/test_hidden.py": b"import nothing_at_all\n"}
-    with pool_of(tmp_path, broken) as pool, pytest.raises(CourseError, match="can't collect the tests"):
+    with (
+        pool_of(tmp_path, broken) as pool,
+        pytest.raises(CourseError, match="can't collect the tests"),
+    ):
         ended(pool, GradingRequest(reference(A1), "salt", (PUBLIC,)))
