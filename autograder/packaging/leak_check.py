@@ -48,10 +48,10 @@ DISTINCTIVE_LINE = 24
 # What files that are not text begin with.
 ZLIB = b"\x78\xda"
 BINARY_KINDS = {
-    ".png": (b"\x89PNG\r\n\x1a\n", "picture"),
-    ".npz": (b"PK", "archive of arrays"),
-    ".npy": (b"\x93NUMPY", "array"),
-    ".hints": (ZLIB, "hint file"),
+    ".png": (b"\x89PNG\r\n\x1a\n", "a picture"),
+    ".npz": (b"PK", "an archive of arrays"),
+    ".npy": (b"\x93NUMPY", "an array"),
+    ".hints": (ZLIB, "a hint file"),
 }
 NEVER = ("solutions", "mistakes.toml", "equivalent.toml", "alternatives", "__pycache__")
 
@@ -165,7 +165,7 @@ def check_kind(where: str, content: bytes) -> None:
     """A member is text, or what its name says: in anything else, secrets could not be found."""
     beginning, kind = BINARY_KINDS.get(PurePosixPath(where).suffix, (b"", ""))
     if kind and not content.startswith(beginning):
-        raise CourseError(f"{where} is not a {kind}.")
+        raise CourseError(f"{where} is not {kind}.")
     if not kind:
         try:
             content.decode("utf-8")

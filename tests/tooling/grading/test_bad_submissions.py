@@ -232,7 +232,7 @@ def test_a_renamed_function_costs_its_own_exercise_only(tests):
     assert "A note." in to_gradescope(result)["output"]
     first = outcome(result, "test_first")
     assert first.explanation.sentence == "convolution.py doesn't define first."
-    assert "Did you mean frist." in first.text()
+    assert "Did you mean frist?" in first.text()
     assert "frist" not in outcome(result, "test_first_hidden").text()
     assert result.score == 4
 

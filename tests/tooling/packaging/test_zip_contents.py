@@ -14,7 +14,7 @@ import pytest
 
 from autograder.authoring.lab_master import read_master
 from autograder.authoring.solution_markers import solution_lines
-from autograder.packaging.leak_check import SHORTEST_LINE, Secrets, check_zip
+from autograder.packaging.leak_check import COMMONPLACE, SHORTEST_LINE, Secrets, check_zip
 from autograder.packaging.requirement_parts import (
     grader_requirements,
     read_parts,
@@ -250,7 +250,7 @@ def test_every_line_of_the_solution_but_the_shortest_is_found():
     lines = solution_lines(SOLUTION.read_text("utf-8"), "convolution.py")
     long = [line for line in lines if len(line) >= SHORTEST_LINE]
     assert len(long) > 0.8 * len(lines)
-    for line in long:
+    for line in set(long) - COMMONPLACE:
         with pytest.raises(CourseError, match="contains a line of solutions/a1_convolution"):
             secrets.check("common/student_code/values.py", f"x = 1\n    {line}\n".encode())
 
@@ -307,8 +307,8 @@ LEAKS = {
     ),
     "source behind a picture": ({"a.png": PICTURE + SOLUTION.read_bytes()}, "a line of"),
     "bytes of no known kind": ({"common/data.bin": b"\xff\xfe\x00"}, "neither text nor"),
-    "bytes that only claim to be a picture": ({"a.png": b"\xff\xfe\x00"}, "is no picture"),
-    "bytes that only claim to be arrays": ({"a.npz": b"\xff\xfe\x00"}, "is no archive"),
+    "bytes that only claim to be a picture": ({"a.png": b"\xff\xfe\x00"}, "is not a picture"),
+    "bytes that only claim to be arrays": ({"a.npz": b"\xff\xfe\x00"}, "is not an archive"),
     "pickles in an archive of arrays": (
         {"a.npz": zipped("x.pkl", b"\x80\x04\x95")},
         "neither text nor",
