@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_used_fails_all_tests_with_a_sentence(case, tests,
     out = tmp_path / "results.json"
     limits = assignment(test_seconds=0.3) if "hang" in case else assignment()
     result = grade(source, limits, out=out, tests=tests)
-    second = sentence.replace("no first", "no second")
+    second = sentence.replace("define first", "define second")
     assert [item.explanation.sentence for item in result.all_outcomes] == [sentence, second] * 2
     assert (result.score, result.maximum, result.finished) == (0, 10, True)
     assert json.loads(out.read_text()) == to_gradescope(result)
