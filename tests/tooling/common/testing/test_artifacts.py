@@ -106,7 +106,7 @@ def test_a_submission_holds_the_artifacts_that_there_are(tmp_path):
     assert said.startswith(f"Not in the zip: {SETTINGS}. It is optional")
     assert said.endswith("Run `python -m train` to create it.")
     (folder / WEIGHTS).write_bytes(bytes(2 * 1024**2 + 1))
-    with pytest.raises(CourseError, match="larger than the 2 MB"):
+    with pytest.raises(CourseError, match="larger than the limit of 2 MB"):
         write_submission(WITH_ARTIFACTS, tmp_path)
 
 
