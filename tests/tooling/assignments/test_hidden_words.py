@@ -125,4 +125,4 @@ def test_what_hidden_tests_say_does_not_depend_on_the_secret_inputs(assignment, 
 def test_hidden_tests_never_blame_the_course_for_a_wrong_result(assignment, words):
     for fault, run in words.items():
         for name, text in run.items():
-            assert "fault of the course" not in text, (fault, name)
+            assert "bug in the course" not in text, (fault, name)

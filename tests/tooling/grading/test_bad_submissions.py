@@ -115,7 +115,7 @@ def test_each_bad_deed_fails_its_test_with_a_sentence(graded, name):
     sentence = ended.explanation.sentence
     assert any(piece in sentence for piece in ([pieces] if isinstance(pieces, str) else pieces))
     assert "\n" not in sentence and sentence.endswith(".") and len(sentence) < 160
-    assert "fault of the course" not in sentence
+    assert "bug in the course" not in sentence
     assert not ended.passed and ended.score == 0
 
 
