@@ -45,7 +45,7 @@ def test_weights_are_read(artifact):
 FOLDER = Path("solutions") / "a1_convolution" / "artifacts"
 MAKER = "solutions/a1_convolution/artifacts.py"
 GIVEN = "assignments/a1_convolution/given_too.py"
-MAKES_AGAIN = "`make artifacts A=a1` makes"
+MAKES_AGAIN = "`make artifacts A=a1`"
 
 
 @pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
