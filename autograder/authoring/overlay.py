@@ -30,14 +30,14 @@ class Edit:
     text: str
 
 
-def compose(reference: bytes, overlay: bytes, place: str) -> bytes:
+def compose(reference: bytes, overlay: bytes, file: str) -> bytes:
     """The reference's source with all that the overlay defines; errors name the overlay's path."""
     try:
         tree = ast.parse(overlay.decode("utf-8"))
     except (SyntaxError, ValueError) as error:
-        raise CourseError(f"{place} is not valid Python: {error}") from None
+        raise CourseError(f"{file} is not valid Python: {error}") from None
     lines = lines_of(reference)
-    edits = Overlay(lines_of(overlay), place).edits(ast.parse(reference), tree)
+    edits = Overlay(lines_of(overlay), file).edits(ast.parse(reference), tree)
     edits.sort(key=lambda edit: (edit.first, edit.last))
     for edit in reversed(edits):  # from the end, so that line numbers stay right
         lines[edit.first : edit.last] = [edit.text]
@@ -49,7 +49,7 @@ class Overlay:
     """The lines of an overlay, and where they come from."""
 
     lines: list[str]
-    place: str
+    file: str
 
     def edits(self, reference: Block, overlay: Block, within: str = "") -> list[Edit]:
         """What the overlay changes in the reference's module, or in one of its classes.
@@ -58,7 +58,7 @@ class Overlay:
         """
         if all(is_import(node) for node in code_of(overlay)):
             where = f" in {within[:-1]}" if within else ""
-            raise CourseError(f"{self.place} defines nothing{where}.")
+            raise CourseError(f"{self.file} defines nothing{where}.")
         known = {name_of(node): node for node in code_of(reference)}
         edits, added = self.head_edits(reference, overlay), ""
         for node in code_of(overlay):
@@ -67,7 +67,7 @@ class Overlay:
                 continue
             if not name:
                 raise CourseError(
-                    f"{self.place}, line {node.lineno}: neither an import nor a definition."
+                    f"{self.file}, line {node.lineno}: neither an import nor a definition."
                 )
             if name not in known:
                 added += f"{text}\n\n"
@@ -75,7 +75,7 @@ class Overlay:
             before = known[name]
             if code_hash(before) == code_hash(node):
                 raise CourseError(
-                    f"{self.place}: {within}{name} is the same as in the reference: remove it."
+                    f"{self.file}: {within}{name} is the same as in the reference: remove it."
                 )
             edits.append(Edit(first_line(before), first_line(before), added))
             added = ""

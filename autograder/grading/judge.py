@@ -123,9 +123,9 @@ class Judge:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Run the chosen tests, in the chosen order."""
-        place = {test.name: index for index, test in enumerate(self.tests)}
+        rank = {test.name: index for index, test in enumerate(self.tests)}
         items[:] = sorted(
-            (item for item in items if item.name in place), key=lambda item: place[item.name]
+            (item for item in items if item.name in rank), key=lambda item: rank[item.name]
         )
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -5,13 +5,13 @@ from jaxtyping import Float
 
 HEIGHT, WIDTH = 96, 128
 HORIZON = 58
-SKY = (slice(4, 20), slice(4, 60))  # where there is nothing but sky and grain
+SKY = (slice(4, 20), slice(4, 60))  # where there is nothing but sky and noise
 
 
-def photograph(seed: int = 0, grain: float = 0.02) -> Float[np.ndarray, "96 128"]:
+def photograph(seed: int = 0, noise: float = 0.02) -> Float[np.ndarray, "96 128"]:
     """A landscape in shades of gray, from 0 (black) to 1 (white).
 
-    grain: the standard deviation of each pixel's noise.
+    noise: the standard deviation of each pixel's noise.
     """
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
@@ -29,4 +29,4 @@ def photograph(seed: int = 0, grain: float = 0.02) -> Float[np.ndarray, "96 128"
         picture[top:76, trunk : trunk + 4] = 0.05
         crown = (rows - top) ** 2 + (columns - trunk - 1.5) ** 2 < 90
         picture[crown] = 0.2
-    return np.clip(picture + rng.normal(0, grain, picture.shape), 0, 1)
+    return np.clip(picture + rng.normal(0, noise, picture.shape), 0, 1)

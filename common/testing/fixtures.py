@@ -97,8 +97,8 @@ def pytest_configure(config: pytest.Config) -> None:
         artifact = assignment.artifact(file)
         reference = config.getoption("--impl") == "solutions"
         own = own_artifact_folder(assignment) / file
-        place = reference_artifact(assignment, file) if reference else own
-        content = read_artifact(place, artifact.limit)
+        path = reference_artifact(assignment, file) if reference else own
+        content = read_artifact(path, artifact.limit)
         if content is None and reference:
             raise missing_artifact(artifact, reference=True)
         return content

@@ -54,17 +54,17 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def tint(colour: str, strength: float = 0.3) -> str:
+def tint(color: str, strength: float = 0.3) -> str:
     """The color mixed with white: 0 is white, 1 the color itself."""
-    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    channels = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + strength * (channel - 255)):02X}" for channel in channels)
 
 
-def shades(values: ArrayLike, colour: str, strongest: float = 0.75) -> dict[Cell, str]:
+def shades(values: ArrayLike, color: str, strongest: float = 0.75) -> dict[Cell, str]:
     """A fill for each cell, the stronger the larger its value; values are not negative."""
     array = np.asarray(values, dtype=float)
     top = float(array.max()) or 1.0
-    return {cell: tint(colour, strongest * value / top) for cell, value in np.ndenumerate(array)}
+    return {cell: tint(color, strongest * value / top) for cell, value in np.ndenumerate(array)}
 
 
 def number(value: object) -> str:
@@ -78,7 +78,7 @@ def words(
     axes: Axes,
     at: Point,
     text: str,
-    colour: str = INK,
+    color: str = INK,
     size: float = 10,
     align: str = "center",
     bold: bool = False,
@@ -87,7 +87,7 @@ def words(
     axes.text(
         *at,
         text,
-        color=colour,
+        color=color,
         fontsize=size,
         fontfamily=FONT,
         ha=align,
@@ -127,7 +127,7 @@ def frame(
     at: Point,
     rows: float,
     columns: float,
-    colour: str,
+    color: str,
     inset: float = 0.0,
     width: float = 2.4,
     dashed: bool = False,
@@ -139,7 +139,7 @@ def frame(
             columns - 2 * inset,
             rows - 2 * inset,
             fill=False,
-            edgecolor=colour,
+            edgecolor=color,
             linewidth=width,
             linestyle="--" if dashed else "-",
             zorder=3,
@@ -148,11 +148,11 @@ def frame(
 
 
 def box(
-    axes: Axes, at: Point, width: float, height: float, text: str, colour: str, size: float = 10
+    axes: Axes, at: Point, width: float, height: float, text: str, color: str, size: float = 10
 ) -> None:
     """A filled box around a center, with a word in it."""
     corner = (at[0] - width / 2, at[1] - height / 2)
-    patch = Rectangle(corner, width, height, facecolor=tint(colour, 0.3), edgecolor=colour)
+    patch = Rectangle(corner, width, height, facecolor=tint(color, 0.3), edgecolor=color)
     patch.set(linewidth=1.4, zorder=5)
     axes.add_patch(patch)
     axes.text(
@@ -160,13 +160,13 @@ def box(
     )
 
 
-def line(axes: Axes, *points: Point, colour: str = FAINT, width: float = 1.4) -> None:
+def line(axes: Axes, *points: Point, color: str = FAINT, width: float = 1.4) -> None:
     """A line through points."""
     across, down = zip(*points, strict=True)
-    axes.plot(across, down, color=colour, linewidth=width, zorder=4, solid_capstyle="butt")
+    axes.plot(across, down, color=color, linewidth=width, zorder=4, solid_capstyle="butt")
 
 
-def arrow(axes: Axes, start: Point, end: Point, colour: str = FAINT) -> None:
+def arrow(axes: Axes, start: Point, end: Point, color: str = FAINT) -> None:
     """An arrow from one point to another."""
     axes.add_patch(
         FancyArrowPatch(
@@ -174,7 +174,7 @@ def arrow(axes: Axes, start: Point, end: Point, colour: str = FAINT) -> None:
             end,
             arrowstyle="-|>",
             mutation_scale=11,
-            color=colour,
+            color=color,
             linewidth=1.4,
             shrinkA=0,
             shrinkB=0,

@@ -232,7 +232,7 @@ assert q3_digit == 4
 
 # %%
 answered(q3_digit=q3_digit)
-noisy = photograph(grain=0.1)
+noisy = photograph(noise=0.1)
 
 
 def edges(picture):
@@ -382,7 +382,7 @@ colors = [
     [0.2, 0.2, 0.1, 0.4, 0.7, 0.6, 0.7, 0.9],  # green
     [0.1, 0.1, 0.1, 0.2, 0.3, 0.4, 1.0, 0.9],  # blue
 ]
-clean = photograph(grain=0)
+clean = photograph(noise=0)
 color = np.stack([np.interp(clean, shades, channel) for channel in colors])  # (3, 96, 128)
 show(color.transpose(1, 2, 0), *color, titles=["color", "red", "green", "blue"])
 

@@ -58,7 +58,7 @@ def lstm() -> Figure:
     """The inside of an LSTM step: the path of the cell state, and the gates that act on it."""
     figure, axes = canvas(25, 12.4, cell=0.33)
     top, low = 2.2, 10.2
-    line(axes, (2.0, top), (21.4, top), colour=GREEN)
+    line(axes, (2.0, top), (21.4, top), color=GREEN)
     arrow(axes, (21.0, top), (23.0, top), GREEN)
     words(axes, (1.2, top), "c", size=12)
     words(axes, (24.0, top), "c_next", size=11)

@@ -46,15 +46,15 @@ def bottleneck() -> Figure:
         arrow(axes, (x + 0.95, top), (following - 0.95, top), BLUE)
         arrow(axes, (following - 0.95, low), (x + 0.95, low), BLUE)
     box(axes, (narrow, 4.6), 1.1, 3.1, "c", RED)
-    line(axes, (columns[-1] + 0.95, top), (narrow - 0.2, top), colour=RED)
+    line(axes, (columns[-1] + 0.95, top), (narrow - 0.2, top), color=RED)
     arrow(axes, (narrow - 0.2, top), (narrow - 0.2, 3.05), RED)
-    line(axes, (columns[0], low + 0.55), (columns[0], 8.1), colour=RED)
-    line(axes, (columns[0], 8.1), (narrow, 8.1), colour=RED)
+    line(axes, (columns[0], low + 0.55), (columns[0], 8.1), color=RED)
+    line(axes, (columns[0], 8.1), (narrow, 8.1), color=RED)
     arrow(axes, (narrow, 8.1), (narrow, 6.15), RED)
 
     steps = [17.6 + 2.6 * k for k in range(len(FRENCH))]
-    line(axes, (narrow + 0.2, 3.05), (narrow + 0.2, 2.2), colour=RED)
-    line(axes, (narrow + 0.2, 2.2), (steps[-1] - 0.35, 2.2), colour=RED)
+    line(axes, (narrow + 0.2, 3.05), (narrow + 0.2, 2.2), color=RED)
+    line(axes, (narrow + 0.2, 2.2), (steps[-1] - 0.35, 2.2), color=RED)
     arrow(axes, (narrow + 0.55, 4.6), (steps[0] - 0.9, 4.6), RED)
     words(axes, (narrow + 1.4, 5.2), "state_0", RED, size=8.5)
     for k, (x, token) in enumerate(zip(steps, ("<bos>", *FRENCH), strict=False)):
@@ -96,14 +96,14 @@ def attention() -> Figure:
     query, cell, seen = 20.4, 26.4, 2.2
     box(axes, (query, 9.4), 3.0, 1.3, "state_k", ORANGE)
     words(axes, (query, 10.6), "the query", FAINT, size=9.5)
-    line(axes, (query, 8.75), (query, 8.1), colour=ORANGE)
-    line(axes, (query, 8.1), (columns[0], 8.1), colour=ORANGE)
+    line(axes, (query, 8.75), (query, 8.1), color=ORANGE)
+    line(axes, (query, 8.1), (columns[0], 8.1), color=ORANGE)
     axes.plot(columns, [8.1] * len(columns), "o", color=ORANGE, markersize=5, zorder=6)
     words(axes, (columns[-1] + 0.9, 7.5), "scored against each key", FAINT, size=9, align="left")
     box(axes, (query, seen), 3.4, 1.2, "context c_k", GREEN)
     arrow(axes, (columns[-1] + 1.0, seen), (query - 1.7, seen), GREEN)
     words(axes, (columns[-1] + 1.1, 1.1), "weighted average", FAINT, size=9, align="left")
-    line(axes, (query + 1.7, seen), (cell - 0.5, seen), colour=GREEN)
+    line(axes, (query + 1.7, seen), (cell - 0.5, seen), color=GREEN)
     arrow(axes, (cell - 0.5, seen), (cell - 0.5, 8.75), GREEN)
     box(axes, (cell, 9.4), 2.4, 1.3, "GRU", ORANGE)
     arrow(axes, (query + 1.5, 9.4), (cell - 1.2, 9.4), BLUE)
@@ -111,7 +111,7 @@ def attention() -> Figure:
     arrow(axes, (cell, 10.8), (cell, 10.05))
     words(axes, (cell, 11.2), "cent", size=9.5)
     arrow(axes, (cell + 0.6, 8.75), (cell + 0.6, 7.3))
-    line(axes, (cell - 0.5, seen), (cell + 1.0, seen), colour=GREEN)
+    line(axes, (cell - 0.5, seen), (cell + 1.0, seen), color=GREEN)
     arrow(axes, (cell + 1.0, seen), (cell + 1.0, 6.3), GREEN)
     words(axes, (cell + 1.0, 6.8), "soixante", size=9.5)
     return figure
@@ -129,8 +129,8 @@ def padding() -> Figure:
             for column in range(4):
                 real = column < len(tokens)
                 last = column == (len(tokens) - 1 if forward else 0)
-                colour = RED if last else SKY
-                fill = tint(colour, 0.35) if real else tint(FAINT, 0.2)
+                color = RED if last else SKY
+                fill = tint(color, 0.35) if real else tint(FAINT, 0.2)
                 corner = (left + wide * column, y - 0.5)
                 axes.add_patch(
                     Rectangle(corner, wide, 1.0, facecolor=fill, edgecolor=FAINT, linewidth=0.6)
@@ -166,14 +166,14 @@ def shifted() -> Figure:
             words(axes, (3.1, y + 0.5), name, size=9.5, align="right")
             for k, token in enumerate(tokens):
                 counts = wanted[sentence][k] != "<pad>"
-                colour = (SKY, ORANGE)[row] if counts else FAINT
+                color = (SKY, ORANGE)[row] if counts else FAINT
                 corner = (3.4 + wide * k, y)
                 axes.add_patch(
                     Rectangle(
                         corner,
                         wide,
                         1.0,
-                        facecolor=tint(colour, 0.3 if counts else 0.15),
+                        facecolor=tint(color, 0.3 if counts else 0.15),
                         edgecolor=FAINT,
                         linewidth=0.6,
                     )
@@ -212,17 +212,17 @@ def beam() -> Figure:
     finished = {"b <eos>", "a b <eos>"}
     for name, (x, y) in positions.items():
         *parent, _ = name.split() or [""]
-        colour = GREEN if name in finished else BLUE if name in kept else FAINT
+        color = GREEN if name in finished else BLUE if name in kept else FAINT
         text = f"{name}   {probability(name.split()):.3g}" if name else "(empty)"
         width = 4.6 if name else 2.6
         if name:
             before = positions[" ".join(parent)]
             start = (before[0] + (2.3 if parent else 1.3), before[1])
-            arrow(axes, start, (x - 2.3, y), colour)
-        if colour == FAINT:
+            arrow(axes, start, (x - 2.3, y), color)
+        if color == FAINT:
             words(axes, (x, y), text, FAINT, size=9.5)
         else:
-            box(axes, (x, y), width, 1.15, text, colour)
+            box(axes, (x, y), width, 1.15, text, color)
     for x, text in ((8.4, "step 0"), (16.2, "step 1"), (24.6, "step 2")):
         words(axes, (x, 0.5), text, size=10, bold=True)
     words(axes, (21.2, 8.0), "blue: kept, live", BLUE, size=9.5, align="left")

@@ -49,7 +49,7 @@ def residual_block(axes: Axes, x: float, y: float, text: str, color: str) -> Non
     plus(axes, (x, y - 1.5))
     arrow(axes, (x, y + 2.0), (x, y + 0.6))
     arrow(axes, (x, y - 0.6), (x, y - 1.08))
-    line(axes, (x, y + 1.3), (x - 3.2, y + 1.3), (x - 3.2, y - 1.5), colour=GREEN)
+    line(axes, (x, y + 1.3), (x - 3.2, y + 1.3), (x - 3.2, y - 1.5), color=GREEN)
     arrow(axes, (x - 3.2, y - 1.5), (x - 0.42, y - 1.5), GREEN)
 
 
@@ -74,7 +74,7 @@ def architecture() -> Figure:
     line(axes, (left, 13.5), (left, 13.4))
     frame(axes, (left - 4.0, 9.1), 8.5, 8.0, FAINT, width=1.2, dashed=True)
     words(axes, (left + 2.9, 9.7), "N times", FAINT, size=9.5)
-    line(axes, (left, 9.48), (left, 7.7), (12.8, 7.7), (12.8, 11.4), colour=BLUE, width=1.8)
+    line(axes, (left, 9.48), (left, 7.7), (12.8, 7.7), (12.8, 11.4), color=BLUE, width=1.8)
     arrow(axes, (12.8, 11.4), (right - 2.6, 11.4), BLUE)
     words(axes, (left + 2.9, 7.1), "memory: keys and values", BLUE, size=9.5)
     residual_block(axes, right, 15.4, "self_attention, causal", SKY)
@@ -158,7 +158,7 @@ def sublayer(axes: Axes, x: float, y: float, boxes: list[tuple[str, str]], after
     line(axes, (end, y + 2.2), (end + 0.9, y + 2.2))
     end += 0.9
     arrow(axes, (end, y + 2.2), (end, y + 0.42))
-    line(axes, (x, y), (end - 0.42, y), colour=GREEN, width=2)
+    line(axes, (x, y), (end - 0.42, y), color=GREEN, width=2)
     plus(axes, (end, y))
     if after:
         arrow(axes, (end + 0.42, y), (end + 1.4, y))
@@ -181,7 +181,7 @@ def norms() -> Figure:
     words(axes, (0.5, 6.0), 'norm="pre": none is', size=10, align="left")
     words(axes, (0.9, 7.5), "x", size=12)
     end = sublayer(axes, 1.6, 7.5, [("norm1", ORANGE), attention], "")
-    line(axes, (end, 7.5), (end + 0.4, 7.5), colour=GREEN, width=2)
+    line(axes, (end, 7.5), (end + 0.4, 7.5), color=GREEN, width=2)
     end = sublayer(axes, end + 0.4, 7.5, [("norm2", ORANGE), feed], "")
     arrow(axes, (end, 7.5), (end + 1.6, 7.5), GREEN)
     return figure

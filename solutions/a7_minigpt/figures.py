@@ -47,7 +47,7 @@ def branch(axes: Axes, x: float, y: float, norm: str, sublayer: str, color: str)
     arrow(axes, (x, y + 2.6), (x, y + 1.75))
     arrow(axes, (x, y + 0.65), (x, y - 0.05))
     arrow(axes, (x, y - 1.15), (x, y - 1.68))
-    line(axes, (x, y + 2.2), (x - 3.3, y + 2.2), (x - 3.3, y - 2.1), colour=GREEN)
+    line(axes, (x, y + 2.2), (x - 3.3, y + 2.2), (x - 3.3, y - 2.1), color=GREEN)
     arrow(axes, (x - 3.3, y - 2.1), (x - 0.42, y - 2.1), GREEN)
 
 
@@ -70,7 +70,7 @@ def model() -> Figure:
     box(axes, (x, 2.6), 7.6, 1.1, "token embedding, transposed", ORANGE, size=9.5)
     arrow(axes, (x, 2.05), (x, 1.3))
     words(axes, (x, 0.8), "logits (n, t, vocab_size)", size=10)
-    line(axes, (x + 3.8, 19.2), (18.6, 19.2), (18.6, 2.6), colour=ORANGE)
+    line(axes, (x + 3.8, 19.2), (18.6, 19.2), (18.6, 2.6), color=ORANGE)
     arrow(axes, (18.6, 2.6), (x + 3.8, 2.6), ORANGE)
     words(axes, (18.9, 10.5), "tied", ORANGE, 9.5, align="left")
     return figure

@@ -28,7 +28,7 @@ from tests.a1_convolution.lab_cases import check_flat, check_step
 
 @weight(1)
 @number("1.1")
-def test_conv_output_size_counts_the_places_of_the_kernel(student):
+def test_conv_output_size_counts_the_kernel_positions(student):
     """Kernels that reach the far edge exactly, with and without padding on both sides."""
     for sizes, expected in (
         ((7, 3), 5),

@@ -140,7 +140,7 @@ class Hints:
             self.hints |= content.hints
             for sighting in content.sightings:
                 self.sightings.setdefault((sighting.test, sighting.check), []).append(sighting)
-        self.rank = {mistake: place for place, mistake in enumerate(self.hints)}
+        self.rank = {mistake: index for index, mistake in enumerate(self.hints)}
 
     def find(self, test: str, evidence: Evidence | None) -> str:
         """The hint for a failed check, the most specific where several mistakes look the same."""

@@ -58,7 +58,7 @@ def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Sam
         return
     for order in list(permutations(range(right.ndim)))[1:]:
         if same(wrong, right.transpose(order)):
-            moved = [names[axis] for place, axis in enumerate(order) if place != axis]
+            moved = [names[axis] for index, axis in enumerate(order) if index != axis]
             yield f"It is correct except for the order of its axes ({', '.join(moved)})."
 
 

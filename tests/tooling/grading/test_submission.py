@@ -231,7 +231,7 @@ REASONS = {
 def test_why_a_file_was_not_taken_is_noted_and_leads_what_tests_say(make, reason, tmp_path):
     submission = read_submission(make(tmp_path / "a.zip"), A1)
     assert submission.notes == [reason]
-    name = "test_conv_output_size_counts_the_places_of_the_kernel"
+    name = "test_conv_output_size_counts_the_kernel_positions"
     settings = Settings(SEMESTER, direct=True, only=(name,))
     (outcome,) = grade(A1, submission, settings).all_outcomes
     reported = outcome.explanation.text(hidden=True).splitlines()

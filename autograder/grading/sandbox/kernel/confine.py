@@ -184,4 +184,4 @@ def folder_descriptor(folder: Path) -> int:
 
 def reachable_by_others(folder: Path) -> bool:
     """Whether any user may enter the folder and all above it."""
-    return all(place.stat().st_mode & 0o001 for place in (folder, *folder.parents))
+    return all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents))

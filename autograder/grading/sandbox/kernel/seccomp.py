@@ -173,11 +173,11 @@ def program(memory_files: bool = False, attributes: bool = True) -> bytes:
     def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
         return struct.pack("=HBBI", code, if_true, if_false, value)
 
-    def by_argument(call: int, place: int, code: int, value: int) -> list[bytes]:
+    def by_argument(call: int, argument: int, code: int, value: int) -> list[bytes]:
         """Deny a call by one of its arguments; allow it otherwise."""
         return [
             instruction(JUMP_IF_EQUAL, call, if_false=4),
-            instruction(LOAD, ARGUMENTS_OFFSET + 8 * place),
+            instruction(LOAD, ARGUMENTS_OFFSET + 8 * argument),
             instruction(code, value, if_false=1),
             instruction(RETURN, RETURN_ERROR),
             instruction(RETURN, RETURN_ALLOW),

@@ -43,9 +43,9 @@ def close_range(first: int, last: int) -> None:
 
 def open_detached(folder: Path) -> int:
     """open_tree(2): a descriptor of a folder that has nothing above it, `..` leads nowhere."""
-    place = ctypes.c_int(FROM_WORKING_FOLDER)
+    folder_descriptor = ctypes.c_int(FROM_WORKING_FOLDER)
     flags = ctypes.c_uint(CLONE_TREE | RECURSIVE | os.O_CLOEXEC)
-    return syscall(OPEN_TREE, place, os.fsencode(folder), flags)
+    return syscall(OPEN_TREE, folder_descriptor, os.fsencode(folder), flags)
 
 
 def unshare(flags: int) -> None:

@@ -34,11 +34,11 @@ def empty(top: int) -> None:
             inner = open_folder(name, top)
             try:
                 for each in remove_files(inner):
-                    place = f"{prefix}-{next(numbers)}"
+                    new_name = f"{prefix}-{next(numbers)}"
                     with suppress(OSError):
                         os.close(open_folder(each, inner))  # only what is ours to write to moves
-                        os.rename(each, place, src_dir_fd=inner, dst_dir_fd=top)
-                        waiting.append(place)
+                        os.rename(each, new_name, src_dir_fd=inner, dst_dir_fd=top)
+                        waiting.append(new_name)
             finally:
                 os.close(inner)
             os.rmdir(name, dir_fd=top)

@@ -47,7 +47,7 @@ class MessageReader:
 
     def __init__(self, data: bytes, side: Decoding, trusted: bool) -> None:
         self.data = data
-        self.place = 0
+        self.position = 0
         self.side = side
         self.trusted = trusted
         self.parts = 0
@@ -55,7 +55,7 @@ class MessageReader:
     def read_all(self) -> Any:
         """The value that the message is."""
         value = self.value(0)
-        if self.place != len(self.data):
+        if self.position != len(self.data):
             raise CodecError("more than one value")
         return value
 
@@ -67,15 +67,15 @@ class MessageReader:
 
     def value(self, depth: int) -> Any:
         """The next value."""
-        first = self.data[self.place]
+        first = self.data[self.position]
         if first in ARRAYS:
             return self.node(depth)
         return self.plain()
 
     def plain(self) -> Any:
         """The next value, if it is not an array."""
-        first = self.data[self.place]
-        self.place += 1
+        first = self.data[self.position]
+        self.position += 1
         if first < SHORT_MAPS:
             return first
         if first >= NEGATIVE:
@@ -94,8 +94,8 @@ class MessageReader:
 
     def number(self, form: struct.Struct) -> Any:
         """The next bytes as a number of that form."""
-        (number,) = form.unpack_from(self.data, self.place)
-        self.place += form.size
+        (number,) = form.unpack_from(self.data, self.position)
+        self.position += form.size
         return number
 
     def length(self, first: int, kind: Lengths) -> int:
@@ -105,31 +105,31 @@ class MessageReader:
 
     def end(self, length: int) -> int:
         """The position after this many bytes."""
-        end = self.place + length
+        end = self.position + length
         if end > len(self.data):
             raise CodecError("a truncated message")
         return end
 
     def piece(self, length: int) -> bytes:
         """So many bytes."""
-        start, self.place = self.place, self.end(length)
-        return self.data[start : self.place]
+        start, self.position = self.position, self.end(length)
+        return self.data[start : self.position]
 
     def extension(self, length: int) -> Any:
         """An extension type of this many bytes."""
         self.count(NODE_PARTS)
-        code = self.data[self.place]
-        self.place += 1
-        start, self.place = self.place, self.end(length)
-        body = memoryview(self.data)[start : self.place]  # large arrays are copied once, not twice
+        code = self.data[self.position]
+        self.position += 1
+        start, self.position = self.position, self.end(length)
+        body = memoryview(self.data)[start : self.position]  # large arrays are copied once
         return value_of_extension(self.trusted, code, body)
 
     def items(self) -> int:
         """How many items the array has that comes next."""
-        first = self.data[self.place]
+        first = self.data[self.position]
         if first not in ARRAYS:
             raise CodecError("a container without a list of items")
-        self.place += 1
+        self.position += 1
         return self.length(first, ARRAYS)
 
     def node(self, depth: int) -> Any:

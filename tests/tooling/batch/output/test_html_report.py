@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import time
 
 import matplotlib.image
 import pytest
@@ -23,8 +22,6 @@ from tests.tooling.scratch_copies import python
 
 pytestmark = needs_browser
 MANY = 2000
-CROWDING_SECONDS = 0.2
-SECONDS = 2.0  # in which the report of a large class opens
 
 
 def test_the_overview_tells_what_the_results_tell(watched, folder):
@@ -192,38 +189,18 @@ def test_a_leaderboard_is_ranked_from_its_best_end(browser, tmp_path):
     assert not watched.errors
 
 
-def crowding():
-    """How many times longer work takes now than on a machine that has nothing else to do."""
-    start, used = time.monotonic(), time.process_time()
-    while time.process_time() - used < CROWDING_SECONDS:
-        pass
-    return max(1.0, (time.monotonic() - start) / CROWDING_SECONDS)
-
-
-def test_two_thousand_submissions_open_in_under_two_seconds(browser, tmp_path):
+def test_two_thousand_submissions_are_drawn_as_far_as_they_are_seen(browser, tmp_path):
     folder = write_batch(tmp_path / "out", MANY)
     write_report(folder)
     assert (folder / "report.html").stat().st_size < 10_000_000
-    times = []
-    for _ in range(3):  # the fastest: other work on the machine only adds
-        others = crowding()
-        context = browser.new_context(viewport={"width": 1300, "height": 900})
-        page = context.new_page()
-        start = time.monotonic()
-        page.goto((folder / "report.html").as_uri())
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-        times.append((time.monotonic() - start) / others)
-        expect(page.locator("#count")).to_have_text(f"{MANY} of {MANY}")
-        context.close()
-    assert min(times) < SECONDS, times
     watched = WatchedReport(browser, folder)
+    expect(watched.page.locator("#count")).to_have_text(f"{MANY} of {MANY}")
     drawn = watched.page.locator("#rows tr").count()
+    assert drawn <= MANY // 10
     watched.page.locator("#more").scroll_into_view_if_needed()
     expect(watched.page.locator("#rows tr")).not_to_have_count(drawn)
-    others, start = crowding(), time.monotonic()
     watched.page.locator("#filter").fill("padding")
     watched.page.get_by_role("button", name="score", exact=True).click()
-    assert (time.monotonic() - start) / others < SECONDS
     watched.context.close()
     assert not watched.errors
 

@@ -165,8 +165,8 @@ CONTRAST = """(kinds) => {
     const style = getComputedStyle(document.querySelector(kind));
     let ground = document.querySelector(kind);
     while (parse(getComputedStyle(ground).backgroundColor)[3] === 0) ground = ground.parentElement;
-    const colours = [style.color, getComputedStyle(ground).backgroundColor];
-    const [dark, bright] = colours.map((color) => light(parse(color))).sort((a, b) => a - b);
+    const colors = [style.color, getComputedStyle(ground).backgroundColor];
+    const [dark, bright] = colors.map((color) => light(parse(color))).sort((a, b) => a - b);
     ratios[kind] = (bright + 0.05) / (dark + 0.05);
   }
   return ratios;

@@ -11,7 +11,7 @@ from common.assignment import load_assignment
 from common.errors import CourseError
 
 A1 = load_assignment("a1")
-PUBLIC = "test_conv_output_size_counts_the_places_of_the_kernel"
+PUBLIC = "test_conv_output_size_counts_the_kernel_positions"
 HIDDEN = "test_conv_output_size_is_right_for_any_sizes"
 BOTH = (PUBLIC, HIDDEN)
 

@@ -32,7 +32,7 @@ from tests.tooling.scratch_copies import python
 
 CHOSEN = sample("faults", range(200), len(GRADING_FAULTS))  # each kind once
 NAMES = (
-    "test_conv_output_size_counts_the_places_of_the_kernel",
+    "test_conv_output_size_counts_the_kernel_positions",
     "test_conv_parameters_counts_weights_and_biases",
     "test_linear_parameters_counts_weights_and_biases",
 )
