@@ -10,6 +10,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
+from autograder.grading.judge_inputs import read_tests
 from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_sample, shuffled
 from autograder.proving.ledgers.proof_ledger import current_ledger
 from autograder.proving.wrong_versions.mistakes import load_mistakes
@@ -21,6 +22,8 @@ from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SEED = "a seed"
+SIZES = "test_conv_output_size_counts_the_kernel_positions"
+COUNTS = "test_parameters_are_counted_right_for_any_layer"
 SECONDS = 20.0  # for the sample of one assignment
 EACH = pytest.mark.parametrize(
     "assignment",
@@ -74,11 +77,14 @@ def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_pa
 
 
 def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
-    noticed = current_ledger(A1).proof.noticed
-    last = sorted({*noticed.values()})[-1]
-    wrong = {name: last for name in noticed if noticed[name] != last}
-    sample = grade_sample(A1, edited(noticed=noticed | wrong), SEED, 0.0, tmp_path)
-    assert any(f"passes {last}, but the ledger" in line for line in sample.differences)
+    exercise_of = {test.name: test.exercise for test in read_tests(A1)}
+    # Each mutant is said to be noticed by a test of an exercise that has nothing to do with it.
+    wrong = {
+        mutant: SIZES if exercise_of[test] == exercise_of[COUNTS] else COUNTS
+        for mutant, test in current_ledger(A1).proof.noticed.items()
+    }
+    sample = grade_sample(A1, edited(noticed=wrong), SEED, 0.0, tmp_path)
+    assert any("but the ledger says that it fails it" in line for line in sample.differences)
 
 
 @pytest.mark.parametrize(
