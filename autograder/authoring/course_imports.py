@@ -32,8 +32,13 @@ def import_closure(modules: Iterable[str], whole_packages: bool = False) -> set[
 @cache
 def imports_of(file: Path) -> tuple[str, ...]:
     """The modules that a file names: by an import, or as a string, to be imported late."""
+    return imports_in(parsed(file))
+
+
+def imports_in(tree: ast.Module) -> tuple[str, ...]:
+    """The modules that a syntax tree names."""
     found: list[str] = []
-    for node in ast.walk(parsed(file)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [name for alias in node.names for name in with_packages(alias.name)]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -12,8 +13,10 @@ from types import CodeType
 
 from autograder.authoring.lab_master import master_file, read_master, secret_lines
 from autograder.authoring.solution_markers import find_blocks, solution_lines
+from autograder.packaging.public_helpers import unused_helpers
 from common.assignment import LAB_FILE, ROOT, STANDINS, Assignment, load_all
 from common.errors import CourseError
+from common.testing.graded_tests import HIDDEN_FILE
 
 # Shorter lines, such as `return out`, are nobody's secret.
 SHORTEST_LINE = 12  # of the zip's own assignment; of others, lines must be distinctive
@@ -66,6 +69,7 @@ def check_zip(file: Path, assignment: Assignment) -> None:
             # A stand-in goes along when its own assignment is over.
             over = path.parent.name if ROOT / path.parent.parent == STANDINS else ""
             secrets.check(f"{file.name}: {path}", archive.read(member), over)
+        check_helpers(file, archive)
 
 
 def check_name(file: Path, name: str) -> None:
@@ -73,6 +77,16 @@ def check_name(file: Path, name: str) -> None:
     parts = PurePosixPath(name).parts
     if any(part in NEVER or part.startswith(".") for part in parts) or name.endswith(".pyc"):
         raise CourseError(f"{file.name} must not contain {name}.")
+
+
+def check_helpers(file: Path, archive: zipfile.ZipFile) -> None:
+    """Without the hidden tests, nothing that only they use."""
+    names = [name for name in archive.namelist() if re.fullmatch(r"tests/\w+/\w+\.py", name)]
+    if not any(PurePosixPath(name).name == HIDDEN_FILE for name in names):
+        for name, helpers in unused_helpers({name: archive.read(name) for name in names}).items():
+            raise CourseError(
+                f"{file.name}: {name} has what no public test uses: {', '.join(helpers)}."
+            )
 
 
 class Secrets:

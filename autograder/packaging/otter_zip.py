@@ -77,7 +77,7 @@ def check_proof(proof: OtterProof, points: dict[str, float]) -> None:
 def what_otter_needs(assignment: Assignment) -> dict[str, bytes]:
     """What the notebook imports, and what is to be installed."""
     requirements = student_requirements(assignment).encode()
-    return read(common_files(assignment, ())) | {OTTER_REQUIREMENTS: requirements}
+    return read(common_files(assignment, {})) | {OTTER_REQUIREMENTS: requirements}
 
 
 def members(assignment: Assignment, made: Assigned) -> dict[str, bytes]:

@@ -1,11 +1,18 @@
 """Selects the files of the handout zip and of the autograder zip."""
 
+import ast
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.authoring.course_imports import import_closure, imports_of, module_file
+from autograder.authoring.course_imports import (
+    import_closure,
+    imports_in,
+    imports_of,
+    module_file,
+)
 from autograder.authoring.lab_master import MASTER
+from autograder.packaging.public_helpers import public_part
 from autograder.packaging.requirement_parts import (
     DATA_REQUIREMENTS,
     grader_requirements,
@@ -35,7 +42,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     # Where public tests read stored answers, only the grader asks PyTorch.
     graders_own = (HIDDEN_FILE, ORACLE_FILE) if assignment.stores_answers else (HIDDEN_FILE,)
     tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
-    members = read([GUIDE, f"{folder}/README.md", f"{folder}/assignment.toml", *tests])
+    members = read([GUIDE, f"{folder}/README.md", f"{folder}/assignment.toml"])
+    members |= public_tests(read(tests))
     members |= read(f"{folder}/{name}" for name in (*assignment.files, *assignment.given))
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
@@ -58,7 +66,7 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     commands = ("__init__", "grading_commands", "doctor_command", "progress_display")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
     submitted = [f"assignments/{assignment.name}/{name}" for name in assignment.files]
-    members |= read(common_files(assignment, [*members, *submitted]))
+    members |= read(common_files(assignment, members | read(submitted)))
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
@@ -67,15 +75,22 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     return members
 
 
-def common_files(assignment: Assignment, members: Iterable[str]) -> list[str]:
+def public_tests(members: dict[str, bytes]) -> dict[str, bytes]:
+    """The files of a tests folder, without helpers that only hidden tests use."""
+    modules = {name: code for name, code in members.items() if name.endswith(".py")}
+    others = {name: content for name, content in members.items() if name not in modules}
+    return others | public_part(modules)
+
+
+def common_files(assignment: Assignment, members: Mapping[str, bytes]) -> list[str]:
     """What members of a zip import of common/, found by reading them, and the data's versions.
 
     A stand-in goes along only when its own assignment is over. One for the lab goes along with its
     own: it is written on what the exercises don't allow.
     """
-    sources = [ROOT / name for name in members if name.endswith(".py")]
+    sources = [ast.parse(code) for name, code in members.items() if name.endswith(".py")]
     standins = assignment.lab_standins if assignment.lab else assignment.standins
-    names = {*standins, *(name for file in sources for name in imports_of(file))}
+    names = {*standins, *(name for tree in sources for name in imports_in(tree))}
     if assignment.lab:
         names |= {*imports_of(ROOT / "solutions" / assignment.name / MASTER)}
     modules = import_closure([*names], whole_packages=True)
