@@ -10,6 +10,8 @@ from common.errors import Evidence, Failure
 from common.student_code.values import as_numpy, is_tensor, kind_of
 from common.testing.feedback.relations import relation
 
+# Axes that count from 1, as everywhere in the course. All others count from 0.
+COUNTED_FROM_ONE = ("epoch", "training step")
 # The largest error allowed, as a part of the largest expected entry.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
 
@@ -228,4 +230,7 @@ def index_in_words(index: Sequence[Any], axes: Sequence[str] | None) -> str:
     """An index in words: "image 0, channel 2, row 1, column 1"; [0, 2, 1, 1] without names."""
     if axes is None:
         return str([int(at) for at in index])
-    return ", ".join(f"{name} {int(at)}" for name, at in zip(axes, index, strict=True))
+    return ", ".join(
+        f"{name} {int(at) + (name in COUNTED_FROM_ONE)}"
+        for name, at in zip(axes, index, strict=True)
+    )

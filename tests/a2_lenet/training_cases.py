@@ -119,7 +119,7 @@ def labels_never_predicted(run):
 def compare_last_weights(model, history, run, situation):
     """Losses of all steps and the weights after the last epoch, the best one, are PyTorch's."""
     steps = history_numbers(history, "step_loss", len(run.step_loss))
-    assert_close(steps, run.step_loss, f"step_loss ({situation})", ("step",), FINE)
+    assert_close(steps, run.step_loss, f"step_loss ({situation})", ("training step",), FINE)
     what = f"parameters after training ({situation})"
     cases.check_named(model.parameters, run.weights[-1], what, FINE)
 

@@ -55,7 +55,7 @@ def read_history(history, steps):
 def compare_learning_rates(rates, first):
     """The learning rate falls linearly from the first one to 0."""
     expected = first * (1 - np.arange(len(rates)) / len(rates))
-    assert_close(rates, expected, 'history["learning_rate"]', ("step",))
+    assert_close(rates, expected, 'history["learning_rate"]', ("training step",))
 
 
 def compare_training(history, model, expected, situation, *, learning_rate):
@@ -65,7 +65,7 @@ def compare_training(history, model, expected, situation, *, learning_rate):
     compare_learning_rates(history["learning_rate"], learning_rate)
     for name, wanted in (("loss", losses), ("norm", norms)):
         what = f'history["{name}"] ({situation})'
-        assert_close(history[name], np.array(wanted), what, ("step",), AFTER_STEPS)
+        assert_close(history[name], np.array(wanted), what, ("training step",), AFTER_STEPS)
     trained = parameters_of(model)
     for name, wanted in weights.items():
         what = f"{name} after training ({situation})"

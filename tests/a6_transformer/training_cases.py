@@ -138,7 +138,9 @@ def compare_run(history, module, expected, situation):
     found = read_history(history, len(wanted_history["loss"]))
     for name, wanted in wanted_history.items():
         what = f'history["{name}"] ({situation})'
-        assert_close(found[name], np.array(wanted), what=what, axes=("step",), tolerance=RUN)
+        assert_close(
+            found[name], np.array(wanted), what=what, axes=("training step",), tolerance=RUN
+        )
     trained = parameters_of(module)
     for name, wanted in last.items():
         what = f"{name} after the last step ({situation})"

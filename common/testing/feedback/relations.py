@@ -64,7 +64,8 @@ def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Sam
 
 def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
     """Off by a constant factor, or with the opposite sign."""
-    factor = float(np.sum(wrong * right) / np.sum(right * right))
+    with np.errstate(all="ignore"):  # the squares of very small or large values
+        factor = float(np.sum(wrong * right) / np.sum(right * right))
     if same(wrong, -right):
         yield "It has the opposite sign everywhere."
     elif factor and np.isfinite(factor) and same(wrong, factor * right):

@@ -7,7 +7,13 @@ import pytest
 
 from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.values import keep
-from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.compare import (
+    assert_close,
+    assert_equal,
+    check,
+    index_in_words,
+    unpack,
+)
 from common.testing.feedback.failure import explain
 from common.testing.remote.input_changes import content
 from common.testing.speed_ratio import compare
@@ -68,6 +74,12 @@ def test_the_details_say_where_and_what():
         == f"1 NaN among {RIGHT.size} values."
     )
     assert explanation_of(np.array(np.inf), np.array(1.0)).details == ""
+
+
+def test_epochs_and_training_steps_count_from_one_and_all_else_from_zero():
+    assert index_in_words((0, 0), ("epoch", "image")) == "epoch 1, image 0"
+    assert index_in_words((2, 3), ("training step", "step")) == "training step 3, step 3"
+    assert index_in_words((0, 1), None) == "[0, 1]"
 
 
 @pytest.mark.parametrize(
