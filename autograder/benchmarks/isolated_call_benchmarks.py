@@ -1,4 +1,4 @@
-"""Measures what one isolated call costs over the same call in this process."""
+"""Measures what isolated calls cost over the same calls in this process."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -12,6 +12,8 @@ from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT, load_assignment
 
 ALLOWED_SECONDS = 0.0002
+LARGE_VALUES = 31 * 10**6 // 8  # of 8 bytes each
+LARGE_SECONDS = 0.06
 CALLS = 100  # timed together: one waits for the other process longer than another
 REPEATS = 20
 
@@ -51,6 +53,27 @@ def call_row() -> Row:
     )
 
 
+def large_call_row() -> Row:
+    """A call that returns its 31 MB of input, against the same call here and 60 ms."""
+    assignment = load_assignment("a1")
+    code = dict.fromkeys(assignment.files, b"def same(x):\n    return x\n")
+    x = np.random.default_rng(0).normal(size=LARGE_VALUES)
+    with Sandbox(assignment) as sandbox:
+        sandbox.admit(code)
+        with sandbox.child() as child:
+            same = child.student(assignment.modules).same
+            row = measure(
+                "an isolated call with 31 MB of arrays there and back",
+                lambda: same(x),
+                lambda: None,
+                "the same call in this process and 60 ms",
+                bar=1,
+                repeats=REPEATS,
+            )
+    return replace(row, baseline_seconds=row.baseline_seconds + LARGE_SECONDS)
+
+
 def rows() -> Iterator[Row]:
-    """One call."""
+    """One call with small arrays, and one with large ones."""
     yield call_row()
+    yield large_call_row()

@@ -16,6 +16,7 @@ import msgspec
 from autograder.grading.sandbox.child import Child
 from autograder.grading.sandbox.fork_server import MESSAGE_BYTES, ForkServer, preload
 from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, Plan, ServerPlan
+from autograder.grading.sandbox.wire.shared_arrays import MappedArrays
 from common.student_code.forbidden_calls import Guard
 
 
@@ -27,17 +28,19 @@ class UnprotectedForkServer(ForkServer):
         self.guard = Guard(plan.forbidden)
         self.guard.loaded_forbidden(plan.forbidden)
 
-    def start(self, plan: Plan, channel: int, output: int) -> int:
+    def start(self, plan: Plan, channel: int, output: int, memory: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
                 os.dup2(output, 1)
                 os.dup2(output, 2)
-                Child(socket.socket(fileno=channel), plan, self.guard).serve()
+                arrays = MappedArrays(memory)
+                Child(socket.socket(fileno=channel), arrays, plan, self.guard).serve()
             finally:
                 os._exit(0)
         os.close(channel)
         os.close(output)
+        os.close(memory)
         return pid
 
     def end(self, pid: int) -> None:

@@ -6,8 +6,9 @@ from student code remembers which one it was: handed back in, it is the very sam
 that a cache which two calls share by mistake is shared in both faces.
 """
 
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +31,11 @@ class StudentObjects(Protocol):
         self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run a named operation of common/testing/remote in the student's process."""
+
+    def changed_inputs(
+        self, target: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[str]:
+        """Call such an object, and name the array arguments that the call changed."""
 
 
 class Handle:
@@ -142,16 +148,20 @@ def copy_tensor(tensor: Any) -> Any:
 
 def lay_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
     """The same values in new memory, at the given distances from each other."""
-    low = sum(
-        min(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
-    )
-    high = sum(
-        max(0, stride * (size - 1)) for stride, size in zip(strides, array.shape, strict=True)
-    )
-    memory = np.zeros(high - low + array.itemsize, dtype=np.uint8)
-    view = np.ndarray(array.shape, array.dtype, memory, offset=-low, strides=strides)
+    before, size = extent(array.shape, array.itemsize, strides)
+    memory = np.zeros(size, dtype=np.uint8)
+    view = np.ndarray(array.shape, array.dtype, memory, offset=before, strides=strides)
     view[...] = array
     return view
+
+
+def extent(shape: Sequence[int], itemsize: int, strides: Sequence[int] | None) -> tuple[int, int]:
+    """How many bytes of an array lie before its first value, and how many it takes in all."""
+    if strides is None:
+        return 0, math.prod(shape) * itemsize
+    steps = [stride * (size - 1) for stride, size in zip(strides, shape, strict=True)]
+    before = -sum(min(0, step) for step in steps)
+    return before, before + sum(max(0, step) for step in steps) + itemsize
 
 
 def is_container(value: Any) -> bool:

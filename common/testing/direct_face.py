@@ -105,6 +105,11 @@ class DirectFace(StudentFace, StudentObjects):
     ) -> Any:
         return self.run(OPERATIONS[operation], label, args, kwargs)
 
+    def changed_inputs(
+        self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[str]:
+        return list(self.operate("changed_inputs", label, (target, args, kwargs), {}).values())
+
     def run(
         self,
         function: Callable[..., Any],

@@ -16,6 +16,7 @@ from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
 from autograder.grading.sandbox.wire.message_reader import HANDLE
+from autograder.grading.sandbox.wire.shared_arrays import MappedArrays
 from common.errors import Failure, ForbiddenCall, builtin_name
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
@@ -65,8 +66,9 @@ class Objects:
 class Child:
     """Answers one question after another."""
 
-    def __init__(self, sock: socket.socket, plan: Plan, guard: Guard) -> None:
+    def __init__(self, sock: socket.socket, arrays: MappedArrays, plan: Plan, guard: Guard) -> None:
         self.sock = sock
+        self.arrays = arrays
         self.plan = plan
         self.objects = Objects()
         self.guard = guard
@@ -86,7 +88,9 @@ class Child:
                 frame = questions.wait()
             except ChannelClosed:
                 return
-            number, question, *details = codec.decode(frame, self.objects, trusted=True)
+            number, question, *details = codec.decode(
+                frame, self.objects, trusted=True, shared=self.arrays.inputs
+            )
             reply = self.answer(number, getattr(self, f"do_{question}"), details)
             flush_output()
             send_frame(self.sock, reply)
@@ -94,21 +98,25 @@ class Child:
     def answer(self, number: int, question: Callable[..., Any], details: list[Any]) -> bytes:
         """The reply's bytes: a value, or why there is none."""
         try:
-            return codec.encode([number, "value", question(*details)], self.objects)
+            value = question(*details)
+            self.arrays.results.used = 0  # the judge has copied those before
+            reply = codec.encode([number, "value", value], self.objects, self.arrays.results)
+            self.objects.table.pop()  # the list around the value, which would keep the value
+            return reply
         except Failure as error:
             why = error.explanation
-            reply = [number, "failure", why.sentence, why.details, why.help]
+            parts = [number, "failure", why.sentence, why.details, why.help]
         except ForbiddenCall as error:
-            reply = [number, "forbidden", str(error)]
+            parts = [number, "forbidden", str(error)]
         except CodecError as error:
-            reply = [number, "failure", unreadable_result().explanation.sentence, str(error), ""]
+            parts = [number, "failure", unreadable_result().explanation.sentence, str(error), ""]
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             sentence = program_ended(builtin_name(error)).explanation.sentence
-            reply = [number, "failure", sentence, "", ""]
+            parts = [number, "failure", sentence, "", ""]
         except BaseException as error:
             frames = format_frames(error, map(Path, self.plan.packages.values()))
-            reply = [number, "raised", builtin_name(error), message_of(error), frames]
-        return codec.encode([readable(part) for part in reply], self.objects)
+            parts = [number, "raised", builtin_name(error), message_of(error), frames]
+        return codec.encode([readable(part) for part in parts], self.objects)
 
     def do_get(self, owner: Any, name: str, file: str) -> Any:
         """An attribute of an object, or of the submission itself."""
@@ -125,6 +133,10 @@ class Child:
     def do_operate(self, operation: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a named operation."""
         return OPERATIONS[operation](*args, **kwargs)
+
+    def do_drop_inputs(self) -> int:
+        """Where the last input ends that something here still refers to."""
+        return self.arrays.inputs.end_of_use()
 
     def do_cell(self, number: int, source: str) -> list[Any]:
         """Run a cell of the submitted lab, after those before it."""

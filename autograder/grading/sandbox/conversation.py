@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
@@ -22,6 +23,7 @@ from autograder.grading.sandbox.wire.frames import (
     send_frame_until,
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
+from autograder.grading.sandbox.wire.shared_arrays import SharedArrays
 from common.assignment import Forbidden, Limits
 from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
@@ -34,6 +36,7 @@ OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 64 * 1024 * 1024
 WATCH_SECONDS = 0.25
 TEXT_LIMIT = 5000
+MALFORMED = "Your code's process sent a malformed reply to the grader."
 
 
 class Conversation(StudentObjects):
@@ -63,6 +66,9 @@ class Conversation(StudentObjects):
         self.timed_out = False
         self.functions: dict[str, Handle] = {}
         self.modules: tuple[str, ...] = ()
+        self.arrays = SharedArrays()
+        self.stubs: Path | None = None  # of the assignment, where parameters have their names
+        self.changing: set[str] = set()  # functions that have changed an input
         self.watched: Path | None = None  # a home that only we keep from filling the disk
 
     def student(self, modules: Sequence[str]) -> Handle:
@@ -87,23 +93,58 @@ class Conversation(StudentObjects):
     def call(
         self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return self.ask("call", target, args, kwargs, label=label)
+        result = self.ask("call", target, args, kwargs, label=label)
+        self.note_changes(label, [*args, *kwargs.values()])
+        return result
 
     def operate(
         self, operation: str, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return self.ask("operate", operation, args, kwargs, label=label)
+        result = self.ask("operate", operation, args, kwargs, label=label)
+        if operation == "call_each":
+            self.note_changes(label, [value for call in args[1] for value in call])
+        return result
+
+    def note_changes(self, label: str, inputs: Iterable[Any]) -> None:
+        """Remember a function that has changed an input of an ordinary call.
+
+        Else one that counts its calls could spare just those that are watched.
+        """
+        if label not in self.changing and any_changed(self.arrays.inputs, inputs):
+            self.changing.add(label)
+
+    def changed_inputs(
+        self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[str]:
+        args = tuple(map(alias, args))
+        kwargs = {name: alias(value) for name, value in kwargs.items()}
+        said = self.operate("changed_inputs", label, (target, args, kwargs), {})
+        if not isinstance(said, dict):
+            self.fail(MALFORMED)
+        inputs = dict(enumerate(args)) | kwargs
+        seen = changed_keys(self.arrays.inputs, inputs)
+        if seen is None:
+            self.fail("Your code keeps more inputs of earlier calls than fit into memory.")
+        changed = [
+            name_of(key, said.get(key), self.stubs) for key in inputs if key in {*seen, *said}
+        ]
+        return changed or (["an input in another call of this test"] * (label in self.changing))
 
     def ask(self, question: str, *details: Any, label: str = "") -> Any:
         """One question, and the child's answer or the reason why there is none."""
         if self.failure:
             raise ChildFailure(self.failure)
+        if self.arrays.inputs.used > self.arrays.reuse_at:
+            self.reuse_memory()
         self.questions += 1
-        request = codec.encode([self.questions, question, *details], self)
+        self.arrays.inputs.begin()
+        request = codec.encode([self.questions, question, *details], self, self.arrays.inputs)
         start = time.monotonic()
         try:
             reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            return self.parse_reply(codec.decode(reply, Answers(self, label)), label)
+            self.arrays.results.begin()
+            answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
+            return self.parse_reply(answer, label)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -117,9 +158,18 @@ class Conversation(StudentObjects):
         except (ValueError, TypeError) as error:  # a CodecError is a ValueError
             if getattr(error, "student_call", None) is not None:
                 raise
-            self.fail("Your code's process sent a malformed reply to the grader.")
+            self.fail(MALFORMED)
         finally:
             self.seconds += time.monotonic() - start
+
+    def reuse_memory(self) -> None:
+        """Lay the next inputs where those lie that the child has dropped."""
+        inputs = self.arrays.inputs
+        self.arrays.reuse_at = len(inputs.memory)
+        end = self.ask("drop_inputs")
+        if type(end) is not int or not 0 <= end <= inputs.used:
+            self.fail(MALFORMED)
+        self.arrays.reuse(end)
 
     def fail(self, sentence: str) -> NoReturn:
         """Give up on this child: every further question fails the same way."""
@@ -225,6 +275,7 @@ class Conversation(StudentObjects):
     def close(self) -> None:
         """Hang up."""
         self.sock.close()
+        self.arrays.close()
         for descriptor in (self.output, *self.silence):
             os.close(descriptor)
 

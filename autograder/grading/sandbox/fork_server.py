@@ -39,6 +39,7 @@ from autograder.grading.sandbox.kernel.syscalls import (
     prctl,
 )
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
+from autograder.grading.sandbox.wire.shared_arrays import MappedArrays
 from common.determinism import seed_all
 from common.student_code.forbidden_calls import Guard
 
@@ -95,7 +96,7 @@ class ForkServer:
     def answer_requests(self) -> bool:
         """Answer until asked to stop, or until nobody is there any more."""
         while True:
-            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 2)
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 3)
             if not data:
                 return False
             request = msgspec.msgpack.decode(data)
@@ -122,7 +123,7 @@ class ForkServer:
             case other:
                 raise ValueError(f"unknown request {other}")
 
-    def start(self, plan: Plan, channel: int, output: int) -> int:
+    def start(self, plan: Plan, channel: int, output: int, memory: int) -> int:
         """Fork a child that serves one test; its pid."""
         try:
             self.home = Path(plan.home)
@@ -130,10 +131,11 @@ class ForkServer:
             ruleset = self.confinement.prepare(plan)
             pid = self.trees.fork()
             if pid == 0:
-                self.run_child(plan, ruleset, channel, output)
+                self.run_child(plan, ruleset, channel, output, memory)
         finally:
             os.close(channel)
             os.close(output)
+            os.close(memory)
         self.child = pid
         return pid
 
@@ -177,17 +179,20 @@ class ForkServer:
                 os._exit(0)
         os.waitpid(killer, 0)
 
-    def run_child(self, plan: Plan, ruleset: int | None, channel: int, output: int) -> None:
+    def run_child(
+        self, plan: Plan, ruleset: int | None, channel: int, output: int, memory: int
+    ) -> None:
         """What the forked process does: settle its descriptors, put on the confinement, answer."""
         try:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
+            arrays = MappedArrays(memory)  # whose descriptor is closed, with all others
             close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
             self.confinement.enter(plan, ruleset)
             after_fork.register_deferred_hooks()
             seed_all()  # Python gave it another seed when this process was forked
-            Child(socket.socket(fileno=channel), plan, self.guard).serve()
+            Child(socket.socket(fileno=channel), arrays, plan, self.guard).serve()
         finally:
             os._exit(0)
 

@@ -202,6 +202,8 @@ class Sandbox:
         home = Path(plan.home)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
+        conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
+        conversation.stubs = ROOT / "assignments" / plan.package
         request = {"do": "start", "plan": plan}
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
@@ -209,15 +211,14 @@ class Sandbox:
             if self.latest is not server:  # one server starts nothing before its last child is gone
                 self.latest.settle()
             self.latest = server
-            started = server.ask(request, [theirs.fileno(), writing])
+            memory = conversation.arrays.descriptor
+            started = server.ask(request, [theirs.fileno(), writing, memory])
         except GraderFault:
-            ours.close()
-            os.close(reading)
+            conversation.close()
             raise
         finally:
             theirs.close()
             os.close(writing)
-        conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
         conversation.watched = watched
         try:
             yield conversation

@@ -11,21 +11,20 @@ from common.student_code.values import as_numpy, is_tensor
 
 def changed_by(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[str]:
-    """Call the function, and name the array arguments that the call changed."""
+) -> dict[int | str, str]:
+    """Call the function; the names of the array arguments that it changed, by place or keyword."""
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     arrays = {
-        key: value
-        for key, value in [*enumerate(args), *kwargs.items()]
-        if isinstance(value, np.ndarray) or is_tensor(value)
+        key: value for key, value in given if isinstance(value, np.ndarray) or is_tensor(value)
     }
     before = {key: content(value) for key, value in arrays.items()}
     function(*args, **kwargs)
     names = positional_names(function)
-    return [
-        names[key] if isinstance(key, int) and key < len(names) else str(key)
+    return {
+        key: names[key] if isinstance(key, int) and key < len(names) else str(key)
         for key, value in arrays.items()
         if content(value) != before[key]
-    ]
+    }
 
 
 def content(array: Any) -> tuple[Any, ...]:

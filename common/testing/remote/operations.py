@@ -34,7 +34,7 @@ from common.training.peak_memory import cpu_peak_memory
 
 def changed_inputs(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
     """Call the function, and name the array arguments that the call changed."""
-    return function._face.operate("changed_inputs", function._label, (function, args, kwargs), {})
+    return function._face.changed_inputs(function, function._label, args, kwargs)
 
 
 def call_each(function: Handle, calls: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -142,6 +142,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
     expected = {
         *("setup.sh", "run_autograder", "requirements.txt", "semester"),
         f"assignments/{assignment.name}/assignment.toml",
+        *(f"assignments/{assignment.name}/{name}" for name in assignment.files),
         *python_files(tests),
         *([f"{tests}/answers.npz"] if assignment.stores_answers else []),
         f"{tests}/hidden_points.json",

@@ -17,7 +17,9 @@ from autograder.grading.sandbox.wire.array_codec import (
     SCALAR_EXTENSION,
     TENSOR_EXTENSION,
     CodecError,
+    SharedReader,
     array_bytes,
+    array_extension,
     big_integer,
     complex_number,
     generator_bytes,
@@ -30,6 +32,7 @@ from autograder.grading.sandbox.wire.message_reader import (
     Decoding,
     MessageReader,
 )
+from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter
 from common.student_code.values import MAX_DEPTH, as_numpy, is_generator, is_numeric, is_tensor
 
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
@@ -50,12 +53,12 @@ class Encoding(Protocol):
         """The tagged node for a value that is neither plain nor a container."""
 
 
-def encode(value: Any, side: Encoding) -> bytes:
-    """A value as bytes."""
-    return ENCODER.encode(to_wire(value, side, 0))
+def encode(value: Any, side: Encoding, shared: ArrayWriter | None = None) -> bytes:
+    """A value as bytes; its arrays lie in shared memory, where there is some."""
+    return ENCODER.encode(to_wire(value, side, shared, 0))
 
 
-def to_wire(value: Any, side: Encoding, depth: int) -> Any:
+def to_wire(value: Any, side: Encoding, shared: ArrayWriter | None, depth: int) -> Any:
     """A value as msgpack's own types. Exact types only: a subclass may lie about itself."""
     if depth > MAX_DEPTH:
         raise CodecError(f"a value is nested more than {MAX_DEPTH} levels deep")
@@ -68,16 +71,17 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
         if len(value) > MAX_ITEMS:
             raise CodecError(f"a {kind.__name__} has more than {MAX_ITEMS:,} items")
         items = [pair for item in value.items() for pair in item] if kind is dict else value
-        wired = [to_wire(item, side, depth + 1) for item in items]
+        wired = [to_wire(item, side, shared, depth + 1) for item in items]
         return [CONTAINERS[kind], side.container_reference(value), wired]
     if is_numeric(value):
-        code = ARRAY_EXTENSION if kind is np.ndarray else SCALAR_EXTENSION
-        return msgspec.msgpack.Ext(code, array_bytes(np.asarray(value)))
+        if kind is np.ndarray:
+            return array_extension(ARRAY_EXTENSION, value, value, shared)
+        return msgspec.msgpack.Ext(SCALAR_EXTENSION, array_bytes(np.asarray(value)))
     if kind is complex:
         return complex_number(value)
     if is_tensor(value):
         try:
-            return msgspec.msgpack.Ext(TENSOR_EXTENSION, array_bytes(as_numpy(value)))
+            return array_extension(TENSOR_EXTENSION, as_numpy(value), value, shared)
         except TypeError:
             raise CodecError(f"a tensor of dtype {value.dtype} can't be sent") from None
     if side.sends_generators and is_generator(value):
@@ -85,10 +89,12 @@ def to_wire(value: Any, side: Encoding, depth: int) -> Any:
     return side.node(value)
 
 
-def decode(data: bytes, side: Decoding, trusted: bool = False) -> Any:
+def decode(
+    data: bytes, side: Decoding, trusted: bool = False, shared: SharedReader | None = None
+) -> Any:
     """Bytes as a value. Only a trusted sender may ask for a memory layout of its own."""
     try:
-        return MessageReader(data, side, trusted).read_all()
+        return MessageReader(data, side, trusted, shared).read_all()
     except CodecError:
         raise
     except Exception as error:  # NumPy, struct and hash functions each fail in their own ways

@@ -8,7 +8,11 @@ import struct
 from collections import Counter
 from typing import Any, Protocol
 
-from autograder.grading.sandbox.wire.array_codec import CodecError, value_of_extension
+from autograder.grading.sandbox.wire.array_codec import (
+    CodecError,
+    SharedReader,
+    value_of_extension,
+)
 from common.student_code.values import MAX_DEPTH
 
 MAX_ITEMS = 1_000_000
@@ -45,11 +49,14 @@ class Decoding(Protocol):
 class MessageReader:
     """One message, and how far it has been read."""
 
-    def __init__(self, data: bytes, side: Decoding, trusted: bool) -> None:
+    def __init__(
+        self, data: bytes, side: Decoding, trusted: bool, shared: SharedReader | None
+    ) -> None:
         self.data = data
         self.position = 0
         self.side = side
         self.trusted = trusted
+        self.shared = shared
         self.parts = 0
 
     def read_all(self) -> Any:
@@ -122,7 +129,7 @@ class MessageReader:
         self.position += 1
         start, self.position = self.position, self.end(length)
         body = memoryview(self.data)[start : self.position]  # large arrays are copied once
-        return value_of_extension(self.trusted, code, body)
+        return value_of_extension(self.trusted, code, body, self.shared)
 
     def items(self) -> int:
         """How many items the array has that comes next."""

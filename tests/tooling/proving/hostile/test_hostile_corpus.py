@@ -44,6 +44,8 @@ ITEMS = {
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
     "fingerprints": "stored_answers seed",
+    "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
+    "places_outside",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
     "attention_alias attention_importlib attention_eval",
 }
