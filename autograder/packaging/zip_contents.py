@@ -65,9 +65,9 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     members |= read(f"autograder/{name}.py" for name in ("__init__", "__main__", "semester"))
     commands = ("__init__", "grading_commands", "doctor_command", "progress_display")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
-    submitted = [f"assignments/{assignment.name}/{name}" for name in assignment.files]
-    members |= read(common_files(assignment, members | read(submitted)))
-    members |= read(submitted)  # the stubs, whose parameters' names results may repeat
+    # The stubs too: results may repeat the names of their parameters.
+    members |= read(f"assignments/{assignment.name}/{name}" for name in assignment.files)
+    members |= read(common_files(assignment, members))
     members |= templates("gradescope")
     members["requirements.txt"] = grader_requirements().encode()
     members["semester"] = semester
