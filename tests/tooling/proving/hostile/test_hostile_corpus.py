@@ -44,6 +44,8 @@ ITEMS = {
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
     "fingerprints": "stored_answers seed",
+    "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
+    "machine_wide_counts",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
     "attention_alias attention_importlib attention_eval",
 }
