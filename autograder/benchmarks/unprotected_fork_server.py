@@ -57,7 +57,7 @@ def main() -> None:
     server = UnprotectedForkServer(control, plan)
     gc.collect()
     gc.freeze()
-    nothing = Mechanisms(False, False, False, homes_in_memory=True, cgroups={})
+    nothing = Mechanisms(False, False, False, True, read_only_mounts=False, cgroups={})
     control.send(msgspec.msgpack.encode(nothing))
     with suppress(ConnectionError):
         server.answer_requests()

@@ -25,6 +25,10 @@ COSTS = {
     "the grader can't be signaled": "it could kill the grader and leave the result incomplete",
     "nothing outlives a test": "processes that it leaves running could affect later tests",
     "no files elsewhere": "it could leave data for later tests in world-writable folders",
+    "reading leaves no trace": "a later submission could see in access times what it read",
+    "other processes are hidden": "it could count the processes of other submissions",
+    "no messages through shared files": "submissions that run at the same time could exchange "
+    "hidden inputs",
     "disk": "it could fill the disk",
     "memory": "it could use up all memory, and the system might kill the grader",
     "processes": "it could fork without limit and freeze the machine",
@@ -91,6 +95,7 @@ def defenses_in_force(found: Findings, limits: Limits) -> tuple[Defense, ...]:
     memory = ["for all its processes" if MEMORY in had.cgroups else "for each process"]
     count = [f"{PROCESSES} by uid"]
     count += ["cgroup"] if PIDS in had.cgroups else []
+    mounts = ["read-only mounts"] if had.read_only_mounts else []
     elsewhere = refused[probe.ELSEWHERE]
     known: dict[str, tuple[bool, list[str]]] = {
         FILES: (refused[probe.FILES], user + rules),
@@ -101,7 +106,13 @@ def defenses_in_force(found: Findings, limits: Limits) -> tuple[Defense, ...]:
         "dangerous system calls are blocked": (refused[probe.CALLS], calls),
         "the grader can't be signaled": (refused[probe.SIGNALS], user + tree + rules * (abi >= 6)),
         "nothing outlives a test": (found.nothing_survived, tree or ["sweep"]),
-        "no files elsewhere": (elsewhere or bool(user), rules if elsewhere else ["sweep"]),
+        "no files elsewhere": (elsewhere or bool(user), mounts + rules if elsewhere else ["sweep"]),
+        "reading leaves no trace": (
+            refused[probe.TRACES],
+            mounts or ["the machine keeps no access times"],
+        ),
+        "other processes are hidden": (refused[probe.OTHERS], ["own /proc"]),
+        "no messages through shared files": (refused[probe.MESSAGES], calls),
         # A home that is only watched doesn't count: open files without a name are not seen there.
         "disk": (refused[probe.DISK] and had.homes_in_memory, [f"{HOME_BYTES // 2**20} MB"]),
         "memory": (refused[probe.MEMORY], [f"{limits.memory_mb} MB", *memory]),
@@ -133,6 +144,7 @@ def mechanisms(found: Findings) -> tuple[Mechanism, ...]:
         Mechanism("network namespace", had.network_namespace, filtered),
         Mechanism("IPC namespace", had.ipc_namespace, filtered),
         Mechanism("mount namespace", had.homes_in_memory, "disk use is monitored, not limited"),
+        Mechanism("read-only mounts", had.read_only_mounts, "reading changes access times"),
         Mechanism("cgroup for memory", MEMORY in had.cgroups, "each process has its own limit"),
         Mechanism("cgroup for pids", PIDS in had.cgroups, "processes are counted by uid"),
     )

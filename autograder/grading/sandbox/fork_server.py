@@ -71,9 +71,9 @@ class ForkServer:
         # Found and installed now, so that no child has to. Nothing is forbidden yet.
         self.guard.loaded_forbidden(plan.forbidden)
         self.guard.forbid(())
-        self.confinement = Confinement(plan)
         self.homes = homes
         self.trees = ProcessTrees()
+        self.confinement = Confinement(plan, self.trees, homes.in_memory)
         self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
         self.uid = plan.uid
         self.child: int | None = None
@@ -274,6 +274,7 @@ def run(control: socket.socket) -> bool:
             ipc_namespace=ipc,
             pid_namespace=server.trees.available,
             homes_in_memory=homes.in_memory,
+            read_only_mounts=server.confinement.mounts.available,
             cgroups={name: str(folder) for name, folder in server.group.folders.items()},
         )
     )

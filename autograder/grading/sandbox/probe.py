@@ -2,10 +2,12 @@
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import socket
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.sandbox.kernel import seccomp
+from autograder.grading.sandbox.kernel.confine import SYSTEM
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, SHARED
 from autograder.grading.sandbox.kernel.rlimits import DESCRIPTORS, FILE_BYTES, PROCESSES
@@ -20,12 +23,16 @@ from autograder.grading.sandbox.kernel.syscalls import syscall
 
 FILES, RESULTS, SUBMISSION, ELSEWHERE = "files", "results", "submission", "elsewhere"
 NETWORK, PROGRAMS, CALLS, SIGNALS = "network", "programs", "calls", "signals"
+TRACES, OTHERS, MESSAGES = "traces", "others", "messages"
 DISK, MEMORY, PROCESS_COUNT, GPU = "disk", "memory", "processes", "gpu"
 # Calls that a kernel without the filter would refuse in another way, with arguments like these.
 SOME_CALLS = (
     *("ptrace", "process_vm_readv", "kcmp", "pidfd_getfd", "shmget", "semget", "mq_open"),
     *("mount", "unshare", "setns", "open_by_handle_at", "keyctl", "add_key", "io_uring_setup"),
 )
+# What two processes could talk by through a file that both can read.
+MESSAGE_CALLS = ("inotify_init1", "fanotify_init", "flock", "readahead", "io_setup")
+LEAVES_NO_TRACE = os.ST_RDONLY | os.ST_NOATIME
 STRANGE_ARGUMENTS = (ctypes.c_long(-1),) * 5
 MEGABYTE = 1024 * 1024
 LEFTOVER_SECONDS = 60
@@ -44,6 +51,11 @@ def probe(attempts: Attempts) -> dict[str, bool]:
         and refused(conversation(attempts.abstract)),
         PROGRAMS: no_program(),
         CALLS: seccomp.supported() and all(map(denied, SOME_CALLS)),
+        TRACES: no_access_time(attempts.unread) and all(map(is_quiet, read_by_all())),
+        OTHERS: processes_are_hidden(),
+        MESSAGES: seccomp.supported()
+        and all(map(denied, MESSAGE_CALLS))
+        and refused(lock_on(attempts.unread)),
         DISK: files_are_bounded(Path.cwd()),
         MEMORY: refused(lambda: memory(attempts.memory_mb + 64)),
         PROCESS_COUNT: processes_are_bounded(),
@@ -117,6 +129,39 @@ def conversation(name: str) -> Callable[[], object]:
             sock.connect(f"\0{name}")
 
     return connect
+
+
+def no_access_time(file: str) -> bool:
+    """Whether a file can be read and looks as if it had not been."""
+    before = os.stat(file).st_atime_ns
+    Path(file).read_bytes()
+    return os.stat(file).st_atime_ns == before
+
+
+def read_by_all() -> Iterator[str]:
+    """Folders and files that every submission reads."""
+    yield from (path for path in (*SYSTEM, *sys.path) if os.path.exists(path))
+
+
+def is_quiet(path: str) -> bool:
+    """Whether the mount that a path is on keeps no access times, or is made by the kernel."""
+    return bool(os.statvfs(path).f_flag & LEAVES_NO_TRACE)
+
+
+def processes_are_hidden() -> bool:
+    """Whether /proc shows at most this process, under an id that counts no others."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid()) and not os.path.exists("/proc/2")
+    except FileNotFoundError:
+        return True
+
+
+def lock_on(file: str) -> Callable[[], object]:
+    def lock() -> None:
+        with Path(file).open("rb") as opened:
+            fcntl.lockf(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    return lock
 
 
 def no_program() -> bool:

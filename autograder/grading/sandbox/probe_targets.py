@@ -30,6 +30,15 @@ def files_among(paths: Iterable[Path]) -> Iterator[Path]:
                 break
 
 
+def unread_file(folder: Path) -> Path:
+    """A file that any user can read, with an access time that the next reading would change."""
+    file = folder / "unread"
+    file.touch(mode=0o644)
+    file.chmod(0o644)  # whatever the umask is
+    os.utime(file, (0, 0))
+    return file
+
+
 @contextmanager
 def listening() -> Iterator[tuple[int, str]]:
     """A port and an abstract socket of this machine, for a child to reach if it can."""

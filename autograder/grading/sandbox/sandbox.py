@@ -25,6 +25,7 @@ from autograder.grading.sandbox.probe_targets import (
     all_exited,
     files_among,
     listening,
+    unread_file,
 )
 from autograder.grading.sandbox.submission_files import compile_files, copy_common, place_package
 from autograder.grading.sandbox.user_ids import Slot, free_slot
@@ -244,6 +245,7 @@ class Sandbox:
                 abstract=name,
                 signal=os.getpid(),
                 memory_mb=limits.memory_mb,
+                unread=str(unread_file(self.folder / "packages")),
                 devices=[] if limits.gpu else [str(device) for device in devices],
             )
             with self.child() as child:

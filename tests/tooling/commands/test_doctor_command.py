@@ -56,10 +56,9 @@ def test_what_is_lacking_is_named_with_what_it_costs(tmp_path):
         assert row(finished.output, name)[1:] == ["no", cost]
     assert row(finished.output, "dangerous system calls are blocked")[1:3] == ["no", ""]
     assert row(finished.output, "disk")[1:3] == ["no", ""]
-    verdict = (
-        "Grading works here, but this isn't ensured: dangerous system calls are blocked; disk."
-    )
+    verdict = "Grading works here, but this isn't ensured: dangerous system calls are blocked; "
     assert verdict in finished.output
+    assert "other processes are hidden; no messages through shared files; disk." in finished.output
 
 
 def test_below_the_floor_it_fails_and_says_what_to_do():

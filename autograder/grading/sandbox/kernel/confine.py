@@ -1,4 +1,4 @@
-"""Confines a child before it imports student code: uid, limits, Landlock, seccomp."""
+"""Confines a child before it imports student code: uid, limits, mounts, Landlock, seccomp."""
 
 import os
 import signal
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.grading.sandbox.kernel import gpu_files, landlock, seccomp
+from autograder.grading.sandbox.kernel.child_mounts import ChildMounts
 from autograder.grading.sandbox.kernel.confinement_plan import Plan, ServerPlan
+from autograder.grading.sandbox.kernel.namespaces import ProcessTrees
 from autograder.grading.sandbox.kernel.rlimits import (
     PROCESSES,
     set_limits,
@@ -20,14 +22,16 @@ from autograder.grading.sandbox.kernel.syscalls import (
     PR_SET_PDEATHSIG,
     open_detached,
     prctl,
+    set_read_only,
 )
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
 
 SYSTEM = (
     *("/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo"),
-    *("/etc/ld.so.cache", "/etc/localtime", "/sys/devices/system/cpu"),
-    *("/proc/cpuinfo", "/proc/meminfo", "/dev/urandom", "/dev/zero"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/zero"),
+    # Only how many processors there are: all else of /sys and /proc shows how busy they are.
+    *(f"/sys/devices/system/cpu/{name}" for name in ("online", "possible", "present")),
 )
 ENVIRONMENT = {
     "PATH": "/nowhere",
@@ -40,12 +44,13 @@ ENVIRONMENT = {
 class Confinement:
     """Prepared once in the fork server, entered by each child."""
 
-    def __init__(self, plan: ServerPlan) -> None:
+    def __init__(self, plan: ServerPlan, trees: ProcessTrees, own_mounts: bool) -> None:
         other_uid = plan.uid is not None
         self.folders = python_folders()
         self.common = Path(plan.common)
         # Open folders that every child imports from.
         self.folder_descriptors = open_unreachable_folders(self.common) if other_uid else []
+        self.mounts = ChildMounts(trees, own_mounts, needs_proc=bool(self.folder_descriptors))
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
         self.gpus = gpu_files.chosen()
@@ -97,6 +102,8 @@ class Confinement:
         os.chdir(plan.home)
         cpu_seconds = limits.cpu_seconds or limits.test_seconds
         set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
+        if self.mounts.available:  # drivers of GPUs read more of /proc
+            self.mounts.enter(Path(plan.home), hide_processes=not limits.gpu)
         if plan.uid is not None:
             change_uid(plan.uid)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a fork server that is killed takes it along
@@ -177,9 +184,12 @@ def folder_descriptor(folder: Path) -> int:
     Where it doesn't, the probe tries whether one can walk up to the tests.
     """
     try:
-        return open_detached(folder)
+        descriptor = open_detached(folder)
     except OSError:
         return os.open(folder, os.O_PATH)
+    with suppress(OSError):  # a kernel before 5.12: the probe will say so
+        set_read_only(descriptor, True)
+    return descriptor
 
 
 def reachable_by_others(folder: Path) -> bool:

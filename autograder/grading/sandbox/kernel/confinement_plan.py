@@ -36,6 +36,7 @@ class Mechanisms(Record, frozen=True):
     ipc_namespace: bool
     pid_namespace: bool
     homes_in_memory: bool
+    read_only_mounts: bool
     cgroups: dict[str, str]  # the folder of each control group that was joined
 
 
@@ -49,4 +50,5 @@ class Attempts(Record, frozen=True):
     abstract: str  # the name of an abstract socket
     signal: int  # the judge's process
     memory_mb: int
+    unread: str  # a file that may be read, and has not been for long
     devices: list[str]  # of GPUs, when none was asked for

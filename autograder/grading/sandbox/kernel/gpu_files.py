@@ -5,6 +5,7 @@ from pathlib import Path
 
 DEVICES = ("dev/nvidia*", "dev/nvidia-caps/*", "dev/dri/renderD*", "dev/kfd")
 READABLE = (
+    *("proc/cpuinfo", "proc/meminfo", "sys/devices/system/cpu"),
     *("proc/driver/nvidia", "proc/devices", "proc/sys/vm/mmap_min_addr"),
     *(
         "sys/devices/system/node",

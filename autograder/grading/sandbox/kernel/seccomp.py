@@ -5,8 +5,10 @@ library is not on every machine, and a list of numbers with three questions abou
 compiler. It denies what is named and allows the rest, since NumPy, PyTorch and the C library make
 calls that differ from version to version. Files, signals and other processes are for Landlock, the
 uid and the namespaces; this filter takes away the network, other programs, memory that outlives a
-process, and parts of the kernel where holes have been found. Of files it takes what Landlock leaves
-and a uid of its own would not: to change the modes, owners and times of another's.
+process, parts of the kernel where holes have been found, and what two submissions could talk by
+through a file that both can only read: notifications, locks, futexes, pages in memory. Of files it
+takes what Landlock leaves and a uid of its own would not: to change the modes, owners and times of
+another's.
 """
 
 import ctypes
@@ -21,6 +23,7 @@ from autograder.grading.sandbox.kernel.syscalls import PR_SET_PDEATHSIG, PR_SET_
 FILTER_MODE = 2
 RETURN_ALLOW = 0x7FFF0000
 RETURN_ERROR = 0x00050000 | errno.EPERM
+RETURN_AGAIN = 0x00050000 | errno.EAGAIN
 RETURN_UNKNOWN = 0x00050000 | errno.ENOSYS
 RETURN_KILL = 0x80000000
 LOAD, RETURN = 0x20, 0x06
@@ -91,6 +94,30 @@ ATTRIBUTES = {
     "file_setattr": (469, 469),
     "truncate": (76, 45),  # which Landlock knows from version 3 on
 }
+# What shows one process what another does with a file that both can read, or with the machine.
+NEIGHBORS = {
+    "inotify_init": (253, 26),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
+    "flock": (73, 32),
+    # Which pages of a file are in memory: to remove them, bring them back, and ask.
+    "fadvise64": (221, 223),
+    "readahead": (187, 213),
+    "preadv2": (327, 286),
+    "pwritev2": (328, 287),
+    "mincore": (27, 232),
+    "cachestat": (451, 451),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
+    "io_setup": (206, 0),  # the machine has a fixed number of these
+    "statmount": (457, 457),  # mounts are numbered as they are made
+    "listmount": (458, 458),
+    "futex_waitv": (449, 449),
+    "futex_wait": (455, 455),
+}
+MACHINE_LOAD = {
+    "sysinfo": (99, 179),
+}
 PLACES = {
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -140,9 +167,20 @@ KERNEL = {
     "lookup_dcookie": (212, 18),
     "vhangup": (153, 58),
 }
-DENIED = {**NETWORK, **PROGRAMS, **OTHER_PROCESSES, **SHARED_MEMORY, **PLACES, **KERNEL}
+DENIED = {
+    **{**NETWORK, **PROGRAMS, **OTHER_PROCESSES, **SHARED_MEMORY},
+    **{**NEIGHBORS, **PLACES, **KERNEL},
+}
+# Allowed with a GPU: what its drivers need.
+DRIVERS = {**MEMORY_FILES, **MACHINE_LOAD}
 CLONE, CLONE3, PRCTL, SENDTO = (56, 220), (435, 435), (157, 167), (44, 206)
 ANY_BIT = 0xFFFFFFFF
+FCNTL, FUTEX = (72, 25), (202, 98)
+# Descriptors, their flags, pipes' sizes and seals. Not: locks, leases, notifications.
+FCNTL_COMMANDS = (0, 1, 2, 3, 4, 1027, 1030, 1031, 1032, 1033, 1034)
+# FUTEX_WAIT, FUTEX_WAIT_BITSET and FUTEX_WAIT_REQUEUE_PI at an address that processes share, by
+# either clock: the kernel knows it by file and offset, so that another submission could end it.
+SHARED_WAITS = (0, 9, 11, 0x100, 0x109, 0x10B)
 
 
 def supported() -> bool:
@@ -152,20 +190,20 @@ def supported() -> bool:
 
 def number_of(name: str) -> int:
     """The number of a denied call on this machine."""
-    return {**DENIED, **MEMORY_FILES, **ATTRIBUTES}[name][PROCESSORS[platform.machine()][1]]
+    return {**DENIED, **DRIVERS, **ATTRIBUTES}[name][PROCESSORS[platform.machine()][1]]
 
 
-def program(memory_files: bool = False, attributes: bool = True) -> bytes:
+def program(drivers: bool = False, attributes: bool = True) -> bytes:
     """The filter, one instruction of 8 bytes after the other.
 
-    memory_files: whether memfd_create is allowed. CUDA shares memory through such files.
+    drivers: whether what drivers of GPUs need is allowed. CUDA shares memory through memory files.
     attributes: whether a file's mode, owner and times may be changed. With a uid of its own, a
     child has no files but those that it has made.
     """
     architecture, column = PROCESSORS[platform.machine()]
     denied = {
         **DENIED,
-        **({} if memory_files else MEMORY_FILES),
+        **({} if drivers else DRIVERS),
         **({} if attributes else ATTRIBUTES),
     }
     numbers = sorted({entry[column] for entry in denied.values()})
@@ -183,6 +221,22 @@ def program(memory_files: bool = False, attributes: bool = True) -> bytes:
             instruction(RETURN, RETURN_ALLOW),
         ]
 
+    def by_values(
+        call: int, argument: int, values: tuple[int, ...], among: int, otherwise: int
+    ) -> list[bytes]:
+        """Answer a call by whether one of its arguments is among some values."""
+        count = len(values)
+        return [
+            instruction(JUMP_IF_EQUAL, call, if_false=count + 3),
+            instruction(LOAD, ARGUMENTS_OFFSET + 8 * argument),
+            *(
+                instruction(JUMP_IF_EQUAL, value, if_true=count - index)
+                for index, value in enumerate(values)
+            ),
+            instruction(RETURN, otherwise),
+            instruction(RETURN, among),
+        ]
+
     lines = [
         instruction(LOAD, ARCHITECTURE_OFFSET),
         instruction(JUMP_IF_EQUAL, architecture, if_true=1),
@@ -195,6 +249,9 @@ def program(memory_files: bool = False, attributes: bool = True) -> bytes:
         *by_argument(PRCTL[column], 0, JUMP_IF_EQUAL, PR_SET_PDEATHSIG),
         # To the other end only: an address has a length.
         *by_argument(SENDTO[column], 5, JUMP_IF_ANY_BIT, ANY_BIT),
+        *by_values(FCNTL[column], 1, FCNTL_COMMANDS, RETURN_ALLOW, RETURN_ERROR),
+        # The C library then looks at once whether what it waits for has come, and asks again.
+        *by_values(FUTEX[column], 1, SHARED_WAITS, RETURN_AGAIN, RETURN_ALLOW),
         # Its flags lie in memory, where a filter can't look; the C library then uses clone.
         instruction(JUMP_IF_EQUAL, CLONE3[column], if_false=1),
         instruction(RETURN, RETURN_UNKNOWN),
@@ -206,14 +263,14 @@ def program(memory_files: bool = False, attributes: bool = True) -> bytes:
 
 
 @cache
-def in_memory(memory_files: bool, attributes: bool) -> tuple[ctypes.Array[Any], ctypes.Array[Any]]:
+def in_memory(drivers: bool, attributes: bool) -> tuple[ctypes.Array[Any], ctypes.Array[Any]]:
     """The header that prctl takes, and the filter that it points to: made once, for all forks."""
-    code = ctypes.create_string_buffer(program(memory_files, attributes))
+    code = ctypes.create_string_buffer(program(drivers, attributes))
     header = struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code))
     return ctypes.create_string_buffer(header), code
 
 
-def restrict(memory_files: bool, attributes: bool) -> None:
+def restrict(drivers: bool, attributes: bool) -> None:
     """Set the filter for this process and all that it starts. Needs no_new_privs."""
-    header, _ = in_memory(memory_files, attributes)
+    header, _ = in_memory(drivers, attributes)
     prctl(PR_SET_SECCOMP, FILTER_MODE, ctypes.c_void_p(ctypes.addressof(header)))

@@ -1,14 +1,16 @@
-"""Linux system calls that Python doesn't wrap: prctl, unshare, mount, close_range."""
+"""Linux system calls that Python doesn't wrap: prctl, unshare, mounts, close_range."""
 
 import ctypes
 import os
+import struct
 from pathlib import Path
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
-CLOSE_RANGE, OPEN_TREE = 436, 428
-FROM_WORKING_FOLDER, CLONE_TREE, RECURSIVE = -100, 1, 0x8000
+CLOSE_RANGE, OPEN_TREE, MOUNT_SETATTR = 436, 428, 442
+FROM_WORKING_FOLDER, CLONE_TREE, RECURSIVE, EMPTY_PATH = -100, 1, 0x8000, 0x1000
+READ_ONLY = 1
 LAST_DESCRIPTOR = 0xFFFFFFFF
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -62,6 +64,15 @@ def mount(kind: str, target: Path, flags: int, options: str = "") -> None:
     """mount(2), of something that has no source."""
     arguments = [kind.encode(), os.fsencode(target), kind.encode()]
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()))
+
+
+def set_read_only(where: Path | int, read_only: bool) -> None:
+    """mount_setattr(2) on the mount at a path, or of a descriptor, and on all below it."""
+    attributes = struct.pack("=QQQQ", *((READ_ONLY, 0) if read_only else (0, READ_ONLY)), 0, 0)
+    at, path = (where, b"") if isinstance(where, int) else (FROM_WORKING_FOLDER, os.fsencode(where))
+    flags = RECURSIVE | (EMPTY_PATH if isinstance(where, int) else 0)
+    arguments = (ctypes.c_int(at), path, ctypes.c_uint(flags), attributes)
+    syscall(MOUNT_SETATTR, *arguments, ctypes.c_size_t(len(attributes)))
 
 
 def unmount(target: Path, flags: int) -> None:

@@ -235,3 +235,33 @@ def late_imports():
     import decimal
 
     return str(decimal.Decimal(1) / 3)[:5]
+
+
+# What could be seen of others
+
+
+def changes_access_time(path):
+    before = os.stat(path).st_atime_ns
+    read(path)
+    return os.stat(path).st_atime_ns != before
+
+
+def own_id():
+    return os.getpid(), os.readlink("/proc/self")
+
+
+def joined_threads():
+    """Threads that the C library joins, as C++ code does: one that has ended, one that has not."""
+    done = []
+    work = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    for pause_after, pause_before in ((0.05, 0), (0, 0.05)):
+
+        def run(_, pause=pause_before):
+            time.sleep(pause)
+            return None
+
+        thread, function = ctypes.c_ulong(), work(run)
+        libc.pthread_create(ctypes.byref(thread), None, function, None)
+        time.sleep(pause_after)
+        done.append(int(libc.pthread_join(thread, None) == 0))
+    return done

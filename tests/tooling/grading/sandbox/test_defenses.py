@@ -47,7 +47,7 @@ def test_every_finding_changes_what_is_reported(sandbox):
 def test_a_mechanism_that_is_missing_is_named_with_what_it_costs(sandbox):
     assert all(one.there for one in mechanisms(sandbox.findings))
     had = sandbox.server.mechanisms
-    bare = type(had)(False, False, False, False, {})
+    bare = type(had)(False, False, False, False, False, {})
     refused = {**sandbox.findings.refused, probe.CALLS: False}
     there = [one for one in mechanisms(Findings(refused, True, None, bare, False)) if one.there]
     assert {one.name.partition(" ")[0] for one in there} <= {"Landlock"}

@@ -1,5 +1,8 @@
 """Tests of GPU device files: found, and accessible only if the assignment asks for a GPU."""
 
+import os
+import stat
+
 import msgspec
 
 from autograder.grading.sandbox.isolated_face import IsolatedFace
@@ -35,6 +38,9 @@ def test_a_gpu_is_in_reach_when_asked_for_and_only_then(tmp_path, tmp_path_facto
     machine = fake_machine(tmp_path_factory.mktemp("machine"))
     open_to_others(machine)
     device = str(machine / "dev" / "nvidia0")
+    os.unlink(device)
+    os.mknod(device, stat.S_IFCHR, os.makedev(1, 3))  # on a read-only mount, only devices open
+    os.chmod(device, 0o666)
     line = "gpu_files.devices.__defaults__ = gpu_files.readable.__defaults__ = "
     line += f"(gpu_files.Path({str(machine)!r}),)\n"
     limits = Limits(5, 60, 512)

@@ -19,6 +19,7 @@ from tests.tooling.weakened_sandbox import (
 )
 
 pytestmark = needs_root
+REFUSALS = ("EACCES", "EROFS")  # by Landlock, by read-only mounts
 
 
 @pytest.mark.skipif(not landlock.version(), reason="the files here are readable by every user")
@@ -29,22 +30,23 @@ def test_tests_results_metadata_and_the_course_cannot_be_read_or_written(student
         ROOT / "autograder" / "grading" / "judge.py",
         private / "results.json",
         private / "submission_metadata.json",
-        *(f"/proc/{os.getpid()}/{name}" for name in ("environ", "mem", "maps", "cmdline")),
         "/etc/passwd",
         "/etc/shadow",
     ):
         assert student.read(str(path)) == "EACCES", path
+    for name in ("environ", "mem", "maps", "cmdline"):
+        assert student.read(f"/proc/{os.getpid()}/{name}") in ("EACCES", "ENOENT")
     for path in (ROOT, ROOT / "tests", private, "/proc", "/tmp", "/"):
         assert student.listing(str(path)) == "EACCES", path
     for path in (private / "results.json", private / "new", ROOT / "x", "/tmp/conv2gpt-x", "/x"):
-        assert student.write(str(path)) == "EACCES", path
+        assert student.write(str(path)) in REFUSALS, path
     assert (private / "results.json").read_text() == "{}" and len(os.listdir(private)) == 2
 
 
 def test_the_submission_cannot_be_changed(student, sandbox):
     folder = Path(sandbox.packages["a1_convolution"])
     for path in (folder / "convolution.py", folder / "new.py", folder / "__pycache__" / "x.pyc"):
-        assert student.write(str(path)) == "EACCES"
+        assert student.write(str(path)) in REFUSALS
 
 
 def test_no_child_is_given_the_rules_of_another(sandbox):
@@ -60,7 +62,7 @@ def test_without_a_uid_of_its_own_a_child_writes_to_its_home_and_not_beside_it(
     monkeypatch.setattr("autograder.grading.sandbox.sandbox.free_slot", lambda folder: None)
     with admitted(packages) as (made, _), IsolatedFace(made).open("1.1") as student:
         assert student.write("note") == student.write("/dev/null") == "done"
-        assert student.write(str(made.folder / "homes" / "note")) == "EACCES"
+        assert student.write(str(made.folder / "homes" / "note")) in REFUSALS
 
 
 def test_without_landlock_a_child_reads_its_own_submission_and_not_that_of_another_grader(

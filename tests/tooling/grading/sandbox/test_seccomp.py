@@ -9,12 +9,12 @@ import pytest
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.kernel import landlock, seccomp
 from tests.tooling.grading_fixtures import admitted
-from tests.tooling.weakened_sandbox import NO_FILTER, needs_root
+from tests.tooling.weakened_sandbox import NO_FILTER, NO_OWN_MOUNTS, needs_root
 
 pytestmark = needs_root
 
 
-@pytest.mark.parametrize("name", sorted({**seccomp.DENIED, **seccomp.MEMORY_FILES}))
+@pytest.mark.parametrize("name", sorted({**seccomp.DENIED, **seccomp.DRIVERS}))
 def test_a_call_that_is_never_needed_is_not_permitted(student, name):
     arguments = [0] * 6 if name in ("execve", "execveat", "vhangup") else [-1] * 5
     assert student.call(seccomp.number_of(name), *arguments) == "EPERM"
@@ -40,6 +40,27 @@ def test_other_processors_and_other_numbers_get_nowhere(student):
     assert struct.pack("=HBBI", seccomp.RETURN, 0, 0, seccomp.RETURN_KILL) in seccomp.program()
 
 
+def test_locks_leases_and_notifications_of_files_are_not_permitted(student):
+    column = seccomp.PROCESSORS[os.uname().machine][1]
+    for command in range(5, 1040):
+        if command not in seccomp.FCNTL_COMMANDS:
+            assert student.call(seccomp.FCNTL[column], 1, command, 0) == "EPERM", command
+    assert student.call(seccomp.FCNTL[column], 1, 3, 0) == "done"
+
+
+def test_nobody_waits_where_another_submission_could_wake_it(student):
+    """Yet threads and processes of one child wait for each other as ever."""
+    column = seccomp.PROCESSORS[os.uname().machine][1]
+    for operation in seccomp.SHARED_WAITS:
+        assert student.call(seccomp.FUTEX[column], 0, operation, 0, 0) == "EAGAIN"
+    assert student.joined_threads() == [1, 1]
+
+
+def test_without_the_filter_messages_through_files_are_reported(without):
+    with without(NO_FILTER) as (_, reported, _):
+        assert reported["no messages through shared files"] == "not protected"
+
+
 def test_without_the_filter_the_result_says_so(without):
     with without(NO_FILTER) as (student, reported, _):
         assert reported["dangerous system calls are blocked"] == "not protected"
@@ -59,7 +80,7 @@ def test_without_a_uid_of_its_own_a_child_changes_no_modes_owners_or_times(
                 assert student.call(seccomp.number_of(name), *[-1] * 5) == "EPERM", name
             assert student.set_mode(str(tmp_path), 0o777) == "EPERM"
     assert tmp_path.stat().st_mode & 0o777 == 0o700
-    with without(NO_FILTER, private=[tmp_path]) as (student, reported, _):
+    with without(NO_FILTER, NO_OWN_MOUNTS, private=[tmp_path]) as (student, reported, _):
         assert reported["results can't be written"] == "not protected"
         assert reported["the submission can't be changed"] == "not protected"
         assert student.set_mode(str(tmp_path), 0o777) == "done"

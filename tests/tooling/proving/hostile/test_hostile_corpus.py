@@ -46,6 +46,8 @@ ITEMS = {
     "fingerprints": "stored_answers seed",
     "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
     "places_outside",
+    "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
+    "machine_wide_counts",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
     "attention_alias attention_importlib attention_eval",
 }
