@@ -241,6 +241,8 @@ def preload(libraries: list[str]) -> None:
     tempfile.tempdir = None  # libraries have asked for it: each child must ask again
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+        # Has it read /proc/cpuinfo, which children can't; unread, it would choose its slowest code.
+        sys.modules["torch"].backends.cpu.get_cpu_capability()
     seed_all()
 
 

@@ -2,11 +2,15 @@
 
 import os
 
+import torch
+
 from autograder.grading.sandbox.kernel import namespaces
 from autograder.grading.sandbox.kernel.child_mounts import ChildMounts
 from autograder.grading.sandbox.kernel.confine import change_uid
 from autograder.grading.sandbox.kernel.home_folder import Homes
 from autograder.grading.sandbox.probe_targets import unread_file
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import load_assignment
 from tests.tooling.weakened_sandbox import NO_OWN_MOUNTS, NO_TREES, needs_root
 
 pytestmark = needs_root
@@ -30,6 +34,17 @@ def test_proc_shows_no_other_process_and_no_number_that_counts_them(student):
     assert student.own_id() == (1, "1")
     for path in (f"/proc/{os.getpid()}/stat", "/proc/loadavg", "/proc/meminfo", "/proc/locks"):
         assert student.read(path) == "ENOENT"
+
+
+def test_pytorch_uses_the_code_for_this_processor_although_it_cannot_read_which_it_is():
+    attention = load_assignment("a5")
+    source = b"import torch\ncapability = torch.backends.cpu.get_cpu_capability()\n"
+    with Sandbox(attention) as made:
+        made.admit(dict.fromkeys(attention.files, source))
+        with made.child() as child:
+            module = child.ask("get", None, "attention", "attention.py")
+            used = child.ask("get", module, "capability", "attention.py")
+    assert used == torch.backends.cpu.get_cpu_capability()
 
 
 def test_without_own_mounts_the_result_says_what_can_be_seen(without):
