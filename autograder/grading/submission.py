@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from common.assignment import CLEAR_OUTPUTS, LAB_FILE, Assignment
 from common.errors import CourseError, GraderFault
+from common.visible_text import visible_line
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
@@ -262,7 +263,7 @@ def raise_if_machine_fault(error: Exception, place: str) -> None:
 
 def printable_name(name: str) -> str:
     """A name as a sentence may hold it: on one line, and not endless."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    shown = visible_line(name)
     return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
 
 
