@@ -4,9 +4,7 @@ As: convolution.py
 Earns: 1.7
 """
 
-CONTROLS = (
-    "\x1b[2J\x1b]0;title\x07\x9b2J\x9d0;t\x9c\x08\r\x7f\u202eesrever\u2066\u200b"
-)
+CONTROLS = "\x1b[2J\x1b]0;title\x07\x9b2J\x9d0;t\x9c\x08\r\x7f\u202eesrever\u2066\u200b"
 
 
 def conv_output_size(size, kernel_size, stride=1, padding=0):
