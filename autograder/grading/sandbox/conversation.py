@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
+from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -33,6 +34,7 @@ OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 64 * 1024 * 1024
 WATCH_SECONDS = 0.25
+EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
 
 
@@ -64,6 +66,8 @@ class Conversation(StudentObjects):
         self.functions: dict[str, Handle] = {}
         self.modules: tuple[str, ...] = ()
         self.watched: Path | None = None  # a home that only we keep from filling the disk
+        self.processes: ProcessTreeTime | None = None  # the child, and what it starts
+        self.next_look = math.inf  # when to look at them
 
     def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
@@ -132,6 +136,7 @@ class Conversation(StudentObjects):
             raise CodecError("an unexpected reply")
         send_frame_until(self.sock, request, deadline)
         printed = False
+        self.next_look = time.monotonic() + WATCH_SECONDS
         while True:
             reply = self.reader.take()
             if reply is not None:
@@ -140,7 +145,8 @@ class Conversation(StudentObjects):
                 return reply
             if self.watched and too_full(self.watched):
                 self.fail(f"Your code wrote more than {HOME_BYTES // 2**20} MB of files.")
-            seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
+            self.check_processor_time()
+            seconds = min(seconds_left(deadline), WATCH_SECONDS)
             # The child prints before it replies, so that what it printed is seen with the reply.
             ready = readable([self.sock.fileno(), self.output], seconds)
             if self.output in ready:
@@ -148,6 +154,20 @@ class Conversation(StudentObjects):
                 printed = True
             if self.sock.fileno() in ready:
                 self.reader.feed()
+
+    def check_processor_time(self) -> None:
+        """End the test of a child whose processes together take more time than one may have."""
+        if self.processes is None or time.monotonic() < self.next_look:
+            return
+        allowed = self.limits.cpu_seconds or self.limits.test_seconds
+        # The kernel ends a single process before that.
+        if self.processes.seconds() > allowed + EXTRA_CPU_SECONDS:
+            self.timed_out = True
+            self.fail(
+                f"Your code's processes together used more than the {allowed:g} seconds of "
+                "processor time allowed for a test."
+            )
+        self.next_look = time.monotonic() + WATCH_SECONDS
 
     def read_output(self) -> None:
         """Take some of what the child printed; too much of it ends the test."""
