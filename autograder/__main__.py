@@ -10,6 +10,7 @@ import click
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
 from common.errors import CourseError
+from common.visible_text import visible
 
 # Where each command lies. A built autograder zip carries only the grading ones.
 COMMANDS = {
@@ -71,20 +72,25 @@ def run() -> None:
     try:
         sys.exit(main(prog_name="python -m autograder", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        say(error.format_message())
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "python -m autograder"
         message = error.format_message().rstrip(".")
-        click.echo(f"{message}. See `{command} --help`.", err=True)
+        say(f"{message}. See `{command} --help`.")
     except CourseError as error:
-        click.echo(str(error), err=True)
+        say(str(error))
     except PermissionError as error:  # a folder that this user may not enter, for instance
         if error.filename is None:
             raise
-        click.echo(f"{error.filename} can't be accessed: {error.strerror}.", err=True)
+        say(f"{error.filename} can't be accessed: {error.strerror}.")
     except click.Abort:
-        click.echo("Stopped.", err=True)
+        say("Stopped.")
     sys.exit(2)
+
+
+def say(text: str) -> None:
+    """Print a sentence about an error, which may name a file of a submission."""
+    click.echo(visible(text), err=True)
 
 
 if __name__ == "__main__":

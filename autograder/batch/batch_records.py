@@ -21,6 +21,7 @@ import msgspec
 from common.assignment import Record
 from common.atomic_write import write_atomically, write_temporary
 from common.errors import CourseError
+from common.visible_text import visible_json
 
 Status = Literal["waiting", "graded", "unreadable", "failed"]
 WITH_RESULT = ("graded", "unreadable")
@@ -267,7 +268,8 @@ def keep_result(folder: Path, identifier: str, state: State, again: str) -> None
 
 def pretty(record: Record) -> bytes:
     """A record as JSON that people can read."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    text = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
+    return visible_json(text).encode() + b"\n"
 
 
 def read_record(file: Path, kind: type[Read]) -> Read:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from common.visible_text import visible_json
+
 LOG = "log.jsonl"
 
 
@@ -20,7 +22,7 @@ class Log:
     def add(self, event: str, **facts: Any) -> None:
         """Write down that something happened."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = json.dumps({"time": now, "event": event, **facts})
+        line = visible_json(json.dumps({"time": now, "event": event, **facts}))
         os.write(self.descriptor, line.encode() + b"\n")
 
     def close(self) -> None:

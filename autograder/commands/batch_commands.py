@@ -24,6 +24,7 @@ from autograder.batch.output.batch_comparison import changes
 from autograder.batch.output.written_answers import TEXTS
 from autograder.batch.work_queue import Work
 from autograder.commands.batch_progress import batch_display
+from autograder.screen import Screen
 from common.assignment import load_assignment
 from common.errors import CourseError
 
@@ -153,7 +154,7 @@ def regrade(
 @click.argument("second", type=FOLDER)
 def compare(first: Path, second: Path) -> None:
     """List whose score differs between two batches, and why; exit code 1 if any does."""
-    console = Console()
+    console = Screen()
     before, after = read_batch(first), read_batch(second)
     count = 0
     for change in changes(before, after):
@@ -173,7 +174,7 @@ def compare(first: Path, second: Path) -> None:
 
 def carry_out(order: Order, engine: str, jobs: int | None, address: str | None) -> None:
     """Grade, and say how it went; exit code 1 if a submission has no result, or none has code."""
-    console = Console()
+    console = Screen()
     if not order.export.exists():
         raise nothing_at(order.export)
     if address and engine != "ray":

@@ -13,6 +13,7 @@ from autograder.benchmarks import benchmark_parts, hostile_benchmarks
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from autograder.benchmarks.other_graders.grader_adapters import Harm
 from autograder.commands.progress_display import status_line
+from autograder.screen import Screen
 from common.errors import CourseError
 
 FILE_WIDTH = 1000  # columns: more than any row has
@@ -46,8 +47,8 @@ def bench(only: str | None) -> None:
 
 def table_console() -> Console:
     """Where tables go. A file or a pipe has no width, so that nothing is cut there."""
-    console = Console()
-    return console if console.is_terminal else Console(width=FILE_WIDTH)
+    console = Screen()
+    return console if console.is_terminal else Screen(width=FILE_WIDTH)
 
 
 def announcement(console: Console, say: Callable[[str], None]) -> Callable[[str], None]:
@@ -142,7 +143,7 @@ def print_missed(console: Console, missed: Sequence[Row]) -> None:
 @click.option("--each", is_flag=True, help="List what each submission gains.")
 def compare_graders(otter: Path | None, install_otter: bool, each: bool) -> None:
     """Grade hostile submissions with other graders and with this one, where none may gain."""
-    console = Console()
+    console = Screen()
     with status_line(console, "looking for changes") as say:
         if install_otter:
             say("installing otter-grader into dist/")

@@ -11,6 +11,7 @@ from autograder.commands.progress_display import status_line
 from autograder.grading.grade import secret_paths
 from autograder.grading.sandbox.defenses import Defense, Mechanism, check_required, mechanisms
 from autograder.grading.sandbox.sandbox import Sandbox
+from autograder.screen import Screen
 from common.assignment import load_all
 from common.errors import CourseError
 
@@ -20,7 +21,7 @@ YES, NO = "[green]yes[/]", "[red]no[/]"
 @click.command()
 def doctor() -> None:
     """Try what protects the grader on this machine; exit code 1 where grading would refuse."""
-    console = Console()
+    console = Screen()
     assignment = load_all()[0]
     with (
         status_line(console, "trying what student code must not be able to do"),

@@ -7,7 +7,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from autograder.batch.engines.ray_engine import load_ray
@@ -20,6 +19,7 @@ from autograder.classroom.synthetic_class import make_class
 from autograder.classroom.synthetic_export import write_class
 from autograder.commands.progress_display import status_line
 from autograder.proving.faults.disturbed_gradings import DisturbedGradings, FaultReport
+from autograder.screen import Screen
 from common.assignment import load_assignment
 
 SHOWN = 60
@@ -36,7 +36,7 @@ SHOWN = 60
 @click.option("--seed", default=1, show_default=True, help="Random seed of the faults.")
 def chaos(faults: int, seed: int) -> None:
     """Inject faults into gradings; exit code 1 unless every result stays complete and correct."""
-    console = Console()
+    console = Screen()
     start = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="conv2gpt-chaos-") as folder,
@@ -101,7 +101,7 @@ def chaos_batch(
     assignment: str, students: int, every: int, seed: int, engine: tuple[str, ...]
 ) -> None:
     """Kill parts of batches at random; exit code 1 unless results match an undisturbed batch."""
-    console = Console()
+    console = Screen()
     engines = engine or ("local", "ray")
     if "ray" in engines:
         load_ray()  # an error here and now, where it is missing

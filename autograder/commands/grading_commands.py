@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from autograder.commands.progress_display import progress_bar
 from autograder.grading.grade import grade as grade_submission
@@ -17,6 +16,7 @@ from autograder.grading.results import Outcome
 from autograder.grading.sandbox.defenses import Unprotected
 from autograder.grading.submission import read_submission
 from autograder.grading.terminal import print_result
+from autograder.screen import Screen
 from autograder.semester import read_semester
 from common.assignment import ROOT, load_assignment
 from common.errors import CourseError
@@ -81,7 +81,7 @@ def grade(
     if gpu:
         with_gpu(chosen)  # an error here and now, where there is none
     submission = read_submission(path, chosen)
-    console = Console()
+    console = Screen()
     count = len(read_graded_tests(ROOT / "tests" / chosen.name))
     done: list[Outcome] = []
     with progress_bar(console, f"grading {chosen.short}") as show:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markup import escape
 
 from autograder.batch.batch_records import writing
@@ -15,6 +14,7 @@ from autograder.packaging.otter_zip import build_and_prove
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from autograder.packaging.zip_build import build as build_zips
 from autograder.packaging.zip_build import find_autograder
+from autograder.screen import Screen
 from common.assignment import ROOT, load_assignment
 from common.atomic_write import write_atomically
 from common.testing.graded_tests import format_points
@@ -40,7 +40,7 @@ def build(assignments: tuple[str, ...]) -> None:
 def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
     """Run the built zip's run_autograder in a tree like Gradescope's."""
     archive = find_autograder(load_assignment(assignment))
-    console = Console()
+    console = Screen()
     with status_line(console, f"run_autograder of {archive.name}"):
         rehearsal = rehearse_zip(archive, submission)
     if rehearsal.output.strip():

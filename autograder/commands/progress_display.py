@@ -33,7 +33,7 @@ def live_display(console: Console, first: RenderableType) -> Iterator[Show]:
         now = time.monotonic()
         if now - said >= LINE_EVERY:
             said = now
-            console.print(f"{line} ({now - begin:.0f} s)")
+            console.print(escape(f"{line} ({now - begin:.0f} s)"))
 
     yield say
 

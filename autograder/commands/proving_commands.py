@@ -5,7 +5,6 @@ import time
 from contextlib import suppress
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,6 +17,7 @@ from autograder.proving.proof_findings import SALTS, Proof
 from autograder.proving.proof_jobs import ONE_SALT, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import verify as verify_assignment
+from autograder.screen import Screen
 from autograder.semester import DIST
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, load_all
@@ -39,7 +39,7 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
     commit both. If interrupted, rerun the same command to resume. ASSIGNMENTS: a1 to a7; none: all.
     """
-    console = Console()
+    console = Screen()
     if seeds < 1:
         raise CourseError("--seeds must be at least 1.")
     scope = ONE_SALT if quick else Scope(seeds, True)

@@ -11,6 +11,7 @@ from autograder.commands.progress_display import live_lines
 from autograder.packaging.zip_build import Kind
 from autograder.release.up_to_date import Row
 from autograder.release.up_to_date import release as release_assignments
+from autograder.screen import Screen
 from autograder.semester import PRACTICE_NOTE, read_semester
 from common.testing.graded_tests import format_points
 
@@ -24,7 +25,7 @@ def release(assignments: tuple[str, ...]) -> None:
 
     ASSIGNMENTS: a1 to a7; none: all.
     """
-    console = Console()
+    console = Screen()
     named = chosen(assignments)
     start = time.monotonic()
     with live_lines(console, [assignment.short for assignment in named]) as show:

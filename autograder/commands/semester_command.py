@@ -13,6 +13,7 @@ from autograder.packaging.term_hints import unfinished_file
 from autograder.packaging.zip_build import Kind, autograder_file
 from autograder.release.term_proof import check_ledgers, prove_term
 from autograder.release.up_to_date import Row, release
+from autograder.screen import Screen
 from autograder.semester import (
     DIST,
     FILES,
@@ -38,7 +39,7 @@ def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
     under it, builds the zips, and grades reference and stub with them. If interrupted, rerun the
     same command to resume, also with --new. ASSIGNMENTS: a1 to a7; none: all.
     """
-    console = Console()
+    console = Screen()
     named = chosen(assignments)
     check_ledgers(named)
     term = open_term(console, new, name)

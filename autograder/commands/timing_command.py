@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
+from rich.markup import escape
 
 from autograder.batch.batch_records import writing
 from autograder.commands.grading_commands import OUT, offering_unsafe, writable
 from autograder.commands.progress_display import status_line
 from autograder.grading.submission import read_submission
+from autograder.screen import Screen
 from autograder.semester import read_semester
 from autograder.timing.speed_table import print_speed
 from autograder.timing.submission_speed import TimingOptions, measure
@@ -47,13 +48,13 @@ def time(
     options = TimingOptions(
         device, repeats, peak_flops, unsafe, seed=int(read_semester().fingerprint, 16)
     )
-    console = Console()
+    console = Screen()
     submission = read_submission(path, chosen)
     status = status_line(console, f"timing {chosen.short} on {device} against the baseline")
     with status, offering_unsafe():
         speed = measure(chosen, submission, options)
     for note in submission.notes:
-        console.print(note)
+        console.print(escape(note))
     print_speed(speed, console)
     if out:
         with writing(out):

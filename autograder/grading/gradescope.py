@@ -14,6 +14,7 @@ from autograder.semester import PRACTICE_NOTE, read_semester
 from common.assignment import ROOT, Assignment, load_all
 from common.errors import CourseError, GraderFault
 from common.testing.graded_tests import read_graded_tests
+from common.visible_text import visible
 
 
 def grade_tree(
@@ -52,7 +53,7 @@ def reporting_failure(assignment: Assignment, out: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        print(traceback.format_exc())
+        print(visible(traceback.format_exc()))
         try:
             write_fault(assignment, error, out)
         except Exception as other:

@@ -34,6 +34,7 @@ from common.testing.fixtures import (
 )
 from common.testing.graded_tests import TIMING, TRAINING, GradedTest
 from common.testing.student_face import StudentFace
+from common.visible_text import visible
 
 NO_GPU = (
     "no GPU. A TA runs it on a machine with a GPU: `python -m autograder grade {short} SUBMISSION "
@@ -162,7 +163,7 @@ class Judge:
         ) and not is_caused_by_submission(error):
             self.faults.add(item.name)
             self.face.fault = f"{type(error).__name__}: {error}"
-            print(self.face.fault, file=sys.stderr)
+            print(visible(self.face.fault), file=sys.stderr)
         if item.name not in self.failures:
             explanation = add_hint(self.explain(error), error, self.hints, item.name)
             self.failures[item.name] = explanation
@@ -200,7 +201,7 @@ class Judge:
         try:
             save(self.result, self.settings)
         except GraderFault as fault:  # there may be room again by the end
-            print(fault, file=sys.stderr)
+            print(visible(str(fault)), file=sys.stderr)
         self.settings.on_test(outcome)
 
     def unfinished(self) -> list[str]:

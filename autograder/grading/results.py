@@ -11,6 +11,7 @@ from common.check_log import Compared
 from common.errors import PRINTED, Evidence, Explanation, GraderFault
 from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
+from common.visible_text import visible
 
 OUTPUT_LIMIT = 8000
 NOT_RUN = Explanation("Not run: the grader stopped before this test.")
@@ -64,9 +65,8 @@ def without_printed(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that any JSON store takes: bounded, without control characters or half characters."""
-    printable = "".join(letter if letter >= " " or letter in "\n\t" else "?" for letter in text)
-    return printable[:OUTPUT_LIMIT].encode("utf-8", "replace").decode()
+    """Text that any JSON store takes: bounded, with control characters as escapes."""
+    return visible(text)[:OUTPUT_LIMIT]
 
 
 @dataclass

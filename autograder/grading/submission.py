@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Self
 
+from autograder.grading.plain_files import FILE, FOLDER, NotPlain, open_below, read_below
 from common.assignment import CLEAR_OUTPUTS, LAB_FILE, Assignment
 from common.errors import CourseError, GraderFault
+from common.visible_text import visible_line
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
@@ -24,6 +27,7 @@ OF_THE_MACHINE = (
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENOENT),
     *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 )
+FOLDER_INSIDE = None  # an entry of a folder that is a folder itself
 ZIP_INSIDE = "There is a zip inside: submit its files, not the zip."
 
 
@@ -54,24 +58,36 @@ class Submission:
 
 
 def read_submission(path: Path, assignment: Assignment) -> Submission:
-    """The submission at a path: a folder, a zip, or the file itself."""
-    if path.is_dir():
-        return collect(assignment, FolderSource(path))
-    if path.is_file() and (path.suffix.lower() == ".zip" or zipfile.is_zipfile(path)):
-        return read_zip_file(path, assignment)
-    if path.is_file():
-        return read_single_file(path, assignment)
-    raise CourseError(f"{path} does not exist. Pass a folder, a zip or a file.")
+    """The submission at a path: a folder, a zip, or the file itself.
+
+    The path is the caller's own and may be a link. Nothing below it is followed.
+    """
+    if not (path.is_dir() or path.is_file()):
+        raise CourseError(f"{path} does not exist. Pass a folder, a zip or a file.")
+    return read_opened(os.open(path, FILE), path.name, assignment)
 
 
-def read_zip_file(path: Path, assignment: Assignment) -> Submission:
+def read_opened(descriptor: int, name: str, assignment: Assignment) -> Submission:
+    """The submission that a descriptor leads to, which is closed; name: what it is called."""
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        with FolderSource(descriptor, name) as folder:
+            return collect(assignment, folder)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CourseError(f"{printable_name(name)} is neither a folder nor a regular file.")
+        if name.lower().endswith(".zip") or zipfile.is_zipfile(stream):
+            return read_zip_file(stream, name, assignment)
+        return read_single_file(stream, name, assignment)
+
+
+def read_zip_file(stream: BinaryIO, name: str, assignment: Assignment) -> Submission:
     """What is in a zip; one that is damaged is an empty submission with a note."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(stream) as archive:
             return collect(assignment, ZipSource(archive))
     except Exception as error:  # a damaged, encrypted or exotic zip may raise nearly anything
-        raise_if_machine_fault(error, path.name)
-        return unreadable_zip(path.name, assignment)
+        raise_if_machine_fault(error, name)
+        return unreadable_zip(name, assignment)
 
 
 def unreadable_zip(name: str, assignment: Assignment) -> Submission:
@@ -80,18 +96,18 @@ def unreadable_zip(name: str, assignment: Assignment) -> Submission:
     return Submission(notes=[reason], reasons=dict.fromkeys(assignment.files, reason))
 
 
-def read_single_file(path: Path, assignment: Assignment) -> Submission:
+def read_single_file(stream: BinaryIO, name: str, assignment: Assignment) -> Submission:
     """A single file, which stands for the file of that name: code, the lab or another artifact."""
     limits = limits_of(assignment)
-    if path.name not in limits:
+    if name not in limits:
         wanted = ", ".join(limits)
         raise CourseError(
-            f"{printable_name(path.name)} is not a file of {assignment.short}. "
+            f"{printable_name(name)} is not a file of {assignment.short}. "
             f"Pass one of these, or a folder or zip that contains them: {wanted}."
         )
-    submission, limit = Submission(), limits[path.name]
-    with path.open("rb") as stream:
-        add(submission, path.name, stream.read(limit + 1), limit)
+    submission, limit = Submission(), limits[name]
+    stream.seek(0)
+    add(submission, name, stream.read(limit + 1), limit)
     note_missing(submission, assignment, [])
     return submission
 
@@ -103,40 +119,59 @@ def limits_of(assignment: Assignment) -> dict[str, int]:
 
 
 class FolderSource:
-    """The regular files of a folder. Links are not followed."""
+    """The regular files of an open folder. Links are not followed, whenever they came there."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, descriptor: int, title: str) -> None:
+        self.descriptor = descriptor
+        self.title = title
 
     def names(self) -> Iterator[tuple[str, bool]]:
         """Each entry's path in the folder, and whether it can be read."""
         waiting = [""]
         while waiting:
             place = waiting.pop()
-            try:
-                with os.scandir(self.folder / place) as found:
-                    entries = sorted(found, key=lambda entry: entry.name)
-            except OSError as error:
-                raise_if_machine_fault(error, place or self.folder.name)
-                continue
-            for entry in entries:
-                name = f"{place}{entry.name}"
-                if not entry.is_dir(follow_symlinks=False):
-                    yield name, self.is_plain(entry)
+            for name, kind in self.entries(place):
+                if kind is not FOLDER_INSIDE:
+                    yield name, kind
                 elif name.count("/") < MAX_DEPTH:
                     waiting.append(f"{name}/")
 
-    def is_plain(self, entry: os.DirEntry[str]) -> bool:
+    def entries(self, place: str) -> list[tuple[str, bool | None]]:
+        """What lies in a folder: names, and whether each can be read; None for a folder."""
+        try:
+            folder = open_below(self.descriptor, place, FOLDER)
+        except (OSError, NotPlain) as error:  # it was replaced after it was found
+            raise_if_machine_fault(error, place or self.title)
+            return []
+        try:
+            with os.scandir(folder) as found:
+                ordered = sorted(found, key=lambda entry: entry.name)
+            return [(f"{place}{entry.name}", self.kind(entry)) for entry in ordered]
+        except OSError as error:
+            raise_if_machine_fault(error, place or self.title)
+            return []
+        finally:
+            os.close(folder)
+
+    def kind(self, entry: os.DirEntry[str]) -> bool | None:
         """Whether it is a file, and no other name of a file that lies elsewhere."""
         try:
-            return entry.is_file(follow_symlinks=False) and entry.stat().st_nlink == 1
+            if entry.is_dir(follow_symlinks=False):
+                return FOLDER_INSIDE
+            plain = entry.is_file(follow_symlinks=False)
+            return plain and entry.stat(follow_symlinks=False).st_nlink == 1
         except OSError as error:
             raise_if_machine_fault(error, entry.name)
             return False
 
     def read(self, name: str, count: int) -> bytes:
-        with (self.folder / name).open("rb") as stream:
-            return stream.read(count)
+        return read_below(self.descriptor, name, count)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self.descriptor)
 
 
 class ZipSource:
@@ -178,9 +213,7 @@ def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submiss
         if last in found and plain:
             found[last].append(name)
         elif last in found:
-            submission.refuse(
-                last, f"{printable_name(name)} is not a regular file and was skipped."
-            )
+            submission.refuse(last, not_regular(name))
         elif not last.startswith("."):
             others.append(name)
             if last.endswith(".ipynb"):
@@ -231,6 +264,9 @@ def read_member(
     """Read one file, or note why it can't be read."""
     try:
         content = source.read(place, limit + 1)  # never all of a file that is too large
+    except NotPlain:  # it was replaced after it was found
+        submission.refuse(file, not_regular(place))
+        return
     except Exception as error:  # as for the whole of a zip
         raise_if_machine_fault(error, place)
         submission.refuse(
@@ -252,6 +288,11 @@ def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
     submission.files[file] = content
 
 
+def not_regular(name: str) -> str:
+    """Why a link, a device or the like is not read."""
+    return f"{printable_name(name)} is not a regular file and was skipped."
+
+
 def raise_if_machine_fault(error: Exception, place: str) -> None:
     """Raise a fault if it was the machine that couldn't read: that is no verdict on the work."""
     if isinstance(error, GraderFault):
@@ -262,7 +303,7 @@ def raise_if_machine_fault(error: Exception, place: str) -> None:
 
 def printable_name(name: str) -> str:
     """A name as a sentence may hold it: on one line, and not endless."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    shown = visible_line(name)
     return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
 
 

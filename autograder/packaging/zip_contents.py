@@ -62,7 +62,8 @@ def autograder_zip(assignment: Assignment, semester: bytes) -> dict[str, bytes]:
     """The autograder zip: grading code, tests, and the term's salt. No solution."""
     members = read([f"assignments/{assignment.name}/assignment.toml", *test_files(assignment)])
     members |= read(files("autograder/grading", "**/*.py"))
-    members |= read(f"autograder/{name}.py" for name in ("__init__", "__main__", "semester"))
+    own = ("__init__", "__main__", "screen", "semester")
+    members |= read(f"autograder/{name}.py" for name in own)
     commands = ("__init__", "grading_commands", "doctor_command", "progress_display")
     members |= read(f"autograder/commands/{name}.py" for name in commands)
     # The stubs too: results may repeat the names of their parameters.

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from autograder.batch.batch_records import Student
+from common.visible_text import visible
 
 METADATA = "submission_metadata.yml"
 
@@ -69,8 +70,8 @@ def without_colons(value: Any) -> dict[str, Any]:
 
 
 def text(value: Any) -> str:
-    """A value as one line."""
+    """A value as one line, of whole characters: files can't hold halves of them."""
     if value is None:
         return ""
     shown = value.isoformat() if isinstance(value, date) else str(value)
-    return " ".join(shown.split())
+    return visible(" ".join(shown.split()))

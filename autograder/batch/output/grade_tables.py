@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from autograder.batch.batch_records import Batch, Entry, Student
 from common.assignment import load_assignment
 from common.atomic_write import write_atomically
 from common.testing.graded_tests import format_points
+from common.visible_text import visible_line
 
 GRADES = "grades.csv"
 CANVAS = "canvas.csv"
@@ -18,7 +20,9 @@ CANVAS = "canvas.csv"
 # words. It finds a student by its own ID, else by SIS User ID, SIS Login ID, and name, in turn.
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "    Points Possible"  # as in Canvas's own exports, with its spaces
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")  # with these, a spreadsheet takes text for a formula
+# Where a spreadsheet takes text for a formula: at the start of a cell, whatever spaces precede it,
+# and after a semicolon, which separates cells in half of the world. Also in full width.
+FORMULA = re.compile(r"(?:^|(?<=;))(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 def write_tables(batch: Batch) -> None:
@@ -114,5 +118,5 @@ def shown(points: float | None) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text that a spreadsheet shows and doesn't compute."""
-    return f"'{text}" if text.startswith(DANGEROUS) else text
+    """Text that a spreadsheet shows on one line and doesn't compute."""
+    return FORMULA.sub("'", visible_line(text))

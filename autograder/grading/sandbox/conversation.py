@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
+from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -35,6 +36,7 @@ OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 64 * 1024 * 1024
 WATCH_SECONDS = 0.25
+EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
 MALFORMED = "Your code's process sent a malformed reply to the grader."
 
@@ -70,6 +72,8 @@ class Conversation(StudentObjects):
         self.stubs: Path | None = None  # of the assignment, where parameters have their names
         self.changing: set[str] = set()  # functions that have changed an input
         self.watched: Path | None = None  # a home that only we keep from filling the disk
+        self.processes: ProcessTreeTime | None = None  # the child, and what it starts
+        self.next_look = math.inf  # when to look at them
 
     def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
@@ -182,6 +186,7 @@ class Conversation(StudentObjects):
             raise CodecError("an unexpected reply")
         send_frame_until(self.sock, request, deadline)
         printed = False
+        self.next_look = time.monotonic() + WATCH_SECONDS
         while True:
             reply = self.reader.take()
             if reply is not None:
@@ -190,7 +195,8 @@ class Conversation(StudentObjects):
                 return reply
             if self.watched and too_full(self.watched):
                 self.fail(f"Your code wrote more than {HOME_BYTES // 2**20} MB of files.")
-            seconds = min(seconds_left(deadline), WATCH_SECONDS if self.watched else math.inf)
+            self.check_processor_time()
+            seconds = min(seconds_left(deadline), WATCH_SECONDS)
             # The child prints before it replies, so that what it printed is seen with the reply.
             ready = readable([self.sock.fileno(), self.output], seconds)
             if self.output in ready:
@@ -198,6 +204,20 @@ class Conversation(StudentObjects):
                 printed = True
             if self.sock.fileno() in ready:
                 self.reader.feed()
+
+    def check_processor_time(self) -> None:
+        """End the test of a child whose processes together take more time than one may have."""
+        if self.processes is None or time.monotonic() < self.next_look:
+            return
+        allowed = self.limits.cpu_seconds or self.limits.test_seconds
+        # The kernel ends a single process before that.
+        if self.processes.seconds() > allowed + EXTRA_CPU_SECONDS:
+            self.timed_out = True
+            self.fail(
+                f"Your code's processes together used more than the {allowed:g} seconds of "
+                "processor time allowed for a test."
+            )
+        self.next_look = time.monotonic() + WATCH_SECONDS
 
     def read_output(self) -> None:
         """Take some of what the child printed; too much of it ends the test."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autograder.grading.sandbox import probe
 from autograder.grading.sandbox.kernel import landlock
-from autograder.grading.sandbox.kernel.cgroups import MEMORY, PIDS
+from autograder.grading.sandbox.kernel.cgroups import CPU, MEMORY, PIDS
 from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES
 from autograder.grading.sandbox.kernel.rlimits import PROCESSES
@@ -147,6 +147,7 @@ def mechanisms(found: Findings) -> tuple[Mechanism, ...]:
         Mechanism("read-only mounts", had.read_only_mounts, "reading changes access times"),
         Mechanism("cgroup for memory", MEMORY in had.cgroups, "each process has its own limit"),
         Mechanism("cgroup for pids", PIDS in had.cgroups, "processes are counted by uid"),
+        Mechanism("cgroup for cpu", CPU in had.cgroups, "processor time is summed now and then"),
     )
 
 

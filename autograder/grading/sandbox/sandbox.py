@@ -19,6 +19,7 @@ from autograder.grading.sandbox.kernel import gpu_files
 from autograder.grading.sandbox.kernel.cgroups import remove_groups
 from autograder.grading.sandbox.kernel.confine import reachable_by_others
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan, ServerPlan
+from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
 from autograder.grading.sandbox.probe_targets import (
     EXIT_SECONDS,
@@ -221,6 +222,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation.watched = watched
+        conversation.processes = ProcessTreeTime(server.process.pid)
         try:
             yield conversation
         finally:

@@ -5,13 +5,12 @@ import io
 import json
 from collections.abc import Callable
 
-from rich.console import Console
-
 from autograder.batch.batch_records import Batch
 from autograder.batch.batch_run import Order, run_batch
 from autograder.batch.work_queue import Work
 from autograder.commands.batch_commands import print_batch_summary
 from autograder.grading.warm.judge_messages import GradingReply
+from autograder.screen import Screen
 from common.assignment import load_assignment
 
 A1 = load_assignment("a1")
@@ -62,7 +61,7 @@ def carry_out(order: Order, engine: Pretender) -> tuple[Batch, Work]:
 def printed_summary(batch: Batch, work: Work) -> str:
     """What a person reads after a batch."""
     screen = io.StringIO()
-    print_batch_summary(Console(file=screen, width=200), batch, work)
+    print_batch_summary(Screen(file=screen, width=200), batch, work)
     return screen.getvalue()
 
 

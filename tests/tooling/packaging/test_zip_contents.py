@@ -150,6 +150,7 @@ def test_the_autograder_zip_holds_exactly_what_grading_needs(assignment):
         *of_common(autograder_zip(assignment, b"")),
         *python_files("autograder/grading"),
         *("autograder/__init__.py", "autograder/__main__.py"),
+        "autograder/screen.py",
         "autograder/semester.py",
         *(f"autograder/commands/{name}.py" for name in ("__init__", "progress_display")),
         *(f"autograder/commands/{name}.py" for name in ("grading_commands", "doctor_command")),

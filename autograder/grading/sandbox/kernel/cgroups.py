@@ -1,4 +1,4 @@
-"""Limits the memory and process count of all of a child's processes together, with cgroups.
+"""Limits memory, processes and processors of all of a child's processes together, with cgroups.
 
 The fork server joins its group once, and children are born into it, which costs them nothing; to
 move each child there would make the whole kernel wait.
@@ -12,7 +12,10 @@ from pathlib import Path
 
 from autograder.grading.sandbox.kernel.rlimits import PROCESSES
 
-MEMORY, PIDS = "memory", "pids"
+MEMORY, PIDS, CPU = "memory", "pids", "cpu"
+# Of every period, in microseconds. It is one processor and a quarter: right code, which has one
+# thread, is never held up. Whatever it has, a group counts as one process beside other groups.
+CPU_PERIOD, CPU_QUOTA = 100_000, 125_000
 # What a child takes of the pages that it shares with the fork server by writing to them.
 SHARED_MB = 256
 
@@ -26,6 +29,11 @@ class Group:
         bounds = {
             MEMORY: {"memory.max": memory, "memory.swap.max": "0", "memory.limit_in_bytes": memory},
             PIDS: {"pids.max": str(2 * PROCESSES)},
+            CPU: {
+                "cpu.max": f"{CPU_QUOTA} {CPU_PERIOD}",
+                "cpu.cfs_period_us": str(CPU_PERIOD),
+                "cpu.cfs_quota_us": str(CPU_QUOTA),
+            },
         }
         for controller, folder in (own_groups() if own is None else own).items():
             made = folder / name
@@ -86,7 +94,7 @@ def enable(folder: Path, controller: str) -> None:
 
 
 def own_groups(
-    proc: Path = Path("/proc/self"), controllers: Iterable[str] = (MEMORY, PIDS)
+    proc: Path = Path("/proc/self"), controllers: Iterable[str] = (MEMORY, PIDS, CPU)
 ) -> dict[str, Path]:
     """The folders of the groups that this process is in, by controller."""
     try:

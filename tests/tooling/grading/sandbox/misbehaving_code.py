@@ -145,6 +145,18 @@ def take_in_processes(count, megabytes):
     return [len(os.read(pipe, 1)) for pipe in pipes]
 
 
+def spin(count, seconds):
+    """Many processes that work, none of them for long enough to be ended by itself."""
+    end = time.monotonic() + seconds
+    for _ in range(count - 1):
+        if os.fork() == 0:
+            os.setsid()
+            break
+    while time.monotonic() < end:
+        pass
+    return count
+
+
 def breed(count):
     made = 0
     with suppress(OSError):

@@ -107,14 +107,16 @@ def test_groups_of_both_versions_are_found_and_bounded(tmp_path):
         f"31 1 0:2 /docker/abc {second} rw - cgroup2 cgroup2 rw,nsdelegate\n"
     )
     own = cgroups.own_groups(tmp_path)
-    assert own == {"memory": first / "x", "pids": second / "x"}
+    assert own == {"memory": first / "x", "pids": second / "x", "cpu": second / "x"}
     (first / "x" / "slot" / "memory.limit_in_bytes").touch()
     (second / "x" / "slot" / "pids.max").touch()
+    (second / "x" / "slot" / "cpu.max").touch()
     group = cgroups.Group("slot", 100, own)
-    assert set(group.folders) == {"memory", "pids"}
+    assert set(group.folders) == {"memory", "pids", "cpu"}
     assert (first / "x" / "slot" / "memory.limit_in_bytes").read_text() == str(356 * 2**20)
     assert (second / "x" / "slot" / "pids.max").read_text() == str(2 * PROCESSES)
-    assert (second / "x" / "cgroup.subtree_control").read_text() == "+pids"
+    assert (second / "x" / "slot" / "cpu.max").read_text() == "125000 100000"
+    assert (second / "x" / "cgroup.subtree_control").read_text() in ("+pids", "+cpu")
     for folder in (first, second):
         assert (folder / "x" / "slot" / "cgroup.procs").read_text() == str(os.getpid())
 

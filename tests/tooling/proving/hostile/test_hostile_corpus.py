@@ -13,6 +13,7 @@ from autograder.proving.hostile.corpus_gradings import CorpusGradings
 from autograder.proving.hostile.gradescope_tree import HONEST
 from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, read_corpus
 from autograder.proving.hostile.leftover_traces import survivors
+from common.visible_text import visible
 from tests.tooling.grading.test_results import check_content
 from tests.tooling.sampling import sample
 
@@ -30,17 +31,17 @@ ITEMS = {
     "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
     "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
     "waiting": "endless_loop sleep deadlock recursion slow_import",
-    "bombs": "fork threads memory disk output million_tests",
+    "bombs": "fork threads memory disk output million_tests spinning",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
     "torch_module common_package pth_file",
     "names": "symbolic_link_to_tests hard_link names_that_lead_out absolute_names zip_bomb "
     "hundred_thousand_files odd_encodings nul_bytes huge_source syntax_error byte_order_mark "
-    "carriage_returns",
+    "carriage_returns names_that_control",
     "checkpoints": "pickle torch_load",
     "network": "connect names unix_sockets abstract_sockets",
     "environment": "ld_preload pythonpath secrets proc ptrace shared_memory descriptors",
-    "showing": "printed raised returned",
+    "showing": "printed raised returned terminal_controls",
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
     "fingerprints": "stored_answers seed",
@@ -96,6 +97,8 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
     assert graded.passed == entry.earned_tests & {test.name for test in tree.graded_tests}
 
     content = check_content(graded.content)
+    shown = [content["output"], *(test["output"] for test in content["tests"]), graded.printed]
+    assert [said for said in shown if visible(said) != said] == []
     assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
         (test.name, test.points) for test in tree.graded_tests
     ]
