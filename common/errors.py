@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from common.student_text import unmarked, withheld
+
 PRINTED = "Your code printed:\n"  # precedes the output of student code
 HINT_PREFIX = "Your output matches a known mistake: "
 
@@ -34,17 +36,28 @@ class Explanation:
     help: str = ""  # what to try
     hint: str = ""  # which known mistake it is
 
+    def __post_init__(self) -> None:
+        """Text of student code is printed, which marks it."""
+        for name, part in vars(self).items():
+            object.__setattr__(self, name, str(part))
+
     def text(self, hidden: bool, printed: str = "") -> str:
         """What every report says about a failed test: only here is decided what it may say.
 
-        Of a hidden test, neither details nor what the code printed: both may hold its inputs.
+        Of a hidden test, neither details nor what the code printed: both may hold its inputs. Nor
+        any other part with a word of student code in it.
         """
+        show = withheld if hidden else unmarked
+        words = "\n".join(show(part) for part in self.parts(hidden))
+        own = f"{PRINTED}{unmarked(printed)}" if printed and not hidden else ""
+        return "\n\n".join(part for part in (words, own) if part)
+
+    def parts(self, hidden: bool) -> list[str]:
+        """The lines of it, as they were made; without details for a hidden test."""
         details = "" if hidden else self.details
         hint = f"{HINT_PREFIX}{self.hint}" if self.hint else ""
-        lines = [self.sentence, details, self.relation, self.help, hint]
-        words = "\n".join(line for line in lines if line)
-        own = f"{PRINTED}{printed}" if printed and not hidden else ""
-        return "\n\n".join(part for part in (words, own) if part)
+        lines = (self.sentence, details, self.relation, self.help, hint)
+        return [line for line in lines if line]
 
 
 class Failure(AssertionError):
@@ -60,7 +73,7 @@ class Failure(AssertionError):
     ) -> None:
         self.explanation = Explanation(sentence, details, relation, help)
         self.evidence = evidence
-        super().__init__(self.explanation.text(hidden=False))
+        super().__init__("\n".join(self.explanation.parts(hidden=False)))
 
 
 class ChildFailure(Exception):

@@ -15,6 +15,7 @@ from common.assignment import (
 )
 from common.errors import CourseError, Failure
 from common.labs.notebook import read_notebook
+from common.student_text import unmarked
 
 
 def write_submission(assignment: Assignment, root: Path = ROOT) -> Path:
@@ -72,7 +73,8 @@ def lab_note(assignment: Assignment, folder: Path) -> str:
     try:
         notebook = read_notebook((folder / LAB_FILE).read_bytes(), assignment)
     except Failure as failure:
-        return " ".join(filter(None, [failure.explanation.sentence, failure.explanation.help]))
+        words = (failure.explanation.sentence, failure.explanation.help)
+        return unmarked(" ".join(filter(None, words)))
     unanswered = notebook.open_questions()
     if not unanswered:
         return ""

@@ -20,6 +20,7 @@ from autograder.semester import Semester
 from common.check_log import LOG
 from common.errors import Evidence, Explanation, GraderFault
 from common.student_code.loader import missing_file
+from common.student_text import withheld
 from common.testing.artifacts import missing_artifact
 from common.testing.feedback.failure import explain, is_caused_by_submission
 from common.testing.feedback.hints import add_hint, evidence_of
@@ -162,17 +163,23 @@ class Judge:
             when != "call" or isinstance(error, MemoryError | OSError)
         ) and not is_caused_by_submission(error):
             self.faults.add(item.name)
-            self.face.fault = f"{type(error).__name__}: {error}"
+            self.face.fault = withheld(f"{type(error).__name__}: {error}")
             print(visible(self.face.fault), file=sys.stderr)
         if item.name not in self.failures:
-            explanation = add_hint(self.explain(error), error, self.hints, item.name)
+            hidden = self.by_name[item.name].hidden
+            explanation = add_hint(self.explain(error, hidden), error, self.hints, item.name)
             self.failures[item.name] = explanation
             self.evidence[item.name] = evidence_of(error)
 
-    def explain(self, error: BaseException) -> Explanation:
-        """What a student reads; of a file that is not there, why it was not taken."""
+    def explain(self, error: BaseException, hidden: bool) -> Explanation:
+        """What a student reads; of a file that is not there, why it was not taken.
+
+        That may name other submitted files: a hidden test leaves it to the notes on the whole.
+        """
         parts = vars(explain(error)).items()
         explanation = Explanation(**{name: self.face.repeatable(part) for name, part in parts})
+        if hidden:
+            return explanation
         absent = {
             artifact.file: missing_artifact(artifact)
             for artifact in self.result.assignment.artifacts

@@ -9,6 +9,7 @@ from common.assignment import Assignment
 from common.atomic_write import write_atomically
 from common.check_log import Compared
 from common.errors import PRINTED, Evidence, Explanation, GraderFault
+from common.student_text import unmarked
 from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
 from common.visible_text import visible
@@ -117,7 +118,7 @@ class Result:
 def to_gradescope(result: Result) -> dict[str, Any]:
     """The content of results.json."""
     lines = [] if result.finished else ["Grading did not finish."]
-    lines += result.notes
+    lines += map(unmarked, result.notes)
     if result.defenses:
         lines.append("Graded with: " + "; ".join(result.defenses) + ".")
     texts = {question: clean(text) for question, text in result.texts.items()}

@@ -6,6 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from autograder.grading.results import Outcome, Result
+from common.student_text import unmarked
 from common.testing.graded_tests import format_points
 
 
@@ -13,7 +14,7 @@ def print_result(result: Result, console: Console) -> None:
     """Points by exercise, then each failure with its reason, then what protected the grader."""
     console.print(exercise_table(result))
     for note in result.notes:
-        console.print(f"[yellow]{escape(note)}[/]")
+        console.print(f"[yellow]{escape(unmarked(note))}[/]")
     for reason, outcomes in failures_by_reason(result).items():
         for outcome in outcomes:
             console.print(heading(outcome))

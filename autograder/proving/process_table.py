@@ -1,5 +1,6 @@
 """Reads this machine's processes from /proc: parents, command lines, memory."""
 
+import re
 import resource
 from collections.abc import Mapping
 from contextlib import suppress
@@ -92,3 +93,14 @@ def resident_bytes(pid: int) -> int:
 def memory_pages(pid: int) -> list[int]:
     """The sizes of a process in pages: address space, resident memory, and others."""
     return [*map(int, (PROC / str(pid) / "statm").read_text().split())]
+
+
+def reset_peak_memory(pid: int) -> None:
+    """Let the peak of a process's memory count from now on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak_memory_mb(pid: int) -> float:
+    """The most memory that a process has had since then: its peak resident set."""
+    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(line) / 1024

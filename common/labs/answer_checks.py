@@ -11,6 +11,7 @@ from common.labs.lab_run import Lab
 from common.student_code.values import as_numpy, is_tensor, kind_of
 
 REAL = int | float | np.integer | np.floating
+MOST_CONVERTED = 1 << 20  # entries of an array of another shape
 LARGEST_EXACT = 2**53  # up to which a float holds every whole number
 
 
@@ -43,8 +44,9 @@ def check_choice(lab: Lab, name: str, expected: str, choices: Sequence[str]) -> 
 def check_sizes(lab: Lab, name: str, expected: Sequence[int]) -> None:
     """The answer is that tuple of whole numbers."""
     value = lab.answer(name)
-    value = value.tolist() if is_tensor(value) or isinstance(value, np.ndarray) else value
     many = len(expected)
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        value = value.tolist() if math.prod(value.shape) == many else None
     check(
         isinstance(value, tuple | list) and len(value) == many,
         f"{name} must be a tuple of {many} numbers.",
@@ -63,7 +65,8 @@ def array_answer(lab: Lab, name: str, shape: tuple[int, ...]) -> np.ndarray:
         plain = as_numpy(value) if is_tensor(value) else np.asarray(value)
         if np.iscomplexobj(plain):
             raise TypeError
-        array = plain.astype(float)
+        fits = plain.shape == shape or plain.size <= MOST_CONVERTED
+        array = plain.astype(float) if fits else plain
     except (TypeError, ValueError, OverflowError):
         check(False, f"{name} must be an array of numbers, got {kind_of(value)}.")
     check(

@@ -14,6 +14,7 @@ from common.labs.cells import DATA, ERROR_NAMES, LARGE, MAX_ANSWERS, OBJECT, UNA
 from common.labs.notebook import read_notebook
 from common.labs.questions import ANSWER
 from common.student_code.values import is_numeric, is_plain, is_tensor
+from common.student_text import StudentText, plain, unmarked
 
 MAX_NOTES = 5
 TEXT_LIMIT = 500
@@ -36,7 +37,7 @@ class Lab:
         """The answer of that name; a Failure says why there is none."""
         if self.failure:
             raise self.failure
-        why = f"\n{self.cell_errors[0]}" if self.cell_errors else ""
+        why = str(StudentText(self.cell_errors[0])) if self.cell_errors else ""
         kind, value = self.answers.get(name, ("", None))
         if kind == DATA:
             return value
@@ -50,20 +51,21 @@ class Lab:
         if kind == LARGE:
             raise Failure(f"{name} exceeds the size limit of an answer.")
         raise Failure(
-            f"{LAB_FILE} doesn't define {name}.{why}",
+            f"{LAB_FILE} doesn't define {name}.",
+            why,
             help="Keep the variable names of the answers and the original cells of the lab.",
         )
 
     def notes(self) -> list[str]:
         """What there is to say of the whole."""
         if self.failure:
-            return [self.failure.explanation.sentence]
+            return [unmarked(self.failure.explanation.sentence)]
         unanswered = [name for name, (kind, _) in self.answers.items() if kind == UNANSWERED]
         notes = self.cell_errors[:MAX_NOTES]
         if len(self.cell_errors) > MAX_NOTES:
             notes = [*notes, f"{len(self.cell_errors) - MAX_NOTES} more cells failed."]
         if unanswered:
-            first = f"{LAB_FILE}: the first unanswered question is {unanswered[0]}."
+            first = f"{LAB_FILE}: the first unanswered question is {plain(unanswered[0])}."
             notes = [first, *notes]
         return notes
 
@@ -120,7 +122,7 @@ def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:
         lab.answers = answers
         if kind and kind != "Unanswered":
             where = f"{LAB_FILE}, {cell_name(number, source)}"
-            lab.cell_errors.append(f"{where}: {kind}: {message}".rstrip(": "))
+            lab.cell_errors.append(f"{where}: {plain(kind)}: {plain(message)}".rstrip(": "))
     return lab
 
 
@@ -141,7 +143,7 @@ def checked_reply(reply: Any) -> tuple[str, str, dict[str, list[Any]]]:
     if not isinstance(answers, dict) or len(answers) > MAX_ANSWERS:
         raise malformed
     for name, entry in answers.items():
-        right = isinstance(name, str) and ANSWER.fullmatch(name)
+        right = isinstance(name, str) and ANSWER.fullmatch(plain(name))
         if not right or not isinstance(entry, list) or len(entry) != 2:
             raise malformed
     answers = {name: checked_answer(*entry) for name, entry in answers.items()}

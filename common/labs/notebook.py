@@ -8,12 +8,13 @@ import msgspec
 from common.assignment import LAB_FILE, Assignment
 from common.errors import Failure
 from common.labs.questions import ANSWER
+from common.student_text import StudentText
 
 MAX_CELLS = 500
 TEXT_LIMIT = 8000
 BEGIN, END = "<!-- BEGIN QUESTION -->", "<!-- END QUESTION -->"  # Otter's, around such a text
 PLACEHOLDER = "_Type your answer here, replacing this text._"
-HEADING = re.compile(r"\*\*Question (\d+)")
+HEADING = re.compile(r"\*\*Question ([1-9]\d?)\b")  # no more questions than ANSWER has
 # A line that gives an answer, or still has the dots: q1_kernel = ...
 GIVEN = re.compile(rf"^({ANSWER.pattern})[ \t]*=(?!=)[ \t]*(.*)$", re.MULTILINE)
 # A module of an assignment, as labs name it: "a1_convolution.convolution", assignments.a1_...
@@ -87,7 +88,7 @@ def check_assignment(code: list[str], assignment: Assignment) -> None:
     named = {name for text in code for name in ASSIGNMENT.findall(text)}
     if named and assignment.name not in named:
         raise Failure(
-            f"This {LAB_FILE} belongs to {max(named)}, not to {assignment.name}.",
+            f"This {LAB_FILE} belongs to {StudentText(max(named))}, not to {assignment.name}.",
             help=f"Submit assignments/{assignment.name}/{LAB_FILE}.",
         )
 

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes)
+from common.student_text import StudentText
+
+PLAIN = (type(None), bool, int, float, complex, str, StudentText, bytes)
 MAX_DEPTH = 32  # of containers within containers
 
 

@@ -10,18 +10,19 @@ import numpy as np
 from common.check_log import check
 from common.errors import Failure, kind_in_words
 from common.student_code.values import Handle, kind_of
+from common.student_text import contains_pattern
 from common.testing.feedback.failure import explain, is_students
 from common.testing.remote.operations import changed_inputs
 
 STANDARD_ERRORS = 7  # correct code exceeds this with probability below 1e-8, per comparison
 
 
-def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The call raises ValueError; what it says comes back."""
     try:
         function(*args, **kwargs)
     except ValueError as error:
-        return str(error)
+        return error.args[0] if len(error.args) == 1 else str(error)
     except Exception as error:
         if not is_students(error):
             raise
@@ -29,14 +30,13 @@ def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kw
             f"Expected a ValueError for {situation}, got {kind_in_words(error)}.",
             explain(error).details,
         ) from error
-    check(False, f"Expected a ValueError for {situation}, but nothing was raised.")
-    return ""
+    return check(False, f"Expected a ValueError for {situation}, but nothing was raised.")
 
 
 def check_unchanged(name: str, function: Handle, *args: Any) -> None:
     """The call leaves its array arguments as they were."""
     changed = changed_inputs(function, *args)
-    check(not changed, f"{name} modifies an input.", f"It modifies {', '.join(changed)}.")
+    check(not changed, f"{name} modifies an input.", f"It modifies {', '.join(map(str, changed))}.")
 
 
 def check_float(value: Any, what: str) -> None:
@@ -60,11 +60,11 @@ def transposed(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array.T).T
 
 
-def check_names_step(message: str, *steps: int) -> None:
+def check_names_step(message: Any, *steps: int) -> None:
     """An error's message says "step N". steps: the numbers that N may be."""
     numbers = "|".join(map(str, steps))
     check(
-        re.search(rf"step\D*(?<!-)(?:{numbers})\b", message, re.IGNORECASE) is not None,
+        contains_pattern(message, rf"step\D*(?<!-)(?:{numbers})\b", re.IGNORECASE),
         'The ValueError for a non-finite loss must name the step, as "step N".',
         f"expected step {' or '.join(map(str, steps))}, got the message: {message}",
         "The docstring says how steps are counted.",

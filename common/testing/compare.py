@@ -1,5 +1,6 @@
 """Compares results with expected values within a tolerance (assert_close), and explains why not."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ import numpy as np
 from common.check_log import LOG, Compared, check
 from common.errors import Evidence, Failure
 from common.student_code.values import as_numpy, is_tensor, kind_of
+from common.student_text import StudentText
 from common.testing.feedback.relations import relation
 
+MOST_SHOWN = 1000  # parts of a wrong value
 # Axes that count from 1, as everywhere in the course. All others count from 0.
 COUNTED_FROM_ONE = ("epoch", "training step")
 # The largest error allowed, as a part of the largest expected entry.
@@ -41,10 +44,39 @@ def assert_equal(actual: Any, expected: Any, what: str) -> None:
     if isinstance(expected, tuple) and isinstance(actual, list):
         actual = tuple(actual)
     check(
-        type(actual) is type(expected),  # so a bool is not an int here
+        type_of(actual) is type(expected),  # so a bool is not an int here
         f"{what} must be {kind_of(expected)}, got {kind_of(actual)}.",
     )
-    check(equal(actual, expected), f"{what} is wrong.", f"got {actual!r}, expected {expected!r}")
+    check(
+        equal(actual, expected),
+        f"{what} is wrong.",
+        f"got {in_short(actual)}, expected {expected!r}",
+    )
+
+
+def in_short(value: Any) -> str:
+    """A value as `repr` shows it, if that isn't long."""
+    try:
+        return repr(value) if parts_of(value) <= MOST_SHOWN else reprlib.repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a number of very many digits"
+
+
+def parts_of(value: Any) -> int:
+    """How many parts a value has, counted until they are too many to show."""
+    if not isinstance(value, tuple | list | dict):
+        return 1
+    count = len(value)
+    for item in value.values() if isinstance(value, dict) else value:
+        if count > MOST_SHOWN:
+            break
+        count += parts_of(item)
+    return count
+
+
+def type_of(value: Any) -> type:
+    """The type of a value; a string of student code is a string."""
+    return str if type(value) is StudentText else type(value)
 
 
 def to_python(value: Any) -> Any:
@@ -175,7 +207,7 @@ def check_values(
     # Wide enough that a difference of unsigned or small integers can't wrap around.
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore"):
-        difference = np.asarray(np.abs(actual.astype(wide) - expected.astype(wide)))
+        difference = np.asarray(np.abs(np.subtract(actual, expected, dtype=wide)))
     difference[actual == expected] = 0  # infinities that agree
     if exact:  # integers beyond 2**53 may differ by less than a float can represent
         difference[(actual != expected) & (difference == 0)] = 1

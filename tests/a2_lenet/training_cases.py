@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from common.data import load_mnist
+from common.student_text import contains_pattern
 from common.testing.checks import check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, check
 from tests.a2_lenet import cases
@@ -278,7 +279,7 @@ def check_diverges(train, model, data, config, *, step):
     except ValueError as error:
         first, then = r"epoch\D*(?<!-)1\b", rf"step\D*(?<!-){step}\b"
         check(
-            re.search(f"{first}.*{then}", str(error), re.IGNORECASE | re.DOTALL) is not None,
+            contains_pattern(error, f"{first}.*{then}", re.IGNORECASE | re.DOTALL),
             "The ValueError for a loss that is not finite must give epoch and step, from 1 on.",
             f"Its message: {error}",
             "check_loss raises it; call it with each loss as soon as you have computed it.",

@@ -40,8 +40,9 @@ def new_model(student, parameters, seed=0):
     dtype, generator = str(parameters["b"].dtype), np.random.default_rng(seed)
     model = student.CharLM(generator, *sizes, dtype)
     check_model(model)
-    for name, array in read_parameters(model).items():
-        check_array(array, parameters[name].shape, dtype, name)
+    made = read_parameters(model)
+    for name in PARAMETERS:
+        check_array(made[name], parameters[name].shape, dtype, name)
     write_into(model, "parameters", parameters)
     return model
 

@@ -8,6 +8,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.data import load_shakespeare
 from common.labs.answer_checks import check_number
+from common.student_text import contains_pattern
 from common.testing.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.remote.operations import call_each, call_each_held, fetch, hold, write_into
@@ -708,8 +709,9 @@ def test_char_lm_reads_its_parameters_at_each_call_and_keeps_nothing_else(studen
         expected = oracle.char_lm_gradients(ids, targets, *parameters.values())
         result = model.loss_and_gradients(ids, targets)
         model_cases.compare_loss_and_gradients(result, expected, situation)
-        for name, array in model_cases.read_parameters(model).items():
-            check(np.array_equal(array, parameters[name]), f"A call changes {name}.")
+        after = model_cases.read_parameters(model)
+        for name in parameters:
+            check(np.array_equal(after[name], parameters[name]), f"A call changes {name}.")
     for function, inputs in ((model.forward, (ids,)), (model.loss_and_gradients, (ids, targets))):
         held = hold(student, state)
         call_each_held(function, [(*inputs, held)])
@@ -762,7 +764,7 @@ def test_train_stops_when_the_loss_is_not_finite_and_refuses_other_states(studen
         model, long = new_model(student, weights), student.TrainConfig(steps=4, **config, **options)
         message = check_refused("a loss that is not finite", student.train, model, text, long)
         check(
-            re.search(rf"step\D*(?<!-){step}\b", message, re.IGNORECASE) is not None,
+            contains_pattern(message, rf"step\D*(?<!-){step}\b", re.IGNORECASE),
             "The ValueError for a loss that is not finite must name the step, counted from 1.",
             f"expected step {step}, got the message: {message}",
         )

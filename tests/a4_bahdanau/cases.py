@@ -87,7 +87,8 @@ def check_initial_parameters(kind, module, sizes):
     """Names and shapes are those of the docstring, in float32, and there are no others."""
     draw.check_is_module(kind, module)
     for name, value in parameters_of(module).items():
-        check(value.dtype == torch.float32, f"The parameter {name} of {kind} must be float32.")
+        float32 = value.dtype == torch.float32
+        check(float32, f"A parameter of {kind} isn't float32.", f"It is {name}.")
     zeros = {name: torch.zeros(s) for name, s in draw.parameter_shapes(kind, *sizes).items()}
     load_parameters(module, zeros)
     try:

@@ -168,7 +168,7 @@ def compare_passes(found, expected, situation):
 def check_quiet(softmax, *arguments):
     """softmax raises no warning."""
     warnings = warnings_of(softmax, *arguments)
-    check(not warnings, "softmax causes a warning.", "; ".join(warnings))
+    check(not warnings, "softmax causes a warning.", "; ".join(map(str, warnings)))
 
 
 def softmax_or_zeros(oracle, x, axis):

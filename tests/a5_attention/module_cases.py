@@ -109,7 +109,8 @@ def check_initial_parameters(module, d_model, bias):
         names = "The names in the state_dict of MultiHeadAttention aren't those of the docstring."
         check(False, names, str(error))
     bound = 1 / math.sqrt(d_model)  # nn.Linear draws uniformly from -bound to bound
-    for name, values in initial.items():
+    for name in zeros:
+        values = initial[name]
         check(
             bool((values.abs() <= bound * (1 + 1e-6)).all()) and bool((values != 0).any()),
             f"The initial values of {name} are not those of nn.Linear.",

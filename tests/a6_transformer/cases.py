@@ -191,7 +191,8 @@ def check_parameters(module, kind, settings):
     check_is_module(module, kind)
     first, shapes = parameters_of(module), shapes_of(kind, settings)
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
-    for name, values in first.items():
+    for name in shapes:
+        values = first[name]
         owner = f".{name}".split(".")[-2]
         if owner.startswith("norm") or kind == "LayerNorm":
             start = (torch.ones if name.endswith("weight") else torch.zeros)(shapes[name])

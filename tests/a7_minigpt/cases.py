@@ -230,7 +230,7 @@ def check_evaluation(module, kind, x, expected):
 def other_weights(module, parameters):
     """The names of the parameters that are not bit for bit these."""
     found = parameters_of(module)
-    return [name for name, value in parameters.items() if not torch.equal(found[name], value)]
+    return [str(name) for name, value in parameters.items() if not torch.equal(found[name], value)]
 
 
 def check_same_weights(module, parameters, what):

@@ -51,7 +51,8 @@ def check_first_values(code, settings):
     module = new_module(code, "GPT", **settings)
     first, shapes = parameters_of(module), shapes_of("GPT", settings)
     load_parameters(module, {name: torch.zeros(shape) for name, shape in shapes.items()})
-    for name, values in first.items():
+    for name in shapes:
+        values = first[name]
         owner = name.split(".")[-2]
         if len(shapes[name]) == 1:
             gain = owner.startswith("norm") and name.endswith("weight")
@@ -61,7 +62,7 @@ def check_first_values(code, settings):
             ends_branch = name.endswith(("attention.out.weight", "mlp.down.weight"))
             smaller = math.sqrt(2 * settings["num_layers"]) if ends_branch else 1.0
             check_normal(values, DEVIATION / smaller, name)
-    names = [name for name in first if len(shapes[name]) > 1]
+    names = [name for name in shapes if len(shapes[name]) > 1]
     for index, name in enumerate(names):
         twins = [other for other in names[:index] if first[other].shape == first[name].shape]
         alike = [other for other in twins if torch.equal(first[other], first[name])]

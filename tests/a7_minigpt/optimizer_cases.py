@@ -182,7 +182,9 @@ def check_autocast(found, module, model, right):
         f"got {found:.4f}, expected about {loss:.4f}",
     )
     moves, right = {}, {}
-    for name, value in parameters_of(module).items():
+    after = parameters_of(module)
+    for name in model.parameters:
+        value = after[name]
         check(
             value.dtype == torch.float32,
             f"With autocast, {name} must stay float32, but it is {value.dtype}.",

@@ -10,6 +10,7 @@ from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import LabSettings, load_assignment
 from common.errors import Failure
 from common.labs.lab_run import Lab, run_lab
+from common.student_text import unmarked
 
 A1 = load_assignment("a1")
 QUICK = msgspec.structs.replace(
@@ -33,4 +34,5 @@ def why_unanswered(lab: Lab, name: str) -> str:
     """The sentence that says why there is no such answer."""
     with pytest.raises(Failure) as failure:
         lab.answer(name)
-    return failure.value.explanation.sentence
+    why = failure.value.explanation
+    return unmarked("\n".join(filter(None, (why.sentence, why.details))))

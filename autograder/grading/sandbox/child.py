@@ -56,6 +56,9 @@ class Objects:
     def container(self, value: Any, reference: int | None) -> Any:
         return value
 
+    def text(self, value: str) -> str:
+        return value
+
     def handle(self, reference: int) -> Any:
         raise CodecError("the judge keeps no objects")
 

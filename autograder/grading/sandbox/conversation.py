@@ -30,6 +30,7 @@ from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, StudentObjects, is_kept, keep
+from common.student_text import StudentText, plain
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -242,11 +243,11 @@ class Conversation(StudentObjects):
             raise CodecError("a malformed reply")
         number, status, *content = reply
         # Exact types: True is 1, and an array may be equal to anything.
-        if (type(number), type(status)) != (int, str) or number != self.questions:
+        if (type(number), type(status)) != (int, StudentText) or number != self.questions:
             raise CodecError("a reply to another request")
         if status == "value" and len(content) == 1:
             return content[0]
-        if not all(isinstance(part, str) and len(part) <= TEXT_LIMIT for part in content):
+        if not all(type(part) is StudentText and len(part) <= TEXT_LIMIT for part in content):
             raise CodecError("an error that is not text")
         if status == "failure" and len(content) == 3:
             raise self.checked_failure(*content)
@@ -254,18 +255,18 @@ class Conversation(StudentObjects):
             raise self.refusal(content[0])
         if status == "raised" and len(content) == 3:
             name, message, frames = content
-            kind = getattr(builtins, name, None)
+            kind = getattr(builtins, plain(name), None)
             error: Exception = RuntimeError(message)
             if isinstance(kind, type) and issubclass(kind, Exception):
                 try:
                     error = kind(message)
                 except TypeError:  # UnicodeDecodeError and the like take more than a message
                     error = RuntimeError(message)
-            mark_as_students(error, StudentCall(label or "Your code", frames))
+            mark_as_students(error, StudentCall(label or "Your code", str(frames)))
             raise error
         raise CodecError("an unknown reply")
 
-    def checked_failure(self, sentence: str, details: str, help: str) -> Failure:
+    def checked_failure(self, sentence: StudentText, *more: StudentText) -> Failure:
         """A failure that the child reports, if it is one of those that may be shown.
 
         Student code that made up its own sentence could put a hidden input into it.
@@ -273,14 +274,15 @@ class Conversation(StudentObjects):
         for failure in possible_failures(*self.asked):
             known = failure.explanation
             if known.sentence == sentence:
-                return Failure(sentence, details, known.help)
-        return Failure("Your code failed.", "\n".join([sentence, details, help]))
+                return Failure(known.sentence, str(more[0]) if more else "", known.help)
+        return Failure("Your code failed.", "\n".join(map(str, (sentence, *more))))
 
-    def refusal(self, sentence: str) -> Exception:
+    def refusal(self, sentence: StudentText) -> Exception:
         """The refusal of a forbidden call, if it is one that this exercise's rules make."""
-        if sentence in map(refusal_text, self.forbidden):
-            return ForbiddenCall(sentence)
-        return self.checked_failure(sentence, "", "")
+        for known in map(refusal_text, self.forbidden):
+            if known == sentence:
+                return ForbiddenCall(known)
+        return self.checked_failure(sentence)
 
     def container_reference(self, value: Any) -> None:
         return None
@@ -301,8 +303,8 @@ class Conversation(StudentObjects):
 
     @property
     def printed_text(self) -> str:
-        """The beginning of what the child printed."""
-        text = self.printed.decode("utf-8", "replace")
+        """The beginning of what the child printed, marked as its own."""
+        text = str(StudentText(self.printed.decode("utf-8", "replace")))
         more = self.printed_bytes - len(self.printed)
         return f"{text}\n... ({more} more bytes)" if more > 0 else text
 
@@ -316,6 +318,9 @@ class Answers:
 
     def container(self, value: Any, reference: int | None) -> Any:
         return value if reference is None else keep(value, reference)
+
+    def text(self, value: str) -> StudentText:
+        return StudentText(value)
 
     def handle(self, reference: int) -> Handle:
         return Handle(self.conversation, reference, self.label)

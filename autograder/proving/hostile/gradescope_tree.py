@@ -29,6 +29,7 @@ from autograder.proving.hostile.leftover_traces import (
     snapshot,
     survivors,
 )
+from autograder.proving.process_table import peak_memory_mb, reset_peak_memory
 from autograder.semester import Semester
 from autograder.zip_archive import zip_bytes
 from common.assignment import Assignment
@@ -53,6 +54,7 @@ class Graded:
     changes: list[str]
     leftover_files: list[str]
     survivors: list[str]
+    peak_mb: float | None  # of the judge; None where another process graded
 
     @property
     def content(self) -> dict[str, Any]:
@@ -160,12 +162,14 @@ class GradescopeTree:
     def watch(self, handed_in: Path, cold: bool = False) -> Graded:
         """Grade a submission, and compare the tree before and after."""
         before, start = self.look(), time.monotonic()
+        reset_peak_memory(self.judge.process.pid)
         if cold:
             self.run_cold()
         else:
             self.sandbox = self.run_warm(handed_in)
         assert self.sandbox is not None  # the first of a tree is never cold
         seconds = time.monotonic() - start
+        peak_mb = None if cold else peak_memory_mb(self.judge.process.pid)
         results = (self.root / "results" / "results.json").read_bytes()
         uid = None if cold else self.sandbox.uid  # run_autograder takes another one
         folder = Path(self.sandbox.folder)
@@ -180,6 +184,7 @@ class GradescopeTree:
             changes=differences(before, self.look()) if self.settled else [],
             leftover_files=leftover_files(uid, places) + [str(home) for home in homes.glob("*")],
             survivors=survivors(uid, self.judge.process.pid, {*self.sandbox.servers}, elsewhere),
+            peak_mb=peak_mb,
         )
         beside = {item.name for item in (self.root / "results").iterdir()} - {"results.json"}
         return replace(graded, changes=[*graded.changes, *sorted(beside)])

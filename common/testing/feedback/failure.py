@@ -14,6 +14,7 @@ from common.errors import (
     builtin_name,
     kind_in_words,
 )
+from common.student_text import StudentText, unmarked
 
 # What a stub says: "LeNet.forward: exercise 2.3 is yours to write".
 UNWRITTEN = re.compile(r"([\w.]+): exercise [\d.]+ is yours to write")
@@ -89,10 +90,11 @@ def explain_students(error: BaseException, call: StudentCall) -> Explanation:
 
 def explain_unwritten(error: NotImplementedError, call: StudentCall) -> Explanation:
     """Words for a stub: the function that was called, or another one that it needs."""
-    stub = UNWRITTEN.match(str(error))
+    stub = UNWRITTEN.match(unmarked(str(error)))
     if stub is None or call.function in stub[1].split("."):
         return Explanation(f"{call.function} is not written yet.")
-    return Explanation(f"{call.function} calls code that is not written yet.", stub[0])
+    needed = str(StudentText(stub[0]))
+    return Explanation(f"{call.function} calls code that is not written yet.", needed)
 
 
 def is_students(error: BaseException) -> bool:

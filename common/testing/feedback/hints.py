@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +16,11 @@ import numpy as np
 
 from common.assignment import Record
 from common.errors import Evidence, Explanation, Failure
+from common.student_text import unmarked
 
 PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
 KEPT_VALUES = 1024
+BLOCK = 1 << 20  # entries that are converted at a time
 # How far two float results of the same mistake may lie apart, as a part of the largest entry.
 CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
 # What is this small is left over from rounding larger numbers, and differs between machines. What
@@ -66,7 +68,7 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     """A piece of evidence in a bounded number of bytes."""
     value = evidence.value
     if not isinstance(value, np.ndarray):
-        text_without_noise = NUMBER.sub(without_noise, evidence.text)
+        text_without_noise = NUMBER.sub(without_noise, unmarked(evidence.text))
         text = hashlib.sha256(text_without_noise.encode("utf-8", "replace")).hexdigest()[:16]
         return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
     flat = value.ravel()
@@ -74,12 +76,29 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     with np.errstate(all="ignore"):
         if head.dtype.kind == "f":
             head = head.astype("<f4")  # what is too large for float32 becomes infinite
-        numbers = flat * 1.0
-        total, magnitude = float(np.sum(numbers)), float(np.sum(np.abs(numbers)))
-        weighted = float(np.sum(numbers * np.linspace(0, 1, flat.size)))
+        total, magnitude, weighted = np.sum(list(map(sums_of, blocks(flat))), axis=0).tolist()
     return Fingerprint(
         str(value.dtype), value.shape, head.tobytes(), total, magnitude, weighted, ""
     )
+
+
+def blocks(flat: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The entries in pieces that are cheap to convert, each with its weights from 0 to 1."""
+    yield flat[:BLOCK], np.linspace(0, 1, flat.size) if flat.size <= BLOCK else weights_of(0, flat)
+    for start in range(BLOCK, flat.size, BLOCK):
+        yield flat[start : start + BLOCK], weights_of(start, flat)
+
+
+def weights_of(start: int, flat: np.ndarray) -> np.ndarray:
+    """The weights of the block that starts there."""
+    return np.arange(start, min(start + BLOCK, flat.size)) / (flat.size - 1)
+
+
+def sums_of(block: tuple[np.ndarray, np.ndarray]) -> tuple[float, float, float]:
+    """The sum of a block's entries, of their sizes, and of the weighted entries."""
+    entries, weights = block
+    numbers = entries * 1.0
+    return float(np.sum(numbers)), float(np.sum(np.abs(numbers))), float(np.sum(numbers * weights))
 
 
 def without_noise(number: re.Match[str]) -> str:

@@ -21,13 +21,14 @@ def scratch_path(student: Handle, name: str) -> str:
 def scratch_bytes(student: Handle, path: str, limit: int) -> bytes:
     """What the student's code wrote to a scratch path; a Failure if it is nothing, or too much."""
     content = student._face.operate("scratch_bytes", "scratch_bytes", (path, limit + 1), {})
-    name = Path(path).name
     if not isinstance(content, bytes):
         raise Failure(
-            f"{name} was not written.", help="Write to exactly the path passed to the call."
+            "The file was not written.",
+            f"It should be {path}.",
+            help="Write to exactly the path passed to the call.",
         )
     if len(content) > limit:
-        raise Failure(f"{name} is larger than the limit of {limit:,} bytes.")
+        raise Failure(f"The file is larger than the limit of {limit:,} bytes.", f"It is {path}.")
     return content
 
 

@@ -78,8 +78,9 @@ def new_module(student: Handle, kind: str, *sizes: Any, **settings: Any) -> Hand
 
 def check_same_weights(module: Handle, values: dict[str, Any], what: str) -> None:
     """The module still has the weights that it was given."""
-    for name, value in parameters_of(module).items():
-        same = value.equal(values[name])
+    found = parameters_of(module)
+    for name, value in values.items():
+        same = name in found and value.equal(found[name])
         check(same, f"{what} modifies the parameters: {name} differs afterwards.")
 
 
@@ -95,7 +96,7 @@ def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> N
         check(
             name in present,
             f"{what} has no parameter named {name}.",
-            f"It has {', '.join(present) or 'none'}.",
+            f"It has {', '.join(map(str, present)) or 'none'}.",
             "Keep the stub's parameter names: the tests set parameters by name.",
         )
         check(
@@ -105,7 +106,7 @@ def load_parameters(module: Handle, values: dict[str, Any], what: str = "") -> N
             "The stub's docstring gives the shape of every parameter.",
         )
     extra = [name for name in present if name not in values]
-    check(not extra, f"{what} has unexpected parameters: {', '.join(extra)}.")
+    check(not extra, f"{what} has unexpected parameters.", f"{', '.join(map(str, extra))}.")
     module._face.operate("load_parameters", module._label, (module, values), {})
 
 
@@ -113,12 +114,13 @@ def check_registered(module: Handle, present: dict[str, Any], names: Iterable[st
     """Modules in a Python list or dict are there, but PyTorch doesn't see them."""
     for container in sorted({name.partition(".")[0] for name in names if name not in present}):
         kind = module._face.operate("kind_of_attribute", module._label, (module, container), {})
-        proper = {"list": "nn.ModuleList", "dict": "nn.ModuleDict"}.get(kind)
-        check(
-            proper is None,
-            f"{module._label}.{container} is a Python {kind}: PyTorch doesn't see modules in it.",
-            help=f"Use {proper}: otherwise its parameters aren't trained.",
-        )
+        for unseen, proper in (("list", "nn.ModuleList"), ("dict", "nn.ModuleDict")):
+            check(
+                kind != unseen,
+                f"{module._label}.{container} is a Python {unseen}: "
+                "PyTorch doesn't see modules in it.",
+                help=f"Use {proper}: otherwise its parameters aren't trained.",
+            )
 
 
 def stored_gradients(module: Handle) -> dict[str, Any]:

@@ -39,6 +39,9 @@ class Decoding(Protocol):
     def container(self, value: Any, reference: int | None) -> Any:
         """A container that has come over the wire."""
 
+    def text(self, value: str) -> Any:
+        """A string that has come over the wire."""
+
     def handle(self, reference: int) -> Any:
         """An object that stays on the other side."""
 
@@ -88,7 +91,7 @@ class MessageReader:
         if first >= NEGATIVE:
             return first - 0x100
         if first in TEXTS:
-            return self.piece(self.length(first, TEXTS)).decode()
+            return self.side.text(self.piece(self.length(first, TEXTS)).decode())
         if first in CONSTANTS:
             return CONSTANTS[first]
         if first in NUMBERS:

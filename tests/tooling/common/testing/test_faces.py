@@ -7,6 +7,7 @@ from autograder.grading.results import to_gradescope
 from common.assignment import load_assignment
 from common.errors import Failure
 from common.student_code.values import Handle
+from common.student_text import contains_pattern, unmarked
 from common.testing.feedback.failure import explain
 from tests.tooling.grading_fixtures import REFERENCE, STUB, grade, with_lab
 
@@ -128,8 +129,9 @@ def test_exceptions_arrive_as_what_they_are(student, kind, error, sentence):
 
 
 def test_an_exception_of_ones_own_is_caught_as_what_it_is_derived_from(student):
-    with pytest.raises(ValueError, match="too big"):
+    with pytest.raises(ValueError) as raised:
         student.fail("own")
+    assert contains_pattern(raised.value, "too big")
     with pytest.raises(ValueError if "Direct" in type(student._face).__name__ else RuntimeError):
         student.fail("unicode")  # this one can't be made from a message alone
 
@@ -138,14 +140,14 @@ def test_a_result_that_holds_itself_cannot_be_read(student):
     with pytest.raises(Failure) as raised:
         student.deep()
     assert raised.value.explanation.sentence == "The return value can't be read."
-    assert "nested more than 32 levels deep" in raised.value.explanation.details
+    assert "nested more than 32 levels deep" in unmarked(raised.value.explanation.details)
 
 
 def test_a_name_that_is_not_there(student):
     with pytest.raises(Failure) as raised:
         student.constant  # noqa: B018
     assert raised.value.explanation.sentence == "convolution.py doesn't define constant."
-    assert "count" in raised.value.explanation.details
+    assert "count" in unmarked(raised.value.explanation.details)
 
 
 # One wrong version for each way to be wrong, in as many functions.

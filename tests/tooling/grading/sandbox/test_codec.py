@@ -35,6 +35,9 @@ class Plain:
     def handle(self, reference):
         return ("handle", reference)
 
+    def text(self, value):
+        return value
+
     def kept(self, reference):
         raise CodecError("nothing is kept")
 

@@ -28,6 +28,7 @@ from autograder.grading.sandbox.wire.message_reader import DICT, HANDLE, LIST, T
 from common.assignment import Limits
 from common.errors import ChildFailure
 from common.student_code.values import Handle, KeptDict, KeptList, KeptTuple
+from common.student_text import StudentText
 
 SEED = 7
 RANDOM, LOOKALIKE, DAMAGED, ASKED = 30_000, 30_000, 60_000, 4_000
@@ -40,7 +41,7 @@ EXACT = (
         int,
         float,
         complex,
-        str,
+        StudentText,
         bytes,
         tuple,
         list,

@@ -21,6 +21,9 @@ from tests.tooling.sampling import sample
 pytestmark = pytest.mark.xdist_group("hostile")
 CORPUS = {entry.name: entry for entry in read_corpus()}
 CHOSEN = sample("attacks", list(CORPUS), 30, kind=lambda name: CORPUS[name].row)
+# Of the judge, libraries included. Half of assignment 5 is in PyTorch.
+PEAK_MB = {"a1": 600, "a5": 1200}
+RESULT_BYTES = 500_000
 # What each kind of attack must have at least one entry for; the names are those of the files.
 ITEMS = {
     "results": "at_import in_a_call at_exit later",
@@ -31,7 +34,8 @@ ITEMS = {
     "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
     "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
     "waiting": "endless_loop sleep deadlock recursion slow_import",
-    "bombs": "fork threads memory disk output million_tests spinning",
+    "bombs": "fork threads memory disk output million_tests spinning small_dtype "
+    "question_numbers",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
     "torch_module common_package pth_file",
@@ -41,7 +45,8 @@ ITEMS = {
     "checkpoints": "pickle torch_load",
     "network": "connect names unix_sockets abstract_sockets",
     "environment": "ld_preload pythonpath secrets proc ptrace shared_memory descriptors",
-    "showing": "printed raised returned terminal_controls",
+    "showing": "printed raised returned terminal_controls parameter_names notebook_cells "
+    "file_names",
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
     "fingerprints": "stored_answers seed",
@@ -88,6 +93,7 @@ def test_a_sample_has_an_attack_of_every_kind():
 def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
     outcome = gradings.outcomes[name].result(timeout=900)
     graded, after, tree = outcome.graded, outcome.after, outcome.tree
+    record_property("peak_mb", graded.peak_mb)
     record_property("seconds", round(graded.seconds, 2))
     entry = CORPUS[name]
     text = graded.results.decode()
@@ -114,6 +120,8 @@ def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, r
         test.name for test in tree.graded_tests if test.exercise in HONEST[entry.assignment.short]
     }
     assert graded.seconds < 60
+    assert len(graded.results) < RESULT_BYTES
+    assert graded.peak_mb is None or graded.peak_mb < PEAK_MB[entry.assignment.short]
 
 
 def test_syntax_trees_are_made_in_one_thread_only(gradings):
