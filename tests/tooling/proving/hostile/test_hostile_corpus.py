@@ -34,8 +34,7 @@ ITEMS = {
     "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
     "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
     "waiting": "endless_loop sleep deadlock recursion slow_import",
-    "bombs": "fork threads memory disk output million_tests spinning small_dtype "
-    "question_numbers",
+    "bombs": "fork threads memory disk output million_tests spinning small_dtype question_numbers",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
     "torch_module common_package pth_file",
