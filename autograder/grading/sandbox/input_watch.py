@@ -14,6 +14,7 @@ import numpy as np
 
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter
 from common.student_code.values import is_tensor
+from common.student_text import plain
 
 CHUNK = 1 << 18  # bytes that are compared at once, which fit into the processor's cache
 OF_MODULES = frozenset({"args", "kwargs"})  # the parameters of any PyTorch module
@@ -72,8 +73,9 @@ def name_of(key: int | str, said: Any, stubs: Path | None) -> str:
     """
     if isinstance(key, str):
         return key
-    if type(said) is str and said in parameters_of_stubs(stubs):
-        return said
+    name = plain(said)
+    if type(name) is str and name in parameters_of_stubs(stubs):
+        return name
     return f"input {key + 1}"
 
 

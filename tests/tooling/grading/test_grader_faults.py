@@ -20,7 +20,7 @@ CODE = with_lab(REFERENCE.read_bytes())
 NAMES = tuple(
     f"test_{name}"
     for name in (
-        "conv_output_size_counts_the_places_of_the_kernel",
+        "conv_output_size_counts_the_kernel_positions",
         "conv_parameters_counts_weights_and_biases",
         "linear_parameters_counts_weights_and_biases",
     )

@@ -56,7 +56,7 @@ def test_the_reference_can_be_tested_and_earns_all():
 
 
 def test_a_traceback_is_there_for_those_who_ask_for_it():
-    done = run_pytest("--tb=long", PUBLIC, "-k", "counts_the_places")
+    done = run_pytest("--tb=long", PUBLIC, "-k", "counts_the_kernel_positions")
     assert "raise NotImplementedError" in done.stdout and "test_public.py" in done.stdout
     assert "0 of 1 points in this run" in done.stdout
 

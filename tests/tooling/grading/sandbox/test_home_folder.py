@@ -10,6 +10,7 @@ from autograder.grading.sandbox.kernel import home_folder
 from autograder.grading.sandbox.kernel.confine import change_uid
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
 from common.errors import ChildFailure
+from common.student_text import plain
 from tests.tooling.grading_fixtures import FILE, admitted, code_in, write_package
 from tests.tooling.weakened_sandbox import (
     NO_LANDLOCK,
@@ -34,7 +35,7 @@ def test_a_home_is_new_for_each_test(sandbox):
             home = student.keep_file()
             assert student.what_is_at_home() == (["notes.txt"], home, home)
         sandbox.settle()
-        assert not Path(home).exists()
+        assert not Path(plain(home)).exists()
 
 
 def test_a_child_changes_its_own_files_alone(student, tmp_path):

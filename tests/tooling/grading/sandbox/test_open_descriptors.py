@@ -39,6 +39,7 @@ from autograder.grading.sandbox import fork_client
 from autograder.grading.sandbox.isolated_face import IsolatedFace
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT, load_assignment
+from common.student_text import plain
 
 package, *folders = sys.argv[1:]
 fork_client.CLEAN_ENVIRONMENT["PYTHONPATH"] = ":".join([*folders, str(ROOT)])
@@ -46,7 +47,7 @@ with Sandbox(load_assignment("a1")) as sandbox:
     code = {file.name: file.read_bytes() for file in Path(package).glob("*.py")}
     defenses = sandbox.admit(code, [ROOT / "tests"])
     with IsolatedFace(sandbox).open("1.1") as student:
-        print(json.dumps([str(defenses[0]), student.found(), student.late()]))
+        print(json.dumps([str(defenses[0]), [*map(plain, student.found())], plain(student.late())]))
 """
 
 

@@ -12,6 +12,7 @@ from autograder.proving.process_table import children_of, is_alive
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
 from common.errors import ChildFailure
+from common.student_text import plain
 from tests.tooling.grading_fixtures import admitted
 from tests.tooling.wait_until import wait_until
 from tests.tooling.weakened_sandbox import needs_root
@@ -55,7 +56,7 @@ def test_nothing_that_tests_use_is_in_a_childs_memory(sandbox, server):
 
 
 def test_only_the_channel_and_ways_to_libraries_are_open(student):
-    found = student.descriptors()
+    found = {number: plain(target) for number, target in student.descriptors().items()}
     kinds = [found.pop(number) for number in (0, 1, 2)]
     assert kinds[0] == "/dev/null" and kinds[1] == kinds[2] and kinds[1].startswith("pipe:")
     channel = [target for target in found.values() if target.startswith("socket:")]
