@@ -233,6 +233,14 @@ def other_weights(module, parameters):
     return [str(name) for name, value in parameters.items() if not torch.equal(found[name], value)]
 
 
+def named_weights(found, settings):
+    """The weights of a GPT under the names that its parameters must have."""
+    names = shapes_of("GPT", settings)
+    missing = [name for name in names if name not in found]
+    check(not missing, f"The model has no parameter {', '.join(missing[:1])}.")
+    return {name: found[name] for name in names}
+
+
 def check_same_weights(module, parameters, what):
     """The module still has the weights that it was given."""
     for name in other_weights(module, parameters):

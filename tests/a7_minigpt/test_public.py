@@ -52,6 +52,7 @@ from tests.a7_minigpt.cases import (
     draw_vectors,
     draw_vjp,
     expected_output,
+    named_weights,
     new_module,
     spread_out,
     view_of,
@@ -641,7 +642,8 @@ def test_a_gpt_that_is_trained_from_scratch_learns_to_spell(student, rng, oracle
     held_out = training_cases.encoded(plays.validation, characters)
     windows = held_out.unfold(0, settings["context_length"] + 1, 1)
     batch = windows[torch.from_numpy(rng.integers(len(windows), size=500))]
-    loss = oracle.loss(settings, parameters_of(module), batch[:, :-1], batch[:, 1:])
+    weights = named_weights(parameters_of(module), settings)
+    loss = oracle.loss(settings, weights, batch[:, :-1], batch[:, 1:])
     threshold = training_cases.PLAYS_THRESHOLD
     check(
         loss < threshold,
