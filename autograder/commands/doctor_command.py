@@ -37,7 +37,7 @@ def doctor() -> None:
 
 def defense_table(defenses: tuple[Defense, ...]) -> Table:
     """What was tried from inside a child, and what it would cost."""
-    table = Table(title="what student code must not be able to do, tried here")
+    table = Table(title="what student code must not be able to do, tested here")
     for column in ("defense", "holds", "by", "without it"):
         table.add_column(column)
     for defense in defenses:
@@ -49,7 +49,7 @@ def defense_table(defenses: tuple[Defense, ...]) -> Table:
 
 def mechanism_table(found: tuple[Mechanism, ...]) -> Table:
     """What the kernel has given, and what its absence costs."""
-    table = Table(title="what this machine has for it")
+    table = Table(title="kernel features of this machine")
     for column in ("mechanism", "here", "what is lost without it"):
         table.add_column(column)
     for one in found:

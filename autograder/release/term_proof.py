@@ -51,7 +51,7 @@ def prove_term(
         raise CourseError(
             f"{assignment.short} can't be proved under {semester.label}, so no zip is made:\n"
             + "\n".join([*problems[:SHOWN], *more])
-            + "\n`make semester NEW=1` draws another salt; most salts must not cause this."
+            + "\n`make semester NEW=1` draws another salt; if that fails too, fix the problems."
         )
     hints = fresh_hints(assignment, evidence, hidden=True)
     write_term(assignment, semester, hint_bytes(hints), evidence.sources, PROVING_MODULES, dist)

@@ -185,8 +185,10 @@ def verdict(nanogpt: Run, ours: Run) -> str:
         return f"Ours did not reach {TARGET}."
     theirs = nanogpt.reached.seconds if nanogpt.reached else nanogpt.seconds
     ratio = theirs / ours.reached.seconds
-    end = "reaches it" if nanogpt.reached else "ends without reaching it"
-    return f"Ours reaches {TARGET} {ratio:.1f} times as soon as nanoGPT's recipe {end}."
+    needs = f"{ratio:.1f} times the time that ours needs to reach {TARGET}"
+    if not nanogpt.reached:
+        return f"nanoGPT's recipe takes {needs}, and ends without reaching it."
+    return f"nanoGPT's recipe takes {needs}."
 
 
 def race_alone(text: Text | None = None) -> tuple[Run, Run]:

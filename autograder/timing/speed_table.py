@@ -39,8 +39,8 @@ def facts(speed: SubmissionSpeed) -> list[str]:
     lines = [
         f"{sizes.num_layers} layers, {sizes.num_heads} heads, d_model {sizes.d_model}, context "
         f"{sizes.context_length}, batches of {sizes.batch}, {sizes.new_tokens} new tokens; "
-        f"{speed.repeats} runs of each, alternately; in brackets the 10th and the 90th percentile "
-        "of pairwise ratios.",
+        f"{speed.repeats} runs of each, alternately; in parentheses the 10th and the 90th "
+        "percentile of pairwise ratios.",
         f"Peak memory of a training step: {megabytes(speed.peak_bytes)}; "
         f"the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
     ]

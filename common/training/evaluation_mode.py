@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Inside the with block: evaluation mode and no gradients. Afterwards: the mode of before."""
+    """Inside the with block: evaluation mode and no gradients. Afterwards: the previous mode."""
     import torch  # not above: assignments without PyTorch load this folder, too
 
     was_training = model.training

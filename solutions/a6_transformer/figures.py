@@ -193,8 +193,8 @@ def masks() -> Figure:
     sources, targets = (4, 2), (4, 3)
     real, pad, shut = tint(SKY, 0.55), tint(FAINT, 0.25), PAPER
     ids = np.array([["8", "5", "9", "4"], ["7", "6", "pad", "pad"]])
-    grey = dict.fromkeys(zip(*np.nonzero(ids == "pad"), strict=True), pad)
-    number_grid(axes, ids, (0.8, 2.0), grey, "source", size=9)
+    gray = dict.fromkeys(zip(*np.nonzero(ids == "pad"), strict=True), pad)
+    number_grid(axes, ids, (0.8, 2.0), gray, "source", size=9)
     for row, length in enumerate(sources):
         fills = {(0, key): real if key < length else shut for key in range(4)}
         number_grid(axes, [[""] * 4], (6.6, 2.0 + row), fills)

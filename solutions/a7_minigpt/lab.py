@@ -55,7 +55,7 @@ next_probabilities = own_or_standin("a7_minigpt.sampling", "next_probabilities",
 # ## Sampling
 #
 # Two contexts, with made-up probabilities. After `th` a model is fairly sure: eight characters are
-# possible, and `e` is by far the most likely. After a full stop and a space it isn't: any of twenty
+# possible, and `e` is by far the most likely. After a period and a space it isn't: any of twenty
 # letters may start the next sentence, all equally likely.
 
 # %%
@@ -138,7 +138,7 @@ def perplexity(p):
 
 temperatures = np.geomspace(0.1, 30, 60)
 plt.figure(figsize=(6, 2.6))
-for context, name in ((SURE, "after th"), (UNSURE, "after a full stop")):
+for context, name in ((SURE, "after th"), (UNSURE, "after a period")):
     curve = [perplexity(probabilities(context, temperature=float(t))) for t in temperatures]
     plt.semilogx(temperatures, curve, label=name)
 plt.xlabel("temperature")
@@ -196,7 +196,7 @@ for context in (SURE, UNSURE):
 # points: 1
 
 # %% [markdown]
-# **Question 3.** How many tokens does top-p 0.88 keep after `th`, and how many after a full stop?
+# **Question 3.** How many tokens does top-p 0.88 keep after `th`, and how many after a period?
 # A tuple of two numbers. (Add up by hand, or count bars.)
 
 # %% [raw]
@@ -319,7 +319,7 @@ slide(write, tenths=(1, 30), top_p=(10, 100), seed=(0, 9))
 # At a low temperature the most likely character always wins, and the text repeats itself. At a high
 # one every character that ever followed is about as likely as any other, and words fall apart. A
 # cut removes the rare followers, so that a temperature near 1 stays readable. I like temperature 1
-# with top-p 70. After th four characters hold most of the probability, after a full stop eighteen
+# with top-p 70. After th four characters hold most of the probability, after a period eighteen
 # do. A top-k of 4 would forbid most starts of a sentence, one of 18 would cut nothing after th.
 # Top-p adapts to how sure the model is.
 
@@ -397,7 +397,7 @@ plt.show()
 
 # %% [markdown]
 # The line goes to 0, but a loss can't: even a perfect model doesn't know which of two good words an
-# author chose. And these four points come from one run, whose learning rate decays towards its end.
+# author chose. And these four points come from one run, whose learning rate decays toward its end.
 # Four points on a line aren't a scaling law.
 #
 # Hoffmann et al. (2022) trained more than 400 models, and fitted $L = 1.69 + 406.4 / N^{0.34} +

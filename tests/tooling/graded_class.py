@@ -15,7 +15,7 @@ STUDENTS = 6
 
 
 def graded_class(factory: pytest.TempPathFactory) -> Path:
-    """A folder with a `class` without attacks, whose results may hang on a clock; and its `batch`.
+    """A folder with a `class` without attacks, whose results may depend on time; and its `batch`.
 
     Whoever changes something takes a copy.
     """

@@ -78,7 +78,7 @@ def own_folder() -> Path:
     found = home.lstat()
     private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
     if found.st_uid != os.getuid() or not private:
-        raise PermissionError(f"{home} is not ours alone")
+        raise PermissionError(f"other users can access {home}")
     return home
 
 

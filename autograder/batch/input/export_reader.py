@@ -83,7 +83,7 @@ def add_submissions(export: Export, facts: dict[str, Facts]) -> int:
         identifier = unused(item.identifier, taken)
         if identifier != item.identifier:
             other = printable_name(taken[item.identifier.lower()])
-            export.notes.append(f"{shown} has the name of {other}: it is called {identifier}.")
+            export.notes.append(f"{shown} has the same name as {other}: here it is {identifier}.")
         taken[identifier.lower()] = item.name
         students = known.students if known else ()
         if not from_gradescope and not known:

@@ -13,7 +13,7 @@ from common.errors import CourseError
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTH, HEIGHT = 1120, 900
-COLOURS = 64  # flat colors and gray letters need no more, and the file gets small
+COLORS = 64  # flat colors and gray letters need no more, and the file gets small
 
 
 def find_browser() -> str | None:
@@ -45,4 +45,4 @@ def take_picture(folder: Path, file: Path) -> None:
         browser.close()
     image = importlib.import_module("PIL.Image")
     with writing(file):
-        image.open(BytesIO(content)).quantize(COLOURS, dither=0).save(file, "PNG", optimize=True)
+        image.open(BytesIO(content)).quantize(COLORS, dither=0).save(file, "PNG", optimize=True)

@@ -28,7 +28,7 @@ for number in range(int(count)):
     settings = Settings(Semester("testing", "a salt for tests"), out=Path(f"{out}-{number}"))
     grade(load_assignment("a1"), submission, settings)
 """
-# Pooling is right, the convolution isn't, and much of what fails hangs on chance in some way.
+# Pooling is right, the convolution isn't, and much of what fails depends on chance in some way.
 HALF_RIGHT = """
 
 import random

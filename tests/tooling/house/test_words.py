@@ -79,6 +79,13 @@ ALLOWED = {
         "a reference that is no number",
     ): "of the protocol between judge and child: nobody reads it",
 }
+# What students read beside the handouts.
+GUIDES = (
+    "README.md",
+    "autograder/packaging/templates/handout/README.md",
+    "docs/speedrun.md",
+    "docs/students.md",
+)
 ASSIGNMENTS = [file.parent.name for file in assignment_files()]
 PACKAGES = sorted(
     str(folder.relative_to(ROOT))
@@ -177,6 +184,12 @@ def messages(package: str, root: Path = ROOT) -> Iterator[Passage]:
 @pytest.mark.parametrize("name", ASSIGNMENTS, ids=lambda name: name.partition("_")[0])
 def test_what_students_read_has_no_retired_words(name):
     lines = found(student_texts(name), WORDS | NAMES)
+    assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_guides_have_no_retired_words(guide):
+    lines = found(iter([whole(ROOT / guide, ROOT)]), WORDS)
     assert not lines, "\n".join(lines)
 
 

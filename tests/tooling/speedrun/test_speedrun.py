@@ -212,10 +212,10 @@ def test_the_verdict_compares_the_times_to_the_target():
         return SimpleNamespace(seconds=seconds, reached=at)
 
     quick = ended(30.0, reached=20.0)
-    assert "5.0 times as soon as nanoGPT's recipe reaches it" in race.verdict(
+    assert "5.0 times the time that ours needs to reach 1.88." in race.verdict(
         ended(180.0, reached=100.0), quick
     )
-    assert "9.0 times as soon as nanoGPT's recipe ends without" in race.verdict(ended(180.0), quick)
+    assert "to reach 1.88, and ends without reaching it" in race.verdict(ended(180.0), quick)
     assert race.verdict(ended(180.0, reached=100.0), ended(30.0)) == "Ours did not reach 1.88."
 
 

@@ -83,7 +83,7 @@ def test_warnings_are_heard_beside_the_code(student):
     assert warnings_of(student.same, zeros) == []
 
 
-def test_calls_of_a_neighbour_are_counted_while_a_function_runs(student):
+def test_calls_of_a_neighbor_are_counted_while_a_function_runs(student):
     for _ in range(2):
         assert calls_during(student.same_twice, "same", np.ones(2)) == 2
     assert calls_during(student.same, "same", np.ones(2)) == 0
