@@ -34,7 +34,7 @@ LOG = Log()  # tests run one after the other; the plugin clears it before each
 
 
 def check(
-    condition: bool, sentence: str, details: str = "", help: str = "", value: Any = None
+    condition: bool, sentence: str, details: str = "", help: str = "", *, value: Any = None
 ) -> None:
     """Fail with that sentence unless the condition holds.
 

@@ -68,6 +68,7 @@ class Failure(AssertionError):
         sentence: str,
         details: str = "",
         help: str = "",
+        *,
         relation: str = "",
         evidence: Evidence | None = None,
     ) -> None:

@@ -14,6 +14,7 @@ from autograder.grading.warm.judge_client import MODULE as JUDGE_MODULE
 from autograder.proving.faults.fault_injector import Fault, kill
 from autograder.proving.process_table import descendants_running, process_table
 
+NODES = 2  # of a cluster
 # What the command lines of a batch's processes hold.
 JUDGE, FORK_SERVER, RAY_WORKER = JUDGE_MODULE, Sandbox.server_module, "grade_on_node"
 
@@ -21,12 +22,12 @@ JUDGE, FORK_SERVER, RAY_WORKER = JUDGE_MODULE, Sandbox.server_module, "grade_on_
 class RayTestCluster:
     """A Ray cluster on this machine: a head that grades nothing, and nodes that can be lost."""
 
-    def __init__(self, count: int = 2) -> None:
+    def __init__(self) -> None:
         load_ray()
         from ray.cluster_utils import Cluster  # only here: Ray is optional
 
         self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        self.nodes: list[Any] = [self.cluster.add_node(num_cpus=1) for _ in range(count)]
+        self.nodes: list[Any] = [self.cluster.add_node(num_cpus=1) for _ in range(NODES)]
 
     @property
     def address(self) -> str:

@@ -1,11 +1,10 @@
 """Commands `stubs`, `answers`, `artifacts`, `figures` and `labs`, which write generated files."""
 
-import importlib
-
 import click
 
 from autograder.authoring.answer_recorder import record_to_file
 from autograder.authoring.generated_files import generate
+from autograder.authoring.handout_figures import draw_figures, has_figures
 from autograder.authoring.module_tree import write_module_tree
 from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
@@ -67,11 +66,10 @@ def figures(assignments: tuple[str, ...]) -> None:
     ASSIGNMENTS: a1 to a7; none: all.
     """
     for assignment in chosen(assignments):
-        if not (ROOT / "solutions" / assignment.name / "figures.py").is_file():
+        if not has_figures(assignment):
             click.echo(f"{assignment.short} has no figures: solutions/{assignment.name}/figures.py")
             continue
-        script = importlib.import_module(f"solutions.{assignment.name}.figures")
-        for file in script.draw(ROOT / "assignments" / assignment.name / "images"):
+        for file in draw_figures(assignment, ROOT / "assignments" / assignment.name / "images"):
             click.echo(f"wrote {file.relative_to(ROOT)}")
 
 

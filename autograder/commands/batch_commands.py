@@ -15,7 +15,8 @@ from rich.markup import escape
 from autograder.batch.batch_records import INDEX, Batch, Entry, read_batch
 from autograder.batch.batch_run import Order, run_batch
 from autograder.batch.engines.engine_protocol import Engine
-from autograder.batch.engines.local_engine import LocalEngine, slots_for
+from autograder.batch.engines.local_engine import LocalEngine
+from autograder.batch.engines.parallel_slots import slots_for
 from autograder.batch.engines.ray_engine import RayEngine, load_ray
 from autograder.batch.input.export_reader import nothing_at
 from autograder.batch.input.export_zip import DOWNLOAD_AGAIN

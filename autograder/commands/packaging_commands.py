@@ -14,6 +14,7 @@ from autograder.packaging.otter_zip import build_and_prove
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
 from autograder.packaging.zip_build import build as build_zips
 from autograder.packaging.zip_build import find_autograder
+from autograder.release.up_to_date import notices
 from autograder.screen import Screen
 from common.assignment import ROOT, load_assignment
 from common.atomic_write import write_atomically
@@ -31,6 +32,8 @@ def build(assignments: tuple[str, ...]) -> None:
         built = build_zips(assignment)
         for file in (built.handout, built.autograder):
             click.echo(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1024:.0f} KB")
+        for notice in notices(assignment):  # such as hints that don't fit
+            click.echo(f"{assignment.short}: {notice}")
 
 
 @click.command()

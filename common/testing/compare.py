@@ -104,6 +104,7 @@ def assert_close(
     expected: Any,
     what: str = "out",
     axes: Sequence[str] | None = None,
+    *,
     tolerance: float | None = None,
 ) -> None:
     """Compare an array or a number with what is expected.
@@ -134,7 +135,7 @@ def assert_close(
         value=actual,
     )
     check_finite(actual, expected, what)
-    check_values(actual, expected, what, axes, tolerance)
+    check_values(actual, expected, what, axes, tolerance=tolerance)
 
 
 def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -195,6 +196,7 @@ def check_values(
     expected: np.ndarray,
     what: str,
     axes: Sequence[str] | None,
+    *,
     tolerance: float | None,
 ) -> None:
     """Fail when the largest error is above the tolerance, and say where it is."""

@@ -1,7 +1,5 @@
 """Draws the figures of the handout of assignment 1: `python -m autograder figures a1`."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -20,7 +18,6 @@ from common.training.plots import (
     frame,
     number,
     number_grid,
-    save,
     shades,
     tint,
     words,
@@ -331,8 +328,3 @@ FIGURES = {
     "backward": backward,
     "im2col": columns,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,7 +24,6 @@ from common.training.plots import (
     chart,
     frame,
     number_grid,
-    save,
     tint,
     words,
 )
@@ -355,8 +353,3 @@ FIGURES = {
     "shuffled": shuffled,
     "receptive": receptive,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -1,7 +1,5 @@
 """Draws the figures of the handout of assignment 3: `python -m autograder figures a3`."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -21,7 +19,6 @@ from common.training.plots import (
     chart,
     line,
     number_grid,
-    save,
     tint,
     words,
 )
@@ -232,8 +229,3 @@ FIGURES = {
     "truncation": truncation,
     "temperature": temperatures,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -1,7 +1,6 @@
 """Draws the figures of the handout of assignment 4: `python -m autograder figures a4`."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,7 +20,6 @@ from common.training.plots import (
     canvas,
     line,
     number_grid,
-    save,
     shades,
     tint,
     words,
@@ -295,8 +293,3 @@ FIGURES = {
     "beam": beam,
     "heat": heat,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -1,7 +1,5 @@
 """Draws the figures of the handout of assignment 5: `python -m autograder figures a5`."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -22,7 +20,6 @@ from common.training.plots import (
     canvas,
     chart,
     number_grid,
-    save,
     shades,
     tint,
     words,
@@ -240,8 +237,3 @@ FIGURES = {
     "temperature": temperature,
     "order": order,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -1,7 +1,5 @@
 """Draws the figures of the handout of assignment 6: `python -m autograder figures a6`."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -26,7 +24,6 @@ from common.training.plots import (
     frame,
     line,
     number_grid,
-    save,
     tint,
     words,
 )
@@ -352,8 +349,3 @@ FIGURES = {
     "beam": beam,
     "paths": paths,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

@@ -1,7 +1,6 @@
 """Draws the figures of the handout of assignment 7: `python -m autograder figures a7`."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,7 +25,6 @@ from common.training.plots import (
     frame,
     line,
     number_grid,
-    save,
     tint,
     words,
 )
@@ -243,8 +241,3 @@ FIGURES = {
     "cache": cache,
     "scaling": scaling,
 }
-
-
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder; two runs write the same bytes."""
-    return [save(figure(), folder / f"{name}.png") for name, figure in FIGURES.items()]

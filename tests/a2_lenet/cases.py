@@ -13,7 +13,7 @@ LOGIT_AXES = ("image", "class")
 TINY = {"image_size": 8, "filters": (2, 3), "kernel_size": 2, "hidden_size": 5, "num_classes": 4}
 
 
-def weight_shapes(image_size, hidden_size, num_classes, filters=(), kernel_size=0):
+def weight_shapes(image_size, hidden_size, num_classes, *, filters=(), kernel_size=0):
     """The shapes of a LeNet's parameters by name, or of an MLP's, which has no filters."""
     shapes, channels, side = {}, 1, image_size
     for layer, count in enumerate(filters, start=1):

@@ -120,7 +120,9 @@ def labels_never_predicted(run):
 def compare_last_weights(model, history, run, situation):
     """Losses of all steps and the weights after the last epoch, the best one, are PyTorch's."""
     steps = history_numbers(history, "step_loss", len(run.step_loss))
-    assert_close(steps, run.step_loss, f"step_loss ({situation})", ("training step",), FINE)
+    assert_close(
+        steps, run.step_loss, f"step_loss ({situation})", ("training step",), tolerance=FINE
+    )
     what = f"parameters after training ({situation})"
     cases.check_named(model.parameters, run.weights[-1], what, FINE)
 
@@ -145,14 +147,16 @@ def compare_history(history, run, validation_labels):
         expected[f"{prefix}accuracy"] = (logits.argmax(axis=2) == labels).mean(axis=1)
     for name in EPOCH_ENTRIES:
         numbers = history_numbers(history, name, epochs)
-        assert_close(numbers, expected[name], f"history: {name}", ("epoch",), FINE)
+        assert_close(numbers, expected[name], f"history: {name}", ("epoch",), tolerance=FINE)
 
 
 def compare_best_weights(model, run, best, situation):
     """The model holds and uses the weights of the best epoch."""
     cases.check_named(model.parameters, run.weights[best], f"parameters ({situation})", FINE)
     logits = model.forward(run.validation_images)
-    assert_close(logits, run.validation_logits[best], f"logits ({situation})", LOGIT_AXES, FINE)
+    assert_close(
+        logits, run.validation_logits[best], f"logits ({situation})", LOGIT_AXES, tolerance=FINE
+    )
 
 
 # So small that a step changes no weight: step losses then identify the images in a mini-batch.

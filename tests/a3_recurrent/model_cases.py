@@ -110,7 +110,9 @@ def compare_loss_and_gradients(result, expected, situation, *, state=None):
     if state:
         after = unpack(after, 2, "The state of loss_and_gradients")
         for name, part, wanted in zip(("h", "c"), after, state, strict=True):
-            assert_close(part, wanted, f"{name} ({situation})", ("sequence", "unit"), tolerance)
+            assert_close(
+                part, wanted, f"{name} ({situation})", ("sequence", "unit"), tolerance=tolerance
+            )
 
 
 HISTORY = ("loss", "bits", "norm", "learning_rate")

@@ -65,7 +65,9 @@ def compare_training(history, model, expected, situation, *, learning_rate):
     compare_learning_rates(history["learning_rate"], learning_rate)
     for name, wanted in (("loss", losses), ("norm", norms)):
         what = f'history["{name}"] ({situation})'
-        assert_close(history[name], np.array(wanted), what, ("training step",), AFTER_STEPS)
+        assert_close(
+            history[name], np.array(wanted), what, ("training step",), tolerance=AFTER_STEPS
+        )
     trained = parameters_of(model)
     for name, wanted in weights.items():
         what = f"{name} after training ({situation})"

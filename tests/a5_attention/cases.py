@@ -128,7 +128,7 @@ def compare_outputs(outputs, expected, situation, mask=None, *, tolerance=None):
     """out and weights are right; where the mask is False, weights are exactly 0."""
     for name, actual, wanted in zip(("out", "weights"), outputs, expected, strict=True):
         axes = axes_of(name, wanted.ndim)
-        assert_close(actual, wanted, f"{name} ({situation})", axes, tolerance)
+        assert_close(actual, wanted, f"{name} ({situation})", axes, tolerance=tolerance)
     if mask is not None:
         weights = np.asarray(outputs[1])
         hidden = ~np.broadcast_to(np.asarray(mask), weights.shape)

@@ -118,7 +118,9 @@ def compare_gap(gap, expected, situation, dtype=torch.float64):
 def compare_influence(result, expected, situation):
     """The influence is that of PyTorch's attention."""
     tolerance = DIFFERENCES if expected.dtype == torch.float64 else None
-    assert_close(result, expected, f"the influence ({situation})", ("output", "input"), tolerance)
+    assert_close(
+        result, expected, f"the influence ({situation})", ("output", "input"), tolerance=tolerance
+    )
 
 
 def check_nothing_above_the_diagonal(influence):

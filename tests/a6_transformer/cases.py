@@ -155,7 +155,7 @@ def draw_mask(rng, *shape):
 def compare(out, expected, situation, tolerance=None):
     """A module's output is PyTorch's."""
     axes = VECTOR_AXES if expected.ndim == 3 else None
-    assert_close(out, expected, f"out ({situation})", axes, tolerance)
+    assert_close(out, expected, f"out ({situation})", axes, tolerance=tolerance)
 
 
 def check_gradients(module, oracle, block, inputs, *, rng, situation, tolerance=None):
@@ -169,7 +169,7 @@ def check_gradients(module, oracle, block, inputs, *, rng, situation, tolerance=
     for name, actual, right in zip(("x", "memory"), gradients, wanted, strict=False):
         if right is not None:
             pairs[name] = actual, right
-    compare_gradients(parameters, wanted_parameters, situation, tolerance, pairs)
+    compare_gradients(parameters, wanted_parameters, situation, tolerance=tolerance, more=pairs)
 
 
 def check_evaluation(module, oracle, block, inputs):

@@ -94,7 +94,7 @@ def expected_next(oracle, model, source, prefix):
 def compare_next(result, expected, situation):
     tolerance = FINE if expected.dtype == torch.float64 else None
     what = f"the log-probabilities ({situation})"
-    assert_close(result, expected, what, ("sequence", "id"), tolerance)
+    assert_close(result, expected, what, ("sequence", "id"), tolerance=tolerance)
 
 
 def check_translations(decoded, expected, what):
@@ -269,7 +269,7 @@ def compare_maps(maps, expected):
     for name, wanted in expected.items():
         axes = ("layer", "sequence", "head", "query", "key")
         tolerance = FINE if wanted.dtype == torch.float64 else None
-        assert_close(maps[name], wanted, f"the weights of {name}", axes, tolerance)
+        assert_close(maps[name], wanted, f"the weights of {name}", axes, tolerance=tolerance)
 
 
 def check_hooks(module, hooks):

@@ -78,7 +78,7 @@ def compare_masks(result, expected):
 def compare_logits(actual, expected, situation):
     tolerance = FINE if expected.dtype == torch.float64 else None
     axes = ("sequence", "position", "id")
-    assert_close(actual, expected, f"the logits ({situation})", axes, tolerance)
+    assert_close(actual, expected, f"the logits ({situation})", axes, tolerance=tolerance)
 
 
 def visible_memory(oracle, model, source):
@@ -91,7 +91,7 @@ def compare_memory(memory, oracle, model, inputs):
     """memory is the encoder's output. inputs: a source, and a mask or none."""
     expected = oracle.output("Transformer.encode", model.settings, model.parameters, inputs)
     situation = "with a mask" if len(inputs) > 1 else "without a mask"
-    assert_close(memory, expected, f"memory ({situation})", VECTOR_AXES, FINE)
+    assert_close(memory, expected, f"memory ({situation})", VECTOR_AXES, tolerance=FINE)
 
 
 def compare_decoded(logits, oracle, model, inputs):

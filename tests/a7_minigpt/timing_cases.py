@@ -131,7 +131,7 @@ def check_naive_attention(function, inputs, upstream, oracle):
     right = oracle.attention_gradients(*inputs, upstream)
     largest = max(float(gradient.abs().max()) for gradient in right)
     for name, actual, wanted in zip("qkv", gradients, right, strict=True):
-        compare_gradient(actual, wanted, largest, f"the gradient of {name} {shape}", None)
+        compare_gradient(actual, wanted, largest, f"the gradient of {name} {shape}", tolerance=None)
     views = [view_of(value) for value in inputs]
     assert_close(function(*views), expected, f"naive_attention {shape}, views", HEAD_AXES)
     check_unchanged("naive_attention", function, *inputs)

@@ -35,7 +35,7 @@ VALIDATION_LISTS = {"validation_step": int, "validation_loss": float}
 # estimate_loss
 
 
-def losses_of(student, oracle, model, data, draws):
+def losses_of(student, oracle, model, data, *, draws):
     """The losses of batches that get_batch draws. draws: how many, of what size, generator."""
     count, batch_size, generator = draws
     settings, drawn = model.settings, []
@@ -52,7 +52,7 @@ def losses_of(student, oracle, model, data, draws):
 def check_estimate(student, oracle, model, data, *, batch_size, batches, seed):
     """The mean over the batches of get_batch, without dropout; the model doesn't change."""
     estimate, generator = student.training.estimate_loss, torch_generator(student, seed)
-    losses = losses_of(student, oracle, model, data, (batches, batch_size, generator))
+    losses = losses_of(student, oracle, model, data, draws=(batches, batch_size, generator))
     module = model.on(student.model, dropout=0.5)
     for mode, given in ((True, data), (False, spread_out(data))):
         module.train(mode)
@@ -152,7 +152,7 @@ def check_windows_read(student, oracle, model, data, **config):
         torch_generator(student, config["seed"]),
     )
     steps = range(config["steps"])
-    losses = [np.mean(losses_of(student, oracle, model, data, draws)) for _ in steps]
+    losses = [np.mean(losses_of(student, oracle, model, data, draws=draws)) for _ in steps]
     config |= STANDSTILL | {"warmup": 0}
     history = run_train(student, model.on(student.model), data, config)
     found, what = np.array(history["loss"]), 'history["loss"] (random windows)'

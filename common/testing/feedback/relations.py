@@ -111,12 +111,12 @@ def partly_right(
         if right.shape[axis] < 2:
             continue
         for position, word in ((0, "first"), (right.shape[axis] - 1, "last")):
-            if right_only_at(position, axis, wrong, right, same):
+            if right_only_at(position, axis, wrong, right, same=same):
                 yield f"It is correct for the {word} {names[axis]} only."
 
 
 def right_only_at(
-    position: int, axis: int, wrong: np.ndarray, right: np.ndarray, same: Same
+    position: int, axis: int, wrong: np.ndarray, right: np.ndarray, *, same: Same
 ) -> bool:
     """Right at one position along an axis, and wrong at all others in every row of the first axis.
 

@@ -24,7 +24,7 @@ def vjp(
 
 
 def compare_gradient(
-    actual: Any, right: Any, largest: float, what: str, tolerance: float | None
+    actual: Any, right: Any, largest: float, what: str, *, tolerance: float | None
 ) -> None:
     """An error counts as a part of the gradient's largest entry, or of the largest of all.
 
@@ -43,6 +43,7 @@ def compare_gradients(
     gradients: Mapping[str, Any],
     wanted: Mapping[str, Any],
     situation: str,
+    *,
     tolerance: float | None = None,
     more: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> None:
@@ -58,7 +59,7 @@ def compare_gradients(
     largest = max(float(right.abs().max()) for _, right in pairs.values())
     for name, (actual, right) in pairs.items():
         what = f"the gradient of {name} ({situation})"
-        compare_gradient(actual, right, largest, what, tolerance)
+        compare_gradient(actual, right, largest, what, tolerance=tolerance)
 
 
 def parameters_of(module: Handle) -> dict[str, Any]:

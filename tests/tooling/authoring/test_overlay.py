@@ -51,8 +51,8 @@ def area(r):
 NOTHING_ELSE = "\n\ndef area(r):\n    return math.tau * r * r / 2\n"
 
 
-def composed(overlay, reference=REFERENCE):
-    return compose(dedent(reference).encode(), dedent(overlay).encode(), "NAME/layers.py").decode()
+def composed(overlay):
+    return compose(dedent(REFERENCE).encode(), dedent(overlay).encode(), "NAME/layers.py").decode()
 
 
 def run(overlay):

@@ -12,8 +12,10 @@ from rich.console import Console
 from autograder.__main__ import COMMANDS, is_there, main
 from autograder.commands.progress_display import progress_bar
 from autograder.grading.sandbox.defenses import FILES, Defense, check_required
-from autograder.packaging.zip_build import find_autograder
-from common.assignment import ROOT, load_all
+from autograder.packaging.zip_build import Built, Kind, find_autograder
+from autograder.proving.ledgers import proof_ledger
+from common.assignment import ROOT, load_all, load_assignment
+from common.testing.feedback.hints import HIDDEN_HINTS
 from tests.tooling.scratch_copies import give_python, python, run, script
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -93,6 +95,21 @@ def test_the_real_command_line_says_the_same_from_any_folder(tmp_path):
     there = ", ".join(entry.short for entry in load_all())
     sentence = f"No assignment is named 'a9'. Available: {there}.\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
+
+
+def test_building_a_zip_says_where_its_hints_do_not_fit(autograder, monkeypatch):
+    ledger = proof_ledger.read_ledger(load_assignment("a1"))
+    monkeypatch.setattr(proof_ledger, "proof_fingerprint", lambda given: ledger.fingerprint)
+    cut_off = {**ledger.hints, HIDDEN_HINTS: "0"}
+    monkeypatch.setattr(proof_ledger, "hint_hashes", lambda given: cut_off)
+    built = Built(ROOT / "README.md", ROOT / "Makefile", Kind.PRACTICE)
+    monkeypatch.setattr("autograder.commands.packaging_commands.build_zips", lambda given: built)
+    code, out, _ = autograder("build", "a1")
+    assert code == 0
+    assert out.splitlines()[2:] == [
+        "a1: solutions/a1_convolution/proof.json doesn't fit tests/a1_convolution/hidden.hints: "
+        "run `make verify A=a1`."
+    ]
 
 
 def test_rehearsing_without_a_zip_or_a_submission_is_one_sentence(

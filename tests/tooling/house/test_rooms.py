@@ -18,6 +18,7 @@ COMMON_ORDER += ("atomic_write", "determinism")
 COMMON_ORDER += ("data", "student_code", "labs", "training", "testing", "submission_zip")
 MOST_MODULES = 15
 MOST_TEST_LINES = 400
+MOST_POSITIONAL = 4
 
 
 def modules(*folders: str) -> list[Path]:
@@ -126,3 +127,17 @@ def test_tests_of_the_machinery_lie_where_what_they_test_lies():
 def files_with_tests() -> list[Path]:
     """The files with tests of the machinery."""
     return [path for path in modules("tests/tooling") if path.name.startswith("test_")]
+
+
+@pytest.mark.parametrize("folder", ["common/testing", *(f"tests/{one.name}" for one in load_all())])
+def test_helpers_of_graded_tests_take_at_most_four_arguments_by_position(folder):
+    """But for oracles, whose functions have PyTorch's parameters, and what starts with `_`."""
+    helpers = {
+        f"{path}: {node.name}": [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+        for path in [*modules(folder), Path("common/check_log.py"), Path("common/errors.py")]
+        if path.name != "oracle.py"
+        for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", "test_", "pytest_"))
+    }
+    most = MOST_POSITIONAL
+    assert {name for name, given in helpers.items() if len({*given} - {"self"}) > most} == set()

@@ -24,9 +24,9 @@ BESIDE = Path(sys.executable).parent  # where the linters lie
 HAS_RAY = importlib.util.find_spec("ray") is not None
 
 
-def steps(text=None):
+def steps():
     """The steps of the workflow's only job."""
-    (job,) = yaml.safe_load(text or WORKFLOW.read_text("utf-8"))["jobs"].values()
+    (job,) = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"].values()
     return job["steps"]
 
 

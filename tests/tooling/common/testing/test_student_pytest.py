@@ -38,7 +38,7 @@ def test_failures_are_words_and_the_points_are_summed_up():
     assert "conv_output_size is not written yet." in done.stdout
     assert "Traceback" not in done.stdout and "assert " not in done.stdout
     assert "common/" not in done.stdout
-    assert "44 failed" in done.stdout or re.search(r"\d\d failed", done.stdout)
+    assert re.search(r"\d\d failed", done.stdout)
     assert re.search(r"  1\.1 +0 of 3   conv_output_size", done.stdout)
     assert "0 of 61 points in this run. Hidden tests decide 39 more." in done.stdout
     assert "  lab.ipynb: the first unanswered question is q1_kernel." in done.stdout
