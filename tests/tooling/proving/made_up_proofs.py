@@ -47,14 +47,15 @@ def replies_of(case, name, passed=lambda test, number: True):
     tests = {test.name: test for test in case.tests}
     replies = {}
     for job, request in case.jobs().items():
-        if not job.startswith((f"{name}: ", "reference: lab")):
+        if not job.startswith("reference: "):
             continue
         number = case.salts.index(request.salt)
         verdicts = [
             replace_fields(verdict(test.name, test.exercise), test, passed(test, number))
             for test in (tests[name] for name in request.only)
         ]
-        replies[job] = GradingReply(verdicts=verdicts)
+        lab = job.startswith("reference: lab")  # which is graded once for all versions
+        replies[job if lab else job.replace("reference", name)] = GradingReply(verdicts=verdicts)
     return replies
 
 
