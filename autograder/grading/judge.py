@@ -28,7 +28,7 @@ from common.testing.fixtures import (
     ARTIFACTS,
     ASSIGNMENTS,
     FACE,
-    GRADER_EXPLAINS,
+    GRADING,
     LEADERBOARD,
     SALT,
     run_graded_tests,
@@ -120,7 +120,7 @@ class Judge:
         config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
-        config.stash[GRADER_EXPLAINS] = True
+        config.stash[GRADING] = True
         LOG.continue_after_failure = self.settings.compare_all
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

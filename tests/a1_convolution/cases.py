@@ -19,6 +19,13 @@ def draw_convolution(rng, x_shape, w_shape, dtype=np.float64):
     return x.astype(dtype), w.astype(dtype), b.astype(dtype)
 
 
+def draw_positions(rng):
+    """A kernel size, stride and padding, the size that they just fit, and how many positions."""
+    count, kernel_size, stride, padding = map(int, rng.integers((9, 4, 3, 0), (99, 9, 9, 3)))
+    size = kernel_size + (count - 1) * stride - 2 * padding
+    return (size, kernel_size, stride, padding), count
+
+
 def draw_bytes(rng, shape, dtype=np.int8):
     """Integers over the whole range of a small type, so that sums in that type overflow."""
     limits = np.iinfo(dtype)

@@ -19,7 +19,7 @@ import pytest
 from autograder.grading.grade import grade_in, new_result, with_gpu
 from autograder.grading.gradescope import grade_tree
 from autograder.grading.judge import Settings, run_collected
-from autograder.grading.judge_inputs import read_judge_inputs, test_files, tests_folder
+from autograder.grading.judge_inputs import read_judge_inputs, test_files
 from autograder.grading.results import Outcome, Result, as_json
 from autograder.grading.sandbox.sandbox import Sandbox, stop_servers
 from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
@@ -37,7 +37,7 @@ from common.assignment import ROOT, Assignment, load_assignment
 from common.check_log import Compared
 from common.errors import CourseError, GraderFault
 from common.testing.feedback.hints import fingerprint
-from common.testing.fixtures import run_graded_tests, stored_oracle
+from common.testing.fixtures import run_graded_tests
 from common.testing.graded_tests import TRAINING
 
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has answered
@@ -70,8 +70,6 @@ class WarmJudge:
         self.inputs = read_judge_inputs(self.assignment, self.semester)
         # Another machine of a cluster has its own files, and perhaps not these.
         self.private = tuple(place for place in map(Path, options.private) if place.exists())
-        if self.assignment.stores_answers:
-            stored_oracle(tests_folder(self.assignment))
         if options.forks:
             self.wait_for_servers()
 

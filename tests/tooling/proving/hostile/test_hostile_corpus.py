@@ -37,7 +37,7 @@ ITEMS = {
     "bombs": "fork threads memory disk output million_tests spinning small_dtype question_numbers",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
-    "torch_module common_package pth_file",
+    "torch_module common_package pth_file stored_answers",
     "names": "symbolic_link_to_tests hard_link names_that_lead_out absolute_names zip_bomb "
     "hundred_thousand_files odd_encodings nul_bytes huge_source syntax_error byte_order_mark "
     "carriage_returns names_that_control",
@@ -48,7 +48,7 @@ ITEMS = {
     "file_names",
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
-    "fingerprints": "stored_answers seed",
+    "fingerprints": "stored_answers seed table_by_bytes table_by_shape answers_on_disk",
     "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
     "places_outside",
     "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
