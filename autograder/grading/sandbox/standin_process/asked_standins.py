@@ -27,6 +27,11 @@ PLAIN_KINDS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     *((np.ndarray, np.asarray), (tuple, tuple), (list, list)),
     *((int, int), (float, float), (str, str)),
 )
+# What those read whose call gets no reply.
+NO_ANSWER = (
+    "Our correct version of an earlier assignment no longer answers: it ran out of memory, or a "
+    "call of it was interrupted."
+)
 
 
 class AskedStandins:
@@ -87,16 +92,13 @@ class AskedStandins:
     def exchange(self, request: bytes) -> Any:
         """Send a request, and wait for the reply to it."""
         if self.broken:
-            raise RuntimeError("An earlier call of this function was interrupted.")
+            raise RuntimeError(NO_ANSWER)
         self.broken = True  # unless the reply is read to its end
         try:
             send_frame(self.sock, request)
             reply = self.replies.wait()
         except (ChannelClosed, FrameTooLarge):
-            raise RuntimeError(
-                "The process of our correct version of an earlier assignment ended. "
-                "It may have run out of memory."
-            ) from None
+            raise RuntimeError(NO_ANSWER) from None
         self.results.begin()
         answer = codec.decode(reply, self, shared=self.results)
         self.broken = False
