@@ -29,8 +29,8 @@ PLAIN_KINDS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 # What those read whose call gets no reply.
 NO_ANSWER = (
-    "Our correct version of an earlier assignment no longer answers: it ran out of memory, or a "
-    "call of it was interrupted."
+    "Our correct version of an earlier assignment no longer answers: it ran out of memory or time, "
+    "or a call of it was interrupted."
 )
 
 

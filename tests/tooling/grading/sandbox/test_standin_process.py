@@ -20,6 +20,7 @@ from common.assignment import Limits, load_assignment
 from common.errors import ForbiddenCall
 from common.student_text import plain, unmarked
 from tests.tooling.wait_until import wait_until
+from tests.tooling.weakened_sandbox import NO_LANDLOCK, NO_OWN_MOUNTS, NO_TREES, weakened
 
 A2 = msgspec.structs.replace(load_assignment("a2"), lab=None, limits=Limits(20, 120, 512))
 STANDIN = "common.standins.a1_convolution.convolution"
@@ -268,6 +269,22 @@ def test_where_the_process_dies_student_code_is_not_left_waiting(sandbox):
             with pytest.raises(RuntimeError) as raised:
                 student.call("conv_output_size", 5, 3)
             assert "ran out of memory" in unmarked(str(raised.value))
+
+
+def test_the_time_of_the_process_counts_as_that_of_student_code(sandbox):
+    with sandbox.child() as child:
+        servers = (sandbox.server, sandbox.standin_server)
+        assert {*child.processes.servers} == {server.process.pid for server in servers}
+
+
+@pytest.mark.parametrize("missing", [NO_TREES, NO_OWN_MOUNTS, NO_LANDLOCK])
+def test_no_test_is_disturbed_by_the_end_of_the_process_before(missing, tmp_path):
+    """Where there are no pid namespaces, a server that ends a child kills all of that user."""
+    with weakened(tmp_path, missing), Sandbox(A2) as made:
+        made.admit({"lenet.py": CALLER})
+        for _ in range(5):
+            with opened(made) as student:
+                assert student.call("conv_output_size", 5, 3) == 3
 
 
 def test_a_process_that_student_code_has_started_is_told_where_to_call(student):
