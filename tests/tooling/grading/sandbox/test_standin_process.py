@@ -277,9 +277,19 @@ def test_the_time_of_the_process_counts_as_that_of_student_code(sandbox):
         assert {*child.processes.servers} == {server.process.pid for server in servers}
 
 
-@pytest.mark.parametrize("missing", [NO_TREES, NO_OWN_MOUNTS, NO_LANDLOCK])
-def test_no_test_is_disturbed_by_the_end_of_the_process_before(missing, tmp_path):
+def test_no_child_starts_before_the_last_stand_ins_are_gone(sandbox, monkeypatch):
     """Where there are no pid namespaces, a server that ends a child kills all of that user."""
+    settled = []
+    for _ in range(2):
+        with opened(sandbox) as student:
+            student.call("conv_output_size", 5, 3)
+            count = len(settled)
+            monkeypatch.setattr(sandbox.standin_server, "settle", lambda: settled.append(True))
+    assert count == 1
+
+
+@pytest.mark.parametrize("missing", [NO_TREES, NO_OWN_MOUNTS, NO_LANDLOCK])
+def test_stand_ins_work_where_a_defense_is_missing(missing, tmp_path):
     with weakened(tmp_path, missing), Sandbox(A2) as made:
         made.admit({"lenet.py": CALLER})
         for _ in range(5):
