@@ -303,10 +303,10 @@ class Conversation(StudentObjects):
         """Hang up."""
         self.sock.close()
         self.arrays.close()
-        if self.standins:
-            self.standins.close()
         for descriptor in (self.output, *self.silence):
             os.close(descriptor)
+        if self.standins:
+            self.standins.close()
 
     @property
     def printed_text(self) -> str:

@@ -222,7 +222,6 @@ class Sandbox:
         reading, writing = os.pipe()
         conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
         conversation.stubs = ROOT / "assignments" / plan.package
-        conversation.standins = self.standin_starter(plan)
         given = [theirs.fileno(), writing, conversation.arrays.descriptor]
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
@@ -231,6 +230,7 @@ class Sandbox:
             for other in self.busy - {server}:
                 other.settle()
             self.busy = {server}
+            conversation.standins = self.standin_starter(plan)
             if conversation.standins:
                 given += conversation.standins.descriptors
                 self.busy.add(conversation.standins.server)
@@ -246,8 +246,10 @@ class Sandbox:
         try:
             yield conversation
         finally:
-            conversation.close()
-            server.end(started["pid"])
+            try:
+                conversation.close()
+            finally:
+                server.end(started["pid"])
 
     def standin_starter(self, plan: Plan) -> StandinStarter | None:
         """What starts the stand-ins that a child with this plan asks, once it does."""

@@ -260,6 +260,6 @@ def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[st
         text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
     members[settings] = text.encode()
     for folder in CHECKOUT:
-        for file in (ROOT / folder).rglob("*.py"):
-            members[str(file.relative_to(ROOT))] = file.read_bytes()
+        for path in (ROOT / folder).rglob("*.py"):
+            members[str(path.relative_to(ROOT))] = path.read_bytes()
     return members

@@ -10,6 +10,7 @@ from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.kernel.confinement_plan import Plan
 from autograder.grading.sandbox.wire.shared_arrays import sealed_memory
 from common.assignment import ROOT
+from common.errors import GraderFault
 
 NAMES = "__all__"  # in a stand-in: what it offers
 
@@ -46,10 +47,15 @@ class StandinStarter:
         return [self.childs.fileno(), self.memory]
 
     def close(self) -> None:
-        """Hang up, and have the process killed, if there is one."""
+        """Hang up, and have the process killed, if there is one.
+
+        If it couldn't be started, this raises that once more: the test may have caught it.
+        """
         self.waiting.close()
         self.childs.close()
         os.close(self.memory)
+        if self.server.fault:
+            raise GraderFault(self.server.fault)
         if self.pid is not None:
             self.server.end(self.pid)
 

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import signal
 import socket
 import threading
 
@@ -17,7 +18,7 @@ from autograder.grading.sandbox.standin_process.standin_service import StandinSe
 from autograder.grading.sandbox.standin_process.standin_starter import offered_functions
 from autograder.proving.process_table import children_of, is_alive
 from common.assignment import Limits, load_assignment
-from common.errors import ForbiddenCall
+from common.errors import ForbiddenCall, GraderFault
 from common.student_text import plain, unmarked
 from tests.tooling.wait_until import wait_until
 from tests.tooling.weakened_sandbox import NO_LANDLOCK, NO_OWN_MOUNTS, NO_TREES, weakened
@@ -269,6 +270,22 @@ def test_where_the_process_dies_student_code_is_not_left_waiting(sandbox):
             with pytest.raises(RuntimeError) as raised:
                 student.call("conv_output_size", 5, 3)
             assert "ran out of memory" in unmarked(str(raised.value))
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_a_server_that_dies_is_a_fault_whatever_the_test_makes_of_it(called):
+    with Sandbox(A2) as made:
+        made.admit({"lenet.py": CALLER})
+        with pytest.raises(GraderFault, match="fork server"), opened(made) as student:
+            if called:
+                student.call("conv_output_size", 5, 3)
+            os.kill(made.standin_server.process.pid, signal.SIGKILL)
+            made.standin_server.process.wait()
+            with contextlib.suppress(GraderFault, RuntimeError):
+                student.call("conv_output_size", 5, 3)
+        made.restart()
+        with opened(made) as student:
+            assert student.call("conv_output_size", 5, 3) == 3
 
 
 def test_the_time_of_the_process_counts_as_that_of_student_code(sandbox):
