@@ -139,6 +139,14 @@ class Assignment(Record, frozen=True):
         )
 
     @property
+    def standins_run_apart(self) -> bool:
+        """Whether stand-ins need a process of their own: they are written on PyTorch.
+
+        Where students may not use it, it must not be in the memory of their code.
+        """
+        return bool(self.prerequisites) and "torch" not in self.libraries
+
+    @property
     def lab_standins(self) -> tuple[str, ...]:
         """The modules on which the lab is graded, instead of the student's own code.
 
@@ -149,14 +157,12 @@ class Assignment(Record, frozen=True):
 
     @property
     def preloaded(self) -> tuple[str, ...]:
-        """The modules that grading loads once for all tests: stand-ins are written on PyTorch.
+        """The modules that grading loads once for all tests.
 
         PyTorch's first optimizer imports torch._dynamo: a second and a half for each test that
         trains, if it weren't there already.
         """
-        if "torch" in self.libraries:
-            return (*self.libraries, "torch._dynamo")
-        return (*self.libraries, *(("torch",) if self.prerequisites else ()))
+        return (*self.libraries, *(("torch._dynamo",) if "torch" in self.libraries else ()))
 
     @property
     def stores_answers(self) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan
 from autograder.grading.sandbox.probe import probe
+from autograder.grading.sandbox.standin_process.asked_standins import AskedStandins
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
@@ -69,22 +70,31 @@ class Objects:
 class Child:
     """Answers one question after another."""
 
-    def __init__(self, sock: socket.socket, arrays: MappedArrays, plan: Plan, guard: Guard) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        arrays: MappedArrays,
+        plan: Plan,
+        guard: Guard,
+        standins: AskedStandins | None,
+    ) -> None:
         self.sock = sock
         self.arrays = arrays
         self.plan = plan
         self.objects = Objects()
         self.guard = guard
+        self.standins = standins
         self.cells: Cells | None = None
 
     def serve(self) -> None:
         """Mount the submission, then answer until the judge is gone."""
         mount(self.plan.packages)
-        load_standins(self.plan.standins, self.guard)
+        load_standins(self.plan.standins)
+        if self.standins:
+            self.standins.mount(self.plan.asked_standins)
         self.guard.forbid(self.plan.forbidden)
         self.guard.__enter__()  # and never left
-        if not self.plan.standins:  # which may do what is forbidden to others
-            self.guard.remove()
+        self.guard.remove()
         questions = FrameReader(self.sock)
         while True:
             try:

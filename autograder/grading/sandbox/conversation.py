@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
 from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
+from autograder.grading.sandbox.standin_process.standin_starter import StandinStarter
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -74,6 +75,7 @@ class Conversation(StudentObjects):
         self.changing: set[str] = set()  # functions that have changed an input
         self.watched: Path | None = None  # a home that only we keep from filling the disk
         self.processes: ProcessTreeTime | None = None  # the child, and what it starts
+        self.standins: StandinStarter | None = None  # those that it asks another process for
         self.next_look = math.inf  # when to look at them
 
     def student(self, modules: Sequence[str]) -> Handle:
@@ -199,7 +201,10 @@ class Conversation(StudentObjects):
             self.check_processor_time()
             seconds = min(seconds_left(deadline), WATCH_SECONDS)
             # The child prints before it replies, so that what it printed is seen with the reply.
-            ready = readable([self.sock.fileno(), self.output], seconds)
+            calls = self.standins.watched if self.standins else []
+            ready = readable([self.sock.fileno(), self.output, *calls], seconds)
+            if self.standins and not ready.isdisjoint(calls):
+                self.standins.start()
             if self.output in ready:
                 self.read_output()
                 printed = True
@@ -300,6 +305,8 @@ class Conversation(StudentObjects):
         self.arrays.close()
         for descriptor in (self.output, *self.silence):
             os.close(descriptor)
+        if self.standins:
+            self.standins.close()
 
     @property
     def printed_text(self) -> str:

@@ -130,9 +130,7 @@ class SharedArrays:
     """The judge's end: makes the memory, whose descriptor is for one child."""
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("arrays", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, INPUT_BYTES + RESULT_BYTES)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, SEALS)
+        self.descriptor = sealed_memory()
         inputs, results = mapped(self.descriptor)
         self.inputs = ArrayWriter(inputs, keeps_layout=True)
         self.results = ArrayCopies(results)
@@ -159,7 +157,20 @@ class MappedArrays:
         self.results = ArrayWriter(results, keeps_layout=False)
 
 
+def sealed_memory() -> int:
+    """A descriptor of new memory, whose size nobody can change."""
+    descriptor = os.memfd_create("arrays", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, INPUT_BYTES + RESULT_BYTES)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+    return descriptor
+
+
 def mapped(descriptor: int) -> tuple[memoryview, memoryview]:
     """The two parts of the memory: for inputs and for results."""
-    memory = memoryview(mmap.mmap(descriptor, INPUT_BYTES + RESULT_BYTES))
+    memory = mapped_whole(descriptor)
     return memory[:INPUT_BYTES], memory[INPUT_BYTES:]
+
+
+def mapped_whole(descriptor: int) -> memoryview:
+    """All of the memory, for two sides that use it in turn."""
+    return memoryview(mmap.mmap(descriptor, INPUT_BYTES + RESULT_BYTES))
