@@ -4,6 +4,7 @@ import torch
 
 from common.testing.checks import check_refused
 from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import shifted_calls
 from tests.a6_transformer.cases import draw_vectors
 
 COUNTS = ("multiplications", "sequential_steps", "path_length")
@@ -20,11 +21,20 @@ def compare_costs(costs, expected, function, kind):
         assert_equal(costs[name], wanted, what=f'{what}\'s "{name}"')
 
 
-def check_runs(runs, kind, expected):
-    """measure ran run_layer for each layer of the stack. expected: the three counts."""
+SHIFT = 1_000_003  # what the tests add to the multiplications of run_layer
+
+
+def check_measure(measure, kind, sizes, expected):
+    """measure gives the three counts, and has them from runs of run_layer, one for each layer.
+
+    In a second call the judge adds a number to what run_layer counts: it must be in the result.
+    """
+    compare_costs(measure(kind, *sizes), expected, "measure", kind)
     layers = expected[2] // expected[1]
+    costs, runs = shifted_calls(measure, "run_layer", SHIFT, kind, *sizes)
+    shifted = isinstance(costs, dict) and costs.get(COUNTS[0]) == expected[0] + SHIFT
     check(
-        runs >= layers,
+        runs >= layers and shifted,
         "measure must get its numbers from runs of run_layer, one for each layer of the stack.",
         f"It takes {layers} layers of kind {kind}, and run_layer ran {runs} times.",
     )

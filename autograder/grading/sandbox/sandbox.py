@@ -222,6 +222,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation.watched = watched
+        conversation.pid = started["pid"]
         conversation.processes = ProcessTreeTime(server.process.pid)
         try:
             yield conversation
