@@ -711,7 +711,7 @@ def test_run_layer_is_right_for_other_sizes(student, rng, oracle):
 
 @weight(1)
 @number("6.8")
-def test_measure_is_right_for_other_sizes(student):
+def test_measure_is_right_for_other_sizes(student, rng):
     """Numbers from runs of run_layer, of other sizes and of stacks of several layers."""
     for kind, sizes, expected in (
         ("recurrent", (9, 2), (72, 9, 9)),
@@ -722,7 +722,7 @@ def test_measure_is_right_for_other_sizes(student):
         ("attention", (3, 5), (90, 2, 2)),
         ("dilated", (1, 3, 2), (18, 1, 1)),
     ):
-        complexity.check_measure(student.layers.measure, kind, sizes, expected)
+        complexity.check_measure(student.layers.measure, rng, kind, sizes, expected=expected)
 
 
 # Exercises 6.9 and 6.10: the lab

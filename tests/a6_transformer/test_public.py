@@ -1005,7 +1005,7 @@ def test_run_layer_keeps_float32_and_refuses_unknown_kinds(student, rng, oracle)
 
 @weight(1)
 @number("6.8")
-def test_measure_agrees_with_the_formulas(student):
+def test_measure_agrees_with_the_formulas(student, rng):
     """From runs of run_layer, stacked until the last output depends on the first input."""
     for kind, sizes, expected in (
         ("recurrent", (6, 3), (108, 6, 6)),
@@ -1017,7 +1017,7 @@ def test_measure_agrees_with_the_formulas(student):
         ("attention", (6, 4), (288, 2, 2)),
         ("convolution", (1, 2, 2), (8, 1, 1)),
     ):
-        complexity.check_measure(student.layers.measure, kind, sizes, expected)
+        complexity.check_measure(student.layers.measure, rng, kind, sizes, expected=expected)
     complexity.check_costs_refuse(student.layers.measure)
 
 

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from common.errors import ChildFailure
-from common.student_code.values import (
-    Handle,
-    Held,
-    JudgeFunction,
-)
+from common.student_code.values import Handle, Held, JudgeFunction, is_tensor
 from common.testing import cuda
 from common.testing.remote.input_changes import changed_by
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
@@ -110,39 +106,35 @@ def _warnings_of(function: Callable[..., Any], args: tuple[Any, ...]) -> list[st
     return [str(warning.message) for warning in caught]
 
 
-def shifted_calls(
-    function: Handle, name: str, shift: int, *args: Any, **kwargs: Any
-) -> tuple[Any, int]:
-    """Call a function whose calls of another one of its file get other results than usual.
+def with_substitute(function: Handle, name: str, substitute: JudgeFunction, *args: Any) -> Any:
+    """Call a function whose calls of another one of its file, by that one's name, are replaced.
 
-    name: of that other function. To the second item that it returns, the judge adds `shift`.
-    Returns what the function returned, and how often the judge was asked for the shift: numbers
-    that don't come from those calls lack it.
+    substitute: gives in each call what the other function returns. Where its second argument is a
+    tensor, the first item is a matrix, and what comes back is the product of both.
+    Numbers that student code was not given by the substitute differ from what it gives.
     """
-    given = JudgeFunction(lambda: shift)
-    details = (function, name, given, args, kwargs)
-    return function._face.operate("shifted_calls", function._label, details, {}), given.calls
+    details = (function, name, substitute, args)
+    return function._face.operate("with_substitute", function._label, details, {})
 
 
-def _shifted_calls(
+def _with_substitute(
     function: Callable[..., Any],
     name: str,
-    shift: Callable[[], int],
+    substitute: Callable[[], list[Any]],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
 ) -> Any:
     names = getattr(inspect.unwrap(function), "__globals__", {})
     if name not in names:
-        return function(*args, **kwargs)
+        return function(*args)
     other = names[name]
 
-    def shifted(*inner: Any, **settings: Any) -> Any:
-        first, second, *rest = other(*inner, **settings)
-        return (first, second + shift(), *rest)
+    def replaced(_: Any, x: Any = None, *inner: Any, **settings: Any) -> tuple[Any, ...]:
+        first, *rest = substitute()
+        return (first.to(x.dtype) @ x if is_tensor(x) else first, *rest)
 
-    names[name] = shifted
+    names[name] = replaced
     try:
-        return function(*args, **kwargs)
+        return function(*args)
     finally:
         names[name] = other
 
@@ -167,7 +159,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "peak_memory_of": _peak_memory_of,
     "fetch": _fetch,
     "warnings_of": _warnings_of,
-    "shifted_calls": _shifted_calls,
+    "with_substitute": _with_substitute,
     **TIMED_OPERATIONS,
     **MODULE_OPERATIONS,
     **TORCH_OBJECT_OPERATIONS,
