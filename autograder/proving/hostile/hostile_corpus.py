@@ -3,8 +3,8 @@
 An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
 FILE that is submitted too, and its TEXT. Each has a docstring: a line that says what it tries,
 then `As:` (the file that it stands for, as "training.py of a7" where several assignments have one),
-`Earns:` (what an honest part earns: exercises, or single
-tests by name) and, where they apply, the lines below.
+`Earns:` (what an honest part earns: exercises, or single tests by name) and, where they apply, the
+lines below.
 """
 
 import ast
