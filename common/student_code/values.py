@@ -23,6 +23,8 @@ MAX_DEPTH = 32  # of containers within containers
 class StudentObjects(Protocol):
     """What a Handle asks: objects that stay with the student's code, here or in a child."""
 
+    pid: int | None  # of the child
+
     def get(self, target: Any, name: str) -> Any:
         """Read an attribute of an object that stays with the student's code."""
 
@@ -38,6 +40,12 @@ class StudentObjects(Protocol):
         self, target: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[str]:
         """Call such an object, and name the array arguments that the call changed."""
+
+    def carried(self, value: Any) -> Any:
+        """A value of ours, copied as one is that goes to student code or comes from there.
+
+        So that a baseline which is timed here waits for copies as long as student code does.
+        """
 
 
 class Handle:
@@ -63,9 +71,31 @@ class Handle:
         return f"<{self._label} of the student's code>"
 
 
+class JudgeFunction:
+    """A function of a test that student code can call. It runs, and counts, on the test's side.
+
+    When grading, each call crosses to the judge and waits for its answer, plain data.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return self.function()
+
+
 @dataclass(frozen=True)
 class Held:
     """A value that stays in the student's process, even if it could be sent."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Unkept:
+    """A value that is sent and then forgotten: results of many calls would fill the memory."""
 
     value: Any
 

@@ -757,9 +757,9 @@ def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_othe
 @weight(2)
 @number("1.6")
 @tags("timing")
-def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng, oracle):
+def test_fast_convolution_is_ten_times_as_fast_as_a_loop(student, rng):
     """One image of 1 x 81 x 91, one kernel of 2 x 3: 10 times as fast, forward and backward."""
-    check_fast(student, oracle, rng, x_shape=(1, 1, 81, 91), w_shape=(1, 1, 2, 3))
+    check_fast(student, rng, x_shape=(1, 1, 81, 91), w_shape=(1, 1, 2, 3))
 
 
 @weight(1)

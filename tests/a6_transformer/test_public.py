@@ -13,7 +13,7 @@ from common.labs.answer_checks import check_number
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, check
 from common.testing.dropout import check_tensor
-from common.testing.remote.operations import call_each, calls_during
+from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import check_same_weights, hooks_of, seed_torch, vjp
 from tests.a6_transformer import block_cases as blocks
 from tests.a6_transformer import complexity_cases as complexity
@@ -1011,7 +1011,7 @@ def test_run_layer_keeps_float32_and_refuses_unknown_kinds(student, rng, oracle)
 
 @weight(1)
 @number("6.8")
-def test_measure_agrees_with_the_formulas(student):
+def test_measure_agrees_with_the_formulas(student, rng):
     """From runs of run_layer, stacked until the last output depends on the first input."""
     for kind, sizes, expected in (
         ("recurrent", (6, 3), (108, 6, 6)),
@@ -1023,9 +1023,7 @@ def test_measure_agrees_with_the_formulas(student):
         ("attention", (6, 4), (288, 2, 2)),
         ("convolution", (1, 2, 2), (8, 1, 1)),
     ):
-        complexity.compare_costs(student.layers.measure(kind, *sizes), expected, "measure", kind)
-        runs = calls_during(student.layers.measure, "run_layer", kind, *sizes)
-        complexity.check_runs(runs, kind, expected)
+        complexity.check_measure(student.layers.measure, rng, kind, sizes, expected=expected)
     complexity.check_costs_refuse(student.layers.measure)
 
 

@@ -25,12 +25,12 @@ from autograder.grading.sandbox.wire.frames import (
     send_frame_until,
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
-from autograder.grading.sandbox.wire.shared_arrays import SharedArrays
+from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter, SharedArrays
 from common.assignment import Forbidden, Limits
 from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, student_attribute_label
-from common.student_code.values import Handle, StudentObjects, is_kept, keep
+from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
 from common.student_text import StudentText, plain
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
@@ -40,6 +40,7 @@ REPLY_LIMIT = 64 * 1024 * 1024
 WATCH_SECONDS = 0.25
 EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
+MOST_CALLS = 10_000  # of a function of ours
 MALFORMED = "Your code's process sent a malformed reply to the grader."
 
 
@@ -69,11 +70,14 @@ class Conversation(StudentObjects):
         self.failure: str | None = None
         self.timed_out = False
         self.functions: dict[str, Handle] = {}
+        self.own_functions: list[JudgeFunction] = []  # those that student code may call
         self.modules: tuple[str, ...] = ()
         self.arrays = SharedArrays()
+        self.own_arrays: SharedArrays | None = None  # for baselines
         self.stubs: Path | None = None  # of the assignment, where parameters have their names
         self.changing: set[str] = set()  # functions that have changed an input
         self.watched: Path | None = None  # a home that only we keep from filling the disk
+        self.pid: int | None = None
         self.processes: ProcessTreeTime | None = None  # the child, and what it starts
         self.standins: StandinStarter | None = None  # those that it asks another process for
         self.next_look = math.inf  # when to look at them
@@ -112,6 +116,15 @@ class Conversation(StudentObjects):
             self.note_changes(label, [value for call in args[1] for value in call])
         return result
 
+    def carried(self, value: Any) -> Any:
+        """A value through the same encoding and memory as those of the child."""
+        if self.own_arrays is None:
+            self.own_arrays = SharedArrays()
+        memory = self.own_arrays.results
+        memory.begin()
+        data = codec.encode(value, self, ArrayWriter(memory.memory, keeps_layout=False))
+        return codec.decode(data, Answers(self, ""), shared=memory)
+
     def note_changes(self, label: str, inputs: Iterable[Any]) -> None:
         """Remember a function that has changed an input of an ordinary call.
 
@@ -148,10 +161,15 @@ class Conversation(StudentObjects):
         request = codec.encode([self.questions, question, *details], self, self.arrays.inputs)
         start = time.monotonic()
         try:
-            reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            self.arrays.results.begin()
-            answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
-            return self.parse_reply(answer, label)
+            deadline = start + self.limits.test_seconds - self.seconds
+            while True:
+                reply = self.exchange(request, deadline)
+                self.arrays.results.begin()
+                answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
+                called = self.function_called(answer)
+                if called is None:
+                    return self.parse_reply(answer, label)
+                request = codec.encode(called(), self)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -168,6 +186,17 @@ class Conversation(StudentObjects):
             self.fail(MALFORMED)
         finally:
             self.seconds += time.monotonic() - start
+
+    def function_called(self, answer: Any) -> JudgeFunction | None:
+        """The function of ours that a message calls, if it does."""
+        if not isinstance(answer, list) or len(answer) != 2 or type(answer[0]) is not int:
+            return None
+        number, index = answer
+        if type(index) is not int or not 0 <= index < len(self.own_functions):
+            raise CodecError("a call of a function that doesn't exist")
+        if number != self.questions or self.own_functions[index].calls >= MOST_CALLS:
+            raise CodecError("an unexpected call")
+        return self.own_functions[index]
 
     def reuse_memory(self) -> None:
         """Lay the next inputs where those lie that the child has dropped."""
@@ -297,12 +326,18 @@ class Conversation(StudentObjects):
             return [KEPT, value._reference]
         if is_kept(value):
             return [KEPT, value.reference]
+        if isinstance(value, JudgeFunction):
+            if value not in self.own_functions:
+                self.own_functions.append(value)
+            return [KEPT, -1 - self.own_functions.index(value)]
         raise TypeError(f"a test can't pass a {type(value).__name__} to student code")
 
     def close(self) -> None:
         """Hang up."""
         self.sock.close()
         self.arrays.close()
+        if self.own_arrays:
+            self.own_arrays.close()
         for descriptor in (self.output, *self.silence):
             os.close(descriptor)
         if self.standins:

@@ -242,6 +242,7 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation.watched = watched
+        conversation.pid = started["pid"]
         conversation.processes = ProcessTreeTime(*(one.process.pid for one in self.busy))
         try:
             yield conversation

@@ -2,8 +2,9 @@
 
 An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
 FILE that is submitted too, and its TEXT. Each has a docstring: a line that says what it tries,
-then `As:` (the file that it stands for), `Earns:` (what an honest part earns: exercises, or single
-tests by name) and, where they apply, the lines below.
+then `As:` (the file that it stands for, as "training.py of a7" where several assignments have one),
+`Earns:` (what an honest part earns: exercises, or single tests by name) and, where they apply, the
+lines below.
 """
 
 import ast
@@ -40,6 +41,7 @@ class Entry:
     file: Path
     tries: str
     stands_for: str  # convolution.py
+    short: str  # the assignment: a1
     earns: tuple[str, ...]  # exercises and tests: "1.7", "test_conv_..."
     leaves: bool = False
     cold: bool = False
@@ -63,7 +65,7 @@ class Entry:
     @property
     def assignment(self) -> Assignment:
         """The assignment that it is submitted to."""
-        return next(one for one in load_all() if self.stands_for in one.files)
+        return next(one for one in load_all() if one.short == self.short)
 
     @property
     def earns_exercises(self) -> bool:
@@ -140,7 +142,10 @@ def read_entry(file: Path) -> Entry:
         raise ValueError(f"{file}: the docstring must say As and Earns, and nothing unknown")
     earns = () if facts["Earns"] == NOTHING else tuple(facts["Earns"].split(", "))
     flags = {name.lower(): name in facts for name in ("Leaves", "Cold", "Elsewhere")}
-    return Entry(file, tries, facts["As"], earns, **flags)
+    stands_for, _, short = facts["As"].partition(" of ")
+    if not short:
+        short = next(one.short for one in load_all() if stands_for in one.files)
+    return Entry(file, tries, stands_for, short, earns, **flags)
 
 
 def read_corpus() -> list[Entry]:

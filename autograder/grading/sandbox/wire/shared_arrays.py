@@ -18,7 +18,8 @@ import numpy as np
 from common.student_code.values import extent
 
 INPUT_BYTES, RESULT_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024  # only what is used takes memory
-REUSED_BYTES = 64 * 1024 * 1024  # of inputs, after which those that the child has dropped go
+# Of inputs, after which those that the child has dropped go: pages that are used again are there.
+REUSED_BYTES = 8 * 1024 * 1024
 ALIGNMENT = 64
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 ENCODER = msgspec.msgpack.Encoder()
