@@ -38,9 +38,9 @@ from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_graded_te
 SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
-MEMORY_MB = {"a1": 512, "a5": 1024}
+MEMORY_MB = {"a1": 512, "a5": 1024, "a6": 1024}
 # Quick and certain exercises: what follows an attack must still earn exactly these.
-HONEST = {"a1": ["1.1", "1.7"], "a5": ["5.4"]}
+HONEST = {"a1": ["1.1", "1.7"], "a5": ["5.4"], "a6": ["6.1"]}
 
 
 @dataclass(frozen=True)
