@@ -1,0 +1,94 @@
+"""What is removed for good: PyTorch's operators, by whatever name they are called."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from common.assignment import ROOT, load_all, load_assignment
+from common.student_code.forbidden_calls import Guard, refusal_texts
+from tests.tooling.sampling import sample
+
+# An exercise of each assignment, with what is refused there and what must not come out of any call.
+WALKS = {
+    ("a5", "5.3"): (
+        {"torch._VF.scaled_dot_product_attention", "torch.nn.TransformerEncoderLayer"},
+        ["attention"],
+    ),
+    ("a6", "6.2"): (
+        {
+            *(
+                "torch.nn.functional.group_norm",
+                "torch.native_layer_norm",
+                "aten.layer_norm.default",
+            ),
+            *("torch._VF.native_batch_norm", "torch._refs.native_layer_norm", "torch.nn.RMSNorm"),
+        },
+        ["layer norm"],
+    ),
+    ("a6", "6.6"): ({"torch._C._nn.cross_entropy_loss"}, ["cross entropy"]),
+}
+
+
+@pytest.mark.parametrize("case", sample("operator walks", list(WALKS), 1), ids="-".join)
+def test_nothing_that_can_be_called_reaches_a_removed_operator(case):
+    refused, results = WALKS[case]
+    walked = subprocess.run(
+        [sys.executable, "-m", "tests.tooling.common.student_code.operator_walk", *case],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        text=True,
+    ).stdout
+    found = json.loads(walked.splitlines()[-1])  # libraries print before it
+    assert found["called"] > 2000
+    assert len(found["broke"]) < 20
+    assert refused <= set(found["refused"])
+    assert found["reached"] == []
+    assert [name for name, what in found["returned"] if what in results] == []
+
+
+# What has such a name and does something else: choices, statistics, other losses.
+HARMLESS = {
+    *("aten::_fused_sdp_choice", "aten::batch_norm_stats", "aten::batch_norm_update_stats"),
+    *("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts"),
+}
+FAMILIES = {
+    "aten::layer_norm": r"(layer|group|instance|batch|rms)_norm",
+    "aten::scaled_dot_product_attention": r"attention_forward|attention_math|scaled_dot|_sdp",
+    "aten::_native_multi_head_attention": r"multi_head|transformer",
+}
+
+
+@pytest.mark.parametrize("assignment", load_all(), ids=lambda assignment: assignment.short)
+def test_no_operator_of_a_forbidden_family_is_left_out(assignment):
+    """A new release of PyTorch may bring new ones."""
+    listed = {operator for entry in assignment.forbidden for operator in entry.operators}
+    every = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    standin = {"aten::_scaled_dot_product_attention_math"} if assignment.prerequisites else set()
+    for member, names in FAMILIES.items():
+        family = {
+            name
+            for name in every - HARMLESS - standin
+            if name.startswith("aten::") and re.search(names, name) and "backward" not in name
+        }
+        if member in listed:
+            assert family <= listed
+    assert listed <= every
+
+
+def test_a_refusal_names_the_function_that_was_called():
+    norm = load_assignment("a6").forbidden[0]
+    assert norm.call == "torch.nn.LayerNorm"
+    texts = refusal_texts(norm)
+    for name in ("torch.nn.LayerNorm", "torch.nn.functional.group_norm", "torch.native_layer_norm"):
+        assert f"Exercises 6.2, 6.3, 6.4, 6.5 and 6.7 don't allow {name}: {norm.instead}." in texts
+    guard = Guard([norm])
+    assert guard.shown["aten::group_norm"] == "torch.nn.functional.group_norm"
+    assert guard.shown["quantized::layer_norm"] == "torch.ops.quantized.layer_norm"
