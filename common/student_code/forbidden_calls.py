@@ -26,7 +26,6 @@ UNDERLYING = {
     "torch.nn.attention.flex_attention.flex_attention": (
         "torch._higher_order_ops.flex_attention.math_attention",
     ),
-    "torch.nn.functional.cross_entropy": ("torch._refs.nn.functional.cross_entropy",),
     "torch.onnx.ops.attention": ("torch.onnx.ops._impl.attention_23",),
     "aten::native_layer_norm": ("torch._refs._normalize",),
     "aten::native_batch_norm": ("torch._decomp.decompositions.native_batch_norm_helper",),

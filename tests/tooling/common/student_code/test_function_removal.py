@@ -13,30 +13,36 @@ from common.assignment import ROOT, load_all, load_assignment
 from common.student_code.forbidden_calls import Guard, refusal_texts
 from tests.tooling.sampling import sample
 
-# An exercise of each assignment, with what is refused there and what must not come out of any call.
+# Exercises, with some of what is refused there, and with what must not come out of any call.
 WALKS = {
     ("a5", "5.3"): (
-        {"torch._VF.scaled_dot_product_attention", "torch.nn.TransformerEncoderLayer"},
-        ["attention"],
+        {
+            *("torch._C._nn.scaled_dot_product_attention", "aten._native_multi_head_attention.out"),
+            *(
+                "aten._scaled_dot_product_attention_math.default",
+                "torch._native_multi_head_attention",
+            ),
+        },
+        "attention",
     ),
     ("a6", "6.2"): (
         {
-            *(
-                "torch.nn.functional.group_norm",
-                "torch.native_layer_norm",
-                "aten.layer_norm.default",
-            ),
-            *("torch._VF.native_batch_norm", "torch._refs.native_layer_norm", "torch.nn.RMSNorm"),
+            *("torch.nn.functional.group_norm", "torch.native_layer_norm", "torch.nn.RMSNorm"),
+            *("torch._VF.native_batch_norm", "torch._refs.native_layer_norm"),
+            *("aten.layer_norm.default", "aten.native_layer_norm.out"),
         },
-        ["layer norm"],
+        "layer norm",
     ),
-    ("a6", "6.6"): ({"torch._C._nn.cross_entropy_loss"}, ["cross entropy"]),
+    ("a6", "6.6"): (
+        {"torch._C._nn.cross_entropy_loss", "aten.cross_entropy_loss.default"},
+        "cross entropy",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", sample("operator walks", list(WALKS), 1), ids="-".join)
 def test_nothing_that_can_be_called_reaches_a_removed_operator(case):
-    refused, results = WALKS[case]
+    refused, result = WALKS[case]
     walked = subprocess.run(
         [sys.executable, "-m", "tests.tooling.common.student_code.operator_walk", *case],
         cwd=ROOT,
@@ -48,10 +54,10 @@ def test_nothing_that_can_be_called_reaches_a_removed_operator(case):
     ).stdout
     found = json.loads(walked.splitlines()[-1])  # libraries print before it
     assert found["called"] > 2000
-    assert len(found["broke"]) < 20
+    assert len(found["broke"]) < 5
     assert refused <= set(found["refused"])
     assert found["reached"] == []
-    assert [name for name, what in found["returned"] if what in results] == []
+    assert [name for name, what in found["returned"] if what == result] == []
 
 
 # What has such a name and does something else: choices, statistics, other losses.
