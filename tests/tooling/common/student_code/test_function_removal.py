@@ -5,12 +5,19 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 import torch
 
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import ROOT, load_all, load_assignment
+from common.errors import ForbiddenCall
 from common.student_code.forbidden_calls import Guard, refusal_texts
+from common.testing.compare import assert_close
+from common.testing.direct_face import DirectFace
+from tests.tooling.grading_fixtures import FACES, code_in
 from tests.tooling.sampling import sample
 
 # Exercises, with some of what is refused there, and with what must not come out of any call.
@@ -98,3 +105,44 @@ def test_a_refusal_names_the_function_that_was_called():
     guard = Guard([norm])
     assert guard.shown["aten::group_norm"] == "torch.nn.functional.group_norm"
     assert guard.shown["quantized::layer_norm"] == "torch.ops.quantized.layer_norm"
+
+
+BORROWED = """
+import torch
+
+
+def norm(x):
+    return torch.native_layer_norm(x, [8], None, None, 1e-5)[0]
+
+
+def attend(x):
+    from assignments.a5_attention.attention import scaled_dot_product_attention
+
+    return scaled_dot_product_attention(x, x, x)[0]
+"""
+
+
+@pytest.mark.parametrize("kind", FACES)
+def test_both_faces_refuse_an_operator_with_the_same_sentence(kind, tmp_path):
+    assignment = load_assignment("a6")
+    packages = {assignment.name: tmp_path / assignment.name}
+    packages[assignment.name].mkdir()
+    (packages[assignment.name] / "layers.py").write_text(BORROWED)
+    x = torch.arange(24, dtype=torch.float64).sin().reshape(3, 8)
+    with ExitStack() as stack:
+        face = DirectFace(assignment, packages, assignment.standins)
+        if kind == "isolated":
+            sandbox = stack.enter_context(Sandbox(assignment))
+            sandbox.admit(code_in(packages))
+            face = IsolatedFace(sandbox)
+        with face.open("6.2") as student, pytest.raises(ForbiddenCall) as raised:
+            student.layers.norm(x)
+        assert str(raised.value) == (
+            "Exercises 6.2, 6.3, 6.4, 6.5 and 6.7 don't allow torch.native_layer_norm: "
+            "use your own LayerNorm."
+        )
+        with face.open("6.1") as student:
+            assert_close(student.layers.norm(x), torch.nn.functional.layer_norm(x, (8,)))
+        with face.open("6.3") as student:  # what a stand-in needs is there still
+            expected = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+            assert_close(student.layers.attend(x), expected)
