@@ -17,6 +17,7 @@ Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
 # A plain name without a path, and no Python: that is what `files` is for.
 ArtifactName = Annotated[str, Meta(pattern=r"^(?!.*\.py$)[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+OperatorName = Annotated[str, Meta(pattern=r"^[a-z_]+::\w+$")]
 ExerciseNumber = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
 QuestionName = Annotated[str, Meta(pattern=r"^q[1-9][0-9]?$")]
 
@@ -41,6 +42,8 @@ class Forbidden(Record, frozen=True):
     call: Name
     exercises: list[ExerciseNumber]
     instead: Name
+    # PyTorch's, such as aten::layer_norm, which do that work: refused by whatever name.
+    operators: list[OperatorName] = []
 
 
 class Exercise(Record, frozen=True):
@@ -198,6 +201,7 @@ def read_assignment(file: Path) -> Assignment:
     except msgspec.ValidationError as error:
         raise CourseError(f"{file}: {error}") from None
     check_exercise_numbers(file, content)
+    check_operators(file, content)
     artifacts = [artifact.file for artifact in content.artifacts]
     for name in artifacts:
         if artifacts.count(name) > 1:
@@ -239,6 +243,20 @@ def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
     for key, number in mentions:
         if number not in numbers:
             raise CourseError(f"{file}: {key} names {number}, which is not an exercise.")
+
+
+def check_operators(file: Path, content: AssignmentFile) -> None:
+    """An exercise forbids an operator once: the refusal has one reason."""
+    seen: set[tuple[str, str]] = set()
+    for entry in content.forbidden:
+        for operator in entry.operators:
+            for number in entry.exercises:
+                if (operator, number) in seen:
+                    raise CourseError(
+                        f"{file}: forbidden.operators of {entry.call} lists {operator}, which "
+                        f"exercise {number} forbids already."
+                    )
+                seen.add((operator, number))
 
 
 def assignment_files(root: Path = ROOT) -> list[Path]:

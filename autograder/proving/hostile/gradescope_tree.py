@@ -40,7 +40,7 @@ SECONDS = 600  # the longest that a grading may take before the tree gives up
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
 MEMORY_MB = {"a1": 512, "a2": 512, "a5": 1024, "a6": 1024, "a7": 1024}
 # Quick and certain exercises: what follows an attack must still earn exactly these.
-HONEST = {"a1": ["1.1", "1.7"], "a2": ["2.2"], "a5": ["5.4"], "a6": ["6.2"], "a7": ["7.1"]}
+HONEST = {"a1": ["1.1", "1.7"], "a2": ["2.2"], "a5": ["5.4"], "a6": ["6.1"], "a7": ["7.1"]}
 # What a checkout has beside the content of a zip: code that does what exercises ask for.
 CHECKOUT = ("common/standins", "common/labs/standins", "solutions")
 
