@@ -30,7 +30,7 @@ from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_text
 from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, StudentObjects, is_kept, keep
-from common.student_text import StudentText, plain
+from common.student_text import StudentBytes, StudentText, plain
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
@@ -321,6 +321,9 @@ class Answers:
 
     def text(self, value: str) -> StudentText:
         return StudentText(value)
+
+    def data(self, value: bytes) -> StudentBytes:
+        return StudentBytes(value)
 
     def handle(self, reference: int) -> Handle:
         return Handle(self.conversation, reference, self.label)

@@ -9,6 +9,7 @@ from autograder.proving.hostile.fuzzed_submissions import FuzzedSubmission
 from autograder.proving.hostile.gradescope_tree import HONEST, Graded
 from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, HostileSubmission
 from common.assignment import Record
+from common.testing.feedback.failure import BROKEN_TEST
 from common.visible_text import visible
 
 # The judge's peak memory, libraries included. Half of assignment 5 is in PyTorch.
@@ -58,6 +59,8 @@ def result_problems(attack: HostileSubmission, outcome: Outcome) -> list[str]:
     if SUCCESS_TEXT in text:
         place = text.find(SUCCESS_TEXT)
         found.append(f"it says: {text[place : place + SHOWN]}")
+    if BROKEN_TEST in text:
+        found.append("it breaks a test, which the result calls a bug in the course")
     try:
         content = complete_result(text)
     except ValueError as error:

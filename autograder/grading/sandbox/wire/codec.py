@@ -34,7 +34,7 @@ from autograder.grading.sandbox.wire.message_reader import (
 )
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter
 from common.student_code.values import MAX_DEPTH, as_numpy, is_generator, is_numeric, is_tensor
-from common.student_text import StudentText, plain
+from common.student_text import StudentBytes, StudentText, plain
 
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
 SENT_UNCHANGED = frozenset((type(None), bool, float, str, bytes))
@@ -68,6 +68,8 @@ def to_wire(value: Any, side: Encoding, shared: ArrayWriter | None, depth: int) 
         return value
     if kind is StudentText:
         return plain(value)
+    if kind is StudentBytes:
+        return bytes(value)
     if kind is int:
         return value if value in SMALL else big_integer(value)
     if kind in CONTAINERS:
