@@ -121,7 +121,10 @@ def assert_close(
             is_tensor(actual),
             f"{what} must be a PyTorch tensor, got {kind_of(actual)}.",
         )
-        actual, expected = as_numpy(actual), as_numpy(expected)
+        try:
+            actual, expected = as_numpy(actual), as_numpy(expected)
+        except TypeError:  # a dtype that NumPy doesn't have
+            check(False, f"{what} must have dtype {expected.dtype}, got {actual.dtype}.")
     check(
         type(actual) is np.ndarray,
         f"{what} must be a NumPy array, got {kind_of(actual)}.",
