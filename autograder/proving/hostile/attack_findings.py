@@ -106,7 +106,7 @@ def leftovers(graded: Graded) -> list[str]:
 
 
 def problems_after(attack: HostileSubmission, outcome: Outcome) -> list[str]:
-    """How the next grading, of honest code in the same place, differs from the one before."""
+    """How the next grading, of honest code in the same slot, differs from the one before."""
     after, tree = outcome.after, outcome.tree
     found = [f"after it, {problem}" for problem in leftovers(after)]
     if after.uid != outcome.graded.uid and not attack.cold:
