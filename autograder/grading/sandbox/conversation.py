@@ -35,7 +35,7 @@ from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
-REPLY_LIMIT = 64 * 1024 * 1024
+REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
 EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000

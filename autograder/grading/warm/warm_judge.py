@@ -36,7 +36,6 @@ from autograder.semester import Semester, read_semester
 from common.assignment import ROOT, Assignment, load_assignment
 from common.check_log import Compared
 from common.errors import CourseError, GraderFault
-from common.testing.feedback.hints import fingerprint
 from common.testing.fixtures import run_graded_tests, stored_oracle
 from common.testing.graded_tests import TRAINING
 
@@ -197,7 +196,7 @@ def encode(reply: GradingReply) -> bytes:
 
 def verdict(outcome: Outcome) -> Verdict:
     """An outcome as a proof reads it."""
-    test, evidence = outcome.test, outcome.evidence
+    test = outcome.test
     return Verdict(
         test=test.name,
         exercise=test.exercise,
@@ -208,8 +207,8 @@ def verdict(outcome: Outcome) -> Verdict:
         text=outcome.explanation.text(hidden=False) if outcome.explanation else "",
         hint=outcome.explanation.hint if outcome.explanation else "",
         seconds=outcome.seconds,
-        check=evidence.check if evidence else 0,
-        seen=fingerprint(evidence) if evidence else None,
+        check=outcome.check,
+        seen=outcome.seen,
         compared=tuple(map(as_pair, outcome.compared)),
         ran=outcome.ran,
     )

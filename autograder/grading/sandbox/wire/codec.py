@@ -24,6 +24,7 @@ from autograder.grading.sandbox.wire.array_codec import (
     complex_number,
     generator_bytes,
 )
+from autograder.grading.sandbox.wire.frames import FrameTooLarge
 from autograder.grading.sandbox.wire.message_reader import (
     DICT,
     LIST,
@@ -100,7 +101,7 @@ def decode(
     """Bytes as a value. Only a trusted sender may ask for a memory layout of its own."""
     try:
         return MessageReader(data, side, trusted, shared).read_all()
-    except CodecError:
+    except (CodecError, FrameTooLarge):
         raise
     except Exception as error:  # NumPy, struct and hash functions each fail in their own ways
         raise CodecError(f"not a value: {type(error).__name__}") from None
