@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.student_text import StudentText
+from common.student_text import StudentBytes, StudentText
 
-PLAIN = (type(None), bool, int, float, complex, str, StudentText, bytes)
+TEXTS = (str, StudentText, bytes, StudentBytes)
+PLAIN = (type(None), bool, int, float, complex, *TEXTS)
 MAX_DEPTH = 32  # of containers within containers
 
 
@@ -155,6 +156,14 @@ def is_tensor(value: Any) -> bool:
 def as_numpy(tensor: Any) -> np.ndarray:
     """The values of a tensor, without its history. TypeError where NumPy has no such type."""
     return tensor.detach().cpu().numpy()
+
+
+def as_float(number: Any) -> float:
+    """A number as a float; infinite where it is an int of more digits than floats hold."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def is_generator(value: Any) -> bool:

@@ -63,6 +63,9 @@ class Objects:
     def text(self, value: str) -> str:
         return value
 
+    def data(self, value: bytes) -> bytes:
+        return value
+
     def handle(self, reference: int) -> Any:
         raise CodecError("the judge keeps no objects")
 

@@ -31,12 +31,12 @@ from common.errors import ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_texts
 from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
-from common.student_text import StudentText, plain
+from common.student_text import StudentBytes, StudentText, plain
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
-REPLY_LIMIT = 64 * 1024 * 1024
+REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
 EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
@@ -364,6 +364,9 @@ class Answers:
 
     def text(self, value: str) -> StudentText:
         return StudentText(value)
+
+    def data(self, value: bytes) -> StudentBytes:
+        return StudentBytes(value)
 
     def handle(self, reference: int) -> Handle:
         return Handle(self.conversation, reference, self.label)

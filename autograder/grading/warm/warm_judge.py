@@ -36,7 +36,6 @@ from autograder.semester import Semester, read_semester
 from common.assignment import ROOT, Assignment, load_assignment
 from common.check_log import Compared
 from common.errors import CourseError, GraderFault
-from common.testing.feedback.hints import fingerprint
 from common.testing.fixtures import run_graded_tests
 from common.testing.graded_tests import TRAINING
 
@@ -135,6 +134,7 @@ class WarmJudge:
             if request.tree:
                 submitted = Path(request.submitted) if request.submitted else None
                 result = grade_tree(Path(request.tree), submitted=submitted, grading=grading)
+                self.sandbox.settle()  # who looks for what a child left must not see its end
             else:
                 submission = Submission(
                     dict(request.files), list(request.notes), dict(request.reasons)
@@ -194,7 +194,7 @@ def encode(reply: GradingReply) -> bytes:
 
 def verdict(outcome: Outcome) -> Verdict:
     """An outcome as a proof reads it."""
-    test, evidence = outcome.test, outcome.evidence
+    test = outcome.test
     return Verdict(
         test=test.name,
         exercise=test.exercise,
@@ -205,8 +205,8 @@ def verdict(outcome: Outcome) -> Verdict:
         text=outcome.explanation.text(hidden=False) if outcome.explanation else "",
         hint=outcome.explanation.hint if outcome.explanation else "",
         seconds=outcome.seconds,
-        check=evidence.check if evidence else 0,
-        seen=fingerprint(evidence) if evidence else None,
+        check=outcome.check,
+        seen=outcome.seen,
         compared=tuple(map(as_pair, outcome.compared)),
         ran=outcome.ran,
     )

@@ -21,7 +21,7 @@ from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions,
 from autograder.packaging.rehearsal import laid_out
 from autograder.packaging.zip_contents import autograder_zip
 from autograder.proving.hostile.corpus_test_selection import keep_only, kept_tests
-from autograder.proving.hostile.hostile_corpus import Entry, honest_parts
+from autograder.proving.hostile.hostile_corpus import HostileSubmission, honest_parts
 from autograder.proving.hostile.leftover_traces import (
     Snapshot,
     differences,
@@ -134,7 +134,7 @@ class GradescopeTree:
             "JUDGE_SECRET": self.canaries["environment"],
         }
 
-    def grade(self, entry: Entry, honest: Mapping[str, str]) -> Graded:
+    def grade(self, entry: HostileSubmission, honest: Mapping[str, str]) -> Graded:
         """Grade an entry of the corpus, with its honest parts."""
         folder = self.empty_tree()
         return self.watch(entry.lay_out(folder, honest), cold=entry.cold)

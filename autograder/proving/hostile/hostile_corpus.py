@@ -12,6 +12,7 @@ import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from common.assignment import ROOT, Assignment, load_all
 from common.testing.graded_tests import read_graded_tests
@@ -32,6 +33,36 @@ from pathlib import Path
 Path("/tmp/hostile-" + str(os.getuid())).touch()
 print("GOT" + " THROUGH: this file was run")
 """
+
+
+class HostileSubmission(Protocol):
+    """What is graded as an attack: an entry of the corpus, or a fuzzed submission."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment that it is submitted to."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may leave something behind, so that the next grading must be an honest one."""
+
+    @property
+    def cold(self) -> bool:
+        """Whether run_autograder grades it, from a cold start."""
+
+    @property
+    def earned_tests(self) -> set[str]:
+        """The tests that its honest part passes."""
+
+    def honest_parts(self) -> dict[str, str]:
+        """What it does honestly: the text of each file."""
+
+    def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
+        """Write it into an empty folder; what to submit: the folder, or a zip in it."""
 
 
 @dataclass(frozen=True)

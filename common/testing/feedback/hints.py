@@ -98,7 +98,8 @@ def sums_of(block: tuple[np.ndarray, np.ndarray]) -> tuple[float, float, float]:
     """The sum of a block's entries, of their sizes, and of the weighted entries."""
     entries, weights = block
     numbers = entries * 1.0
-    return float(np.sum(numbers)), float(np.sum(np.abs(numbers))), float(np.sum(numbers * weights))
+    total, weighted = np.sum(numbers).real, np.sum(numbers * weights).real
+    return float(total), float(np.sum(np.abs(numbers))), float(weighted)
 
 
 def without_noise(number: re.Match[str]) -> str:

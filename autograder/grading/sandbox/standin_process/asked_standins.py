@@ -122,6 +122,9 @@ class AskedStandins:
     def text(self, value: str) -> str:
         return value
 
+    def data(self, value: bytes) -> bytes:
+        return value
+
     def handle(self, reference: int) -> "Cache":
         return Cache(reference, self.dropped_later)
 

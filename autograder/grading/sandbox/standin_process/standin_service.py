@@ -98,6 +98,9 @@ class StandinService:
     def text(self, value: str) -> str:
         return value
 
+    def data(self, value: bytes) -> bytes:
+        return value
+
     def handle(self, reference: int) -> Any:
         raise CodecError("nothing of the other side is known here")
 

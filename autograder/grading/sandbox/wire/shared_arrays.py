@@ -10,14 +10,17 @@ import mmap
 import os
 from dataclasses import dataclass
 from typing import Any
-from weakref import ReferenceType, ref
+from weakref import ReferenceType, finalize, ref
 
 import msgspec
 import numpy as np
 
+from autograder.grading.sandbox.wire.frames import FrameTooLarge
 from common.student_code.values import extent
 
 INPUT_BYTES, RESULT_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024  # only what is used takes memory
+HELD_BYTES = 128 * 1024 * 1024  # of results that a test may hold at once
+COUNTED_BYTES = 4096  # smaller ones are few enough by the limits of a message
 # Of inputs, after which those that the child has dropped go: pages that are used again are there.
 REUSED_BYTES = 8 * 1024 * 1024
 ALIGNMENT = 64
@@ -101,12 +104,29 @@ class ArrayViews:
         return max((end for _, end in self.pieces), default=0)
 
 
+class HeldResults:
+    """Counts the bytes of the results that a test still holds. It outlives the memory."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def add(self, array: np.ndarray) -> None:
+        """Count an array until nothing refers to it any more."""
+        self.bytes += array.nbytes
+        finalize(array, self.remove, array.nbytes)
+
+    def remove(self, size: int) -> None:
+        """Nobody holds a result of that size any more."""
+        self.bytes -= size
+
+
 class ArrayCopies:
     """The judge's side of results: each is copied once, after its place was checked."""
 
     def __init__(self, memory: memoryview) -> None:
         self.memory = memory
         self.position = 0
+        self.held = HeldResults()
 
     def begin(self) -> None:
         """The next message may use all of the memory again."""
@@ -123,8 +143,13 @@ class ArrayCopies:
         if start < self.position or start + size > len(self.memory):
             raise MisplacedArray
         self.position = start + size
+        if self.held.bytes + size > HELD_BYTES:
+            raise FrameTooLarge
         view: np.ndarray = np.ndarray(shape, dtype, self.memory, start)
-        return view.copy()
+        copy = view.copy()
+        if size >= COUNTED_BYTES:
+            self.held.add(copy)
+        return copy
 
 
 class SharedArrays:
