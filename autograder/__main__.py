@@ -37,6 +37,7 @@ COMMANDS = {
     "compare": "autograder.commands.batch_commands:compare",
     "report": "autograder.commands.report_command:report",
     "chaos-batch": "autograder.commands.fault_commands:chaos_batch",
+    "chaos-submissions": "autograder.commands.fault_commands:chaos_submissions",
     "bench": "autograder.commands.bench_commands:bench",
     "hostile": "autograder.commands.bench_commands:compare_graders",
 }

@@ -1,4 +1,4 @@
-"""Draws, stores and reads a term's secret salt (.semester), which seeds hidden tests' inputs."""
+"""Draws, stores and reads a term's secret salt (.semester), which seeds the tests' inputs."""
 
 import hashlib
 import secrets
@@ -10,13 +10,12 @@ import msgspec
 from common.assignment import ROOT, Assignment, Record
 from common.atomic_write import write_atomically
 from common.errors import CourseError
-from common.testing.feedback.hints import HIDDEN_HINTS
 from common.testing.graded_tests import PRACTICE_SALT
 
 # In a checkout it is a dot-file that git ignores; in a built zip it has no dot.
 FILES = (ROOT / ".semester", ROOT / "semester")
 DIST = ROOT / "dist"
-PRACTICE_NOTE = "practice term: hidden inputs are public"
+PRACTICE_NOTE = "practice term: all inputs are public"
 
 
 class Semester(Record, frozen=True):
@@ -50,14 +49,14 @@ class Semester(Record, frozen=True):
 PRACTICE = Semester("practice", PRACTICE_SALT)
 
 
-def hidden_hints_file(assignment: Assignment, semester: Semester, dist: Path = DIST) -> Path:
-    """Where the hints of hidden tests lie, which fit one salt.
+def hints_folder(assignment: Assignment, semester: Semester, dist: Path = DIST) -> Path:
+    """Where the hints lie, which fit one salt.
 
     Beside the tests lie those of a zip's own term, and in a checkout those of the practice term.
     """
     if FILES[1].is_file() or semester.is_practice:
-        return ROOT / "tests" / assignment.name / HIDDEN_HINTS
-    return dist / f"term-{semester.fingerprint}" / f"{assignment.short}.hints"
+        return ROOT / "tests" / assignment.name
+    return dist / f"term-{semester.fingerprint}" / assignment.short
 
 
 def new_semester(name: str, file: Path = FILES[0]) -> Semester:

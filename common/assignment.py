@@ -17,6 +17,7 @@ Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
 # A plain name without a path, and no Python: that is what `files` is for.
 ArtifactName = Annotated[str, Meta(pattern=r"^(?!.*\.py$)[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+OperatorName = Annotated[str, Meta(pattern=r"^[a-z_]+::\w+$")]
 ExerciseNumber = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
 QuestionName = Annotated[str, Meta(pattern=r"^q[1-9][0-9]?$")]
 
@@ -41,6 +42,8 @@ class Forbidden(Record, frozen=True):
     call: Name
     exercises: list[ExerciseNumber]
     instead: Name
+    # PyTorch's, such as aten::layer_norm, which do that work: refused by whatever name.
+    operators: list[OperatorName] = []
 
 
 class Exercise(Record, frozen=True):
@@ -139,6 +142,14 @@ class Assignment(Record, frozen=True):
         )
 
     @property
+    def standins_run_apart(self) -> bool:
+        """Whether stand-ins need a process of their own: they are written on PyTorch.
+
+        Where students may not use it, it must not be in the memory of their code.
+        """
+        return bool(self.prerequisites) and "torch" not in self.libraries
+
+    @property
     def lab_standins(self) -> tuple[str, ...]:
         """The modules on which the lab is graded, instead of the student's own code.
 
@@ -149,14 +160,12 @@ class Assignment(Record, frozen=True):
 
     @property
     def preloaded(self) -> tuple[str, ...]:
-        """The modules that grading loads once for all tests: stand-ins are written on PyTorch.
+        """The modules that grading loads once for all tests.
 
         PyTorch's first optimizer imports torch._dynamo: a second and a half for each test that
         trains, if it weren't there already.
         """
-        if "torch" in self.libraries:
-            return (*self.libraries, "torch._dynamo")
-        return (*self.libraries, *(("torch",) if self.prerequisites else ()))
+        return (*self.libraries, *(("torch._dynamo",) if "torch" in self.libraries else ()))
 
     @property
     def stores_answers(self) -> bool:
@@ -192,6 +201,7 @@ def read_assignment(file: Path) -> Assignment:
     except msgspec.ValidationError as error:
         raise CourseError(f"{file}: {error}") from None
     check_exercise_numbers(file, content)
+    check_operators(file, content)
     artifacts = [artifact.file for artifact in content.artifacts]
     for name in artifacts:
         if artifacts.count(name) > 1:
@@ -233,6 +243,20 @@ def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
     for key, number in mentions:
         if number not in numbers:
             raise CourseError(f"{file}: {key} names {number}, which is not an exercise.")
+
+
+def check_operators(file: Path, content: AssignmentFile) -> None:
+    """An exercise forbids an operator once: the refusal has one reason."""
+    seen: set[tuple[str, str]] = set()
+    for entry in content.forbidden:
+        for operator in entry.operators:
+            for number in entry.exercises:
+                if (operator, number) in seen:
+                    raise CourseError(
+                        f"{file}: forbidden.operators of {entry.call} lists {operator}, which "
+                        f"exercise {number} forbids already."
+                    )
+                seen.add((operator, number))
 
 
 def assignment_files(root: Path = ROOT) -> list[Path]:

@@ -75,6 +75,28 @@ class StudentText:
         return np.asarray(str(self), dtype)  # NumPy would take it for a sequence, without end
 
 
+class StudentBytes(bytes):
+    """Bytes of student code, for tests to read: a string by another name."""
+
+    def __repr__(self) -> str:
+        return marked(bytes.__repr__(self[:PRINTED]))
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return repr(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)
+        return StudentBytes(part) if isinstance(part, bytes) else part
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> Any:
+        return StudentText(super().decode(encoding, errors))
+
+    def hex(self, *separator: Any) -> Any:
+        return StudentText(super().hex(*separator))
+
+
 def as_student_text(value: Any) -> Any:
     """A string, and the strings in a list or a tuple of them, as text of student code."""
     if type(value) in (list, tuple):

@@ -55,7 +55,7 @@ def generate(assignments: Iterable[Assignment], root: Path = ROOT) -> list[Path]
 
 
 def check_forbidden(assignment: Assignment) -> None:
-    """A forbidden call of a library must exist: a typo would forbid nothing."""
+    """A forbidden call of a library, or operator, must exist: a typo would forbid nothing."""
     for entry in assignment.forbidden:
         module, _, name = entry.call.rpartition(".")
         if module.partition(".")[0] not in assignment.libraries:
@@ -69,6 +69,18 @@ def check_forbidden(assignment: Assignment) -> None:
                 f"assignments/{assignment.name}/assignment.toml: forbidden.call names "
                 f"{entry.call}, which doesn't exist."
             )
+        for operator in entry.operators:
+            if not operator_exists(operator):
+                raise CourseError(
+                    f"assignments/{assignment.name}/assignment.toml: forbidden.operators names "
+                    f"{operator}, which doesn't exist."
+                )
+
+
+def operator_exists(operator: str) -> bool:
+    """Whether PyTorch has that operator, such as aten::layer_norm."""
+    namespace, _, name = operator.partition("::")
+    return hasattr(getattr(importlib.import_module("torch").ops, namespace), name)
 
 
 def stub_of(solution: Path, assignment: Assignment) -> str:

@@ -123,7 +123,7 @@ def read_previous_export(order: Order, export: Export) -> PreviousExport:
     if there.salt != semester.fingerprint:
         raise CourseError(
             f"{order.out} was graded under {label_of(there.salt)}, and this checkout is set to "
-            f"{semester.label}, with other hidden inputs. To restore the earlier term, "
+            f"{semester.label}, with other inputs. To restore the earlier term, "
             f"{how_to_restore(there.salt, semester)}; or choose another folder."
         )
     known = {one.id for one in there.submissions}

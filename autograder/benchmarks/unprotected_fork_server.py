@@ -13,10 +13,13 @@ from contextlib import suppress
 
 import msgspec
 
-from autograder.grading.sandbox.child import Child
-from autograder.grading.sandbox.fork_server import MESSAGE_BYTES, ForkServer, preload
+from autograder.grading.sandbox.fork_server import (
+    MESSAGE_BYTES,
+    ForkServer,
+    answering_part,
+    preload,
+)
 from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, Plan, ServerPlan
-from autograder.grading.sandbox.wire.shared_arrays import MappedArrays
 from common.student_code.forbidden_calls import Guard
 
 
@@ -28,19 +31,18 @@ class UnprotectedForkServer(ForkServer):
         self.guard = Guard(plan.forbidden)
         self.guard.loaded_forbidden(plan.forbidden)
 
-    def start(self, plan: Plan, channel: int, output: int, memory: int) -> int:
+    def start(self, plan: Plan, *descriptors: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
+                channel, output, memory, *asked = descriptors
                 os.dup2(output, 1)
                 os.dup2(output, 2)
-                arrays = MappedArrays(memory)
-                Child(socket.socket(fileno=channel), arrays, plan, self.guard).serve()
+                answering_part(plan, self.guard, channel, memory, *asked).serve()
             finally:
                 os._exit(0)
-        os.close(channel)
-        os.close(output)
-        os.close(memory)
+        for descriptor in descriptors:
+            os.close(descriptor)
         return pid
 
     def end(self, pid: int) -> None:

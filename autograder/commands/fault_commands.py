@@ -1,4 +1,4 @@
-"""Commands `chaos` and `chaos-batch`: inject faults into gradings and into batches."""
+"""Commands `chaos...`: inject faults into gradings and batches, and grade fuzzed submissions."""
 
 import sys
 import tempfile
@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from autograder.batch.engines.ray_engine import load_ray
@@ -17,9 +18,12 @@ from autograder.classroom.disturbed_batch import (
 )
 from autograder.classroom.synthetic_class import make_class
 from autograder.classroom.synthetic_export import write_class
-from autograder.commands.progress_display import status_line
+from autograder.commands.progress_display import progress_bar, status_line
 from autograder.proving.faults.disturbed_gradings import DisturbedGradings, FaultReport
+from autograder.proving.hostile.attack_findings import AttackRow, grade_attacks
+from autograder.proving.hostile.fuzzed_submissions import SEED, SUBMISSIONS, FuzzedSubmission
 from autograder.screen import Screen
+from autograder.semester import DIST
 from common.assignment import load_assignment
 
 SHOWN = 60
@@ -125,4 +129,48 @@ def chaos_batch(
             seconds = f"{time.monotonic() - start:.0f}"
             table.add_row(chosen, killed, str(report.starts), seconds, "\n".join(found) or "none")
     console.print(table)
+    sys.exit(1 if wrong else 0)
+
+
+@click.command("chaos-submissions")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=SUBMISSIONS,
+    show_default=True,
+    help="Number of submissions.",
+)
+@click.option("--seed", default=SEED, show_default=True, help="Random seed of the submissions.")
+@click.option("--only", type=int, help="Grade the submission of this number, and keep its files.")
+def chaos_submissions(count: int, seed: int, only: int | None) -> None:
+    """Grade submissions that do odd things by chance; exit code 1 unless every result is right."""
+    console = Screen()
+    start = time.monotonic()
+    numbers = range(1, count + 1) if only is None else (only,)
+    submissions = [FuzzedSubmission(seed, number) for number in numbers]
+    done: list[AttackRow] = []
+    with progress_bar(console, f"grading fuzzed submissions, seed {seed}") as show:
+
+        def note(row: AttackRow) -> None:
+            done.append(row)
+            show(len(done), len(submissions))
+
+        rows = grade_attacks(submissions, note)
+    minutes = (time.monotonic() - start) / 60
+    wrong = [row for row in rows if row.problems]
+    for row in wrong:
+        number = row.name.rpartition("-")[2]
+        console.print(f"[red]{row.name}[/]: " + escape("; ".join(row.problems)))
+        if only is None:
+            again = f"python -m autograder chaos-submissions --seed {seed} --only {number}"
+            console.print(f"  Repeat with: {again}", soft_wrap=True)
+    if only is not None:
+        folder = DIST / submissions[0].name
+        folder.mkdir(parents=True, exist_ok=True)
+        submissions[0].lay_out(folder, submissions[0].honest_parts())
+        console.print(f"Its files are in {folder}.", soft_wrap=True)
+    console.print(
+        f"{len(rows)} fuzzed submissions in {minutes:.1f} min ({len(rows) / minutes:.0f} per "
+        f"minute), seed {seed}: " + (f"{len(wrong)} went wrong." if wrong else "every result held.")
+    )
     sys.exit(1 if wrong else 0)

@@ -12,6 +12,8 @@ from autograder.commands.authoring_commands import chosen
 from autograder.commands.progress_display import progress_bar
 from autograder.commands.release_command import print_whole
 from autograder.proving.hints.hint_recorder import record_hints
+from autograder.proving.hostile.attack_findings import AttackRow, grade_attacks
+from autograder.proving.hostile.hostile_corpus import read_corpus
 from autograder.proving.ledgers.proof_ledger import current_ledger, ledger_file, write_ledger
 from autograder.proving.proof_findings import SALTS, Proof
 from autograder.proving.proof_jobs import ONE_SALT, Scope
@@ -34,7 +36,7 @@ PAGE = DIST / "proof.html"
     "--quick", is_flag=True, help="One salt, no mutants, no trained mistakes; writes no ledger."
 )
 def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
-    """Prove the graders: mistakes, alternatives, mutants, margins.
+    """Prove the graders: mistakes, alternatives, mutants, margins, and without names all attacks.
 
     A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
     commit both. If interrupted, rerun the same command to resume. ASSIGNMENTS: a1 to a7; none: all.
@@ -55,24 +57,53 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
             for file in written:
                 console.print(f"wrote {file.relative_to(ROOT)}", soft_wrap=True)
         proofs.append(proof)
+    attacks = [] if assignments or quick else grade_corpus(console)
     if console.is_terminal:
         console.print(summary(proofs))
     else:
         print_whole(console, summary(proofs))
     console.print(f"took {(time.monotonic() - start) / 60:.1f} minutes")
-    write_page(proofs)
-    problems = [(proof, problem) for proof in proofs for problem in proof.all_problems]
-    for proof, problem in problems[:SHOWN]:
-        console.print(f"[red]x[/] {proof.assignment}: {escape(problem)}", soft_wrap=True)
+    for text in peaks(attacks):
+        console.print(text)
+    write_page(proofs, attacks)
+    unproved = [(proof.assignment, problem) for proof in proofs for problem in proof.all_problems]
+    problems = unproved + [(row.name, problem) for row in attacks for problem in row.problems]
+    for name, problem in problems[:SHOWN]:
+        console.print(f"[red]x[/] {name}: {escape(problem)}", soft_wrap=True)
     if len(problems) > SHOWN:
         console.print(f"... and {len(problems) - SHOWN} more, in dist/proof.html")
-    if problems:
+    if unproved:
         console.print("These assignments are not proved: no ledger was written for them.")
     console.print("Wrote dist/proof.html")
     sys.exit(1 if problems else 0)
 
 
-def write_page(proofs: list[Proof]) -> None:
+def grade_corpus(console: Screen) -> list[AttackRow]:
+    """The rows of all attacks."""
+    corpus, done = read_corpus(), 0
+    with progress_bar(console, "grading attacks") as show:
+
+        def note(row: AttackRow) -> None:
+            nonlocal done
+            done += 1
+            show(done, len(corpus))
+
+        return grade_attacks(corpus, note)
+
+
+def peaks(attacks: list[AttackRow]) -> list[str]:
+    """For each bar of the judge's memory, the attack that came nearest to it."""
+    measured = [(row.bar_mb, row.peak_mb, row.name) for row in attacks if row.peak_mb is not None]
+    highest = [
+        max(row for row in measured if row[0] == bar) for bar in {row[0] for row in measured}
+    ]
+    return [
+        f"highest peak memory of the judge: {peak:.0f} MB of {bar:.0f} MB ({name})"
+        for bar, peak, name in sorted(highest)
+    ]
+
+
+def write_page(proofs: list[Proof], attacks: list[AttackRow]) -> None:
     """One page for people: these proofs, and the ledgers of other assignments that are current."""
     fresh = {proof.assignment: proof for proof in proofs}
     shown = []
@@ -82,7 +113,7 @@ def write_page(proofs: list[Proof]) -> None:
             continue
         with suppress(CourseError):
             shown.append(current_ledger(assignment).proof)
-    write_if_changed(PAGE, proof_page(shown).encode())
+    write_if_changed(PAGE, proof_page(shown, attacks).encode())
 
 
 def summary(proofs: list[Proof]) -> Table:

@@ -33,10 +33,10 @@ from common.errors import CourseError
 @click.option("--new", is_flag=True, help="Draw a new salt for a new term; an earlier one is kept.")
 @click.option("--name", help="Name of a new term (default: this month).")
 def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
-    """Make the zips of a term, with a secret salt for the hidden tests.
+    """Make the zips of a term, with a secret salt for the tests' inputs.
 
-    Draws the salt if there is none, proves the graders and records the hints of hidden tests
-    under it, builds the zips, and grades reference and stub with them. If interrupted, rerun the
+    Draws the salt if there is none, proves the graders and records the hints under it, builds
+    the zips, and grades reference and stub with them. If interrupted, rerun the
     same command to resume, also with --new. ASSIGNMENTS: a1 to a7; none: all.
     """
     console = Screen()
@@ -97,6 +97,6 @@ def print_uploads(console: Console, rows: list[Row], term: Semester) -> None:
         console.print(f"  {row.assignment.short}: {files[0]}; {files[1]}", soft_wrap=True)
     console.print(
         f"Back up {FILES[0].name} and keep it secret: regrades need it to reproduce the same "
-        "hidden inputs.",
+        "inputs.",
         soft_wrap=True,
     )

@@ -6,6 +6,7 @@ It never imports student code (except with `direct`, for debugging).
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,17 +19,17 @@ from autograder.grading.results import Outcome, Result, write_results
 from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.check_log import LOG
-from common.errors import Evidence, Explanation, GraderFault
+from common.errors import Explanation, Failure, GraderFault
 from common.student_code.loader import missing_file
 from common.student_text import withheld
 from common.testing.artifacts import missing_artifact
 from common.testing.feedback.failure import explain, is_caused_by_submission
-from common.testing.feedback.hints import add_hint, evidence_of
+from common.testing.feedback.hints import Fingerprint, add_hint, evidence_of, fingerprint
 from common.testing.fixtures import (
     ARTIFACTS,
     ASSIGNMENTS,
     FACE,
-    GRADER_EXPLAINS,
+    GRADING,
     LEADERBOARD,
     SALT,
     run_graded_tests,
@@ -105,7 +106,7 @@ class Judge:
         self.busy = busy
         self.by_name = {test.name: test for test in result.tests}
         self.failures: dict[str, Explanation] = {}
-        self.evidence: dict[str, Evidence | None] = {}
+        self.seen: dict[str, tuple[int, Fingerprint]] = {}
         self.passed: set[str] = set()
         self.faults: set[str] = set()
         self.started = 0.0
@@ -120,7 +121,7 @@ class Judge:
         config.stash[LEADERBOARD] = self.result.leaderboard
         config.stash[ASSIGNMENTS] = {self.result.assignment.name: self.result.assignment}
         config.stash[ARTIFACTS] = lambda assignment, file: self.submission.files.get(file)
-        config.stash[GRADER_EXPLAINS] = True
+        config.stash[GRADING] = True
         LOG.continue_after_failure = self.settings.compare_all
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -148,6 +149,7 @@ class Judge:
         report = yield
         if call.excinfo is not None:
             self.note_failure(item, call.excinfo.value, call.when)
+            forget_values(call.excinfo.value)
         elif call.when == "call" and report.outcome == "passed":
             self.passed.add(item.name)
         if call.when == "teardown":
@@ -169,7 +171,8 @@ class Judge:
             hidden = self.by_name[item.name].hidden
             explanation = add_hint(self.explain(error, hidden), error, self.hints, item.name)
             self.failures[item.name] = explanation
-            self.evidence[item.name] = evidence_of(error)
+            if evidence := evidence_of(error):
+                self.seen[item.name] = (evidence.check, fingerprint(evidence))
 
     def explain(self, error: BaseException, hidden: bool) -> Explanation:
         """What a student reads; of a file that is not there, why it was not taken.
@@ -194,13 +197,15 @@ class Judge:
         """Note how a test ended, and save it at once. A skipped test has not passed."""
         failure = self.failures.get(name)
         passed = name in self.passed and failure is None
+        check, seen = self.seen.get(name, (0, None))
         outcome = Outcome(
             self.by_name[name],
             passed,
             failure if not passed else None,
             self.face.printed,
             time.monotonic() - self.started,
-            self.evidence.get(name),
+            check,
+            seen,
             tuple(LOG.compared),
         )
         self.result.outcomes[name] = outcome
@@ -217,6 +222,19 @@ class Judge:
         if self.settings.stop_at_failure and not self.faults and ran:
             return []
         return [test.name for test in self.tests if test.name not in ran]
+
+
+def forget_values(error: BaseException) -> None:
+    """Let go of the values that an exception and its frames hold, which may be large.
+
+    They refer to each other: those of several tests would stay until Python looks for circles.
+    """
+    last: BaseException | None = error
+    while last is not None:
+        traceback.clear_frames(last.__traceback__)
+        if isinstance(last, Failure):
+            last.evidence = None
+        last = last.__cause__ or last.__context__
 
 
 def run_tests(judge: Judge) -> list[str]:

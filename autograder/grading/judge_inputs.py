@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.semester import Semester, hidden_hints_file
+from autograder.semester import Semester, hints_folder
 from common.assignment import ROOT, Assignment
-from common.testing.feedback.hints import PUBLIC_HINTS, Hints
+from common.testing.feedback.hints import HINT_FILES, Hints
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_graded_tests
 
 
@@ -33,9 +33,9 @@ def read_tests(assignment: Assignment) -> list[GradedTest]:
 
 
 def read_hints(assignment: Assignment, semester: Semester) -> Hints:
-    """Hints of public tests, and of hidden ones, which fit one salt."""
-    public = tests_folder(assignment) / PUBLIC_HINTS
-    return Hints([public, hidden_hints_file(assignment, semester)])
+    """The hints that fit a semester's inputs."""
+    folder = hints_folder(assignment, semester)
+    return Hints(folder / name for name in HINT_FILES)
 
 
 def test_files(assignment: Assignment) -> list[Path]:

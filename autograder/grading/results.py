@@ -8,8 +8,9 @@ from typing import Any
 from common.assignment import Assignment
 from common.atomic_write import write_atomically
 from common.check_log import Compared
-from common.errors import PRINTED, Evidence, Explanation, GraderFault
+from common.errors import PRINTED, Explanation, GraderFault
 from common.student_text import unmarked
+from common.testing.feedback.hints import Fingerprint
 from common.testing.graded_tests import GradedTest
 from common.testing.leaderboard import Leaderboard
 from common.visible_text import visible
@@ -28,7 +29,8 @@ class Outcome:
     explanation: Explanation | None = None
     printed: str = ""
     seconds: float = 0.0
-    evidence: Evidence | None = None  # what a failed check saw, for hints
+    check: int = 0  # which check of the test failed; 0 where none did
+    seen: Fingerprint | None = None  # by that check. Not the value itself: each may be large
     compared: tuple[Compared, ...] = ()  # how far off each comparison was, for margins
     ran: bool = True  # False where this machine can't run it
 

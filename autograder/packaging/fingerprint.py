@@ -27,7 +27,6 @@ def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[
         "tests": joined(
             f"{name} {digest}" for name, digest in sorted(test_hashes(assignment).items())
         ),
-        "stored answers": stored_answers_hash(assignment),
         "solution": joined(file_hash(solution / name) for name in assignment.files),
         "alternatives": joined(
             f"{file.relative_to(solution)} {file_hash(file)}"
@@ -44,12 +43,6 @@ def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The names of the parts that changed, came or went."""
     return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-
-
-def stored_answers_hash(assignment: Assignment) -> str:
-    """The hash of what public tests compare with, where it is stored."""
-    folder = ROOT / "tests" / assignment.name
-    return files_hash(sorted(folder.glob("*.npz")))
 
 
 def files_hash(files: Iterable[Path]) -> str:

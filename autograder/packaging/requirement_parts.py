@@ -36,7 +36,10 @@ def student_requirements(assignment: Assignment) -> str:
     """
     parts = read_parts()
     pinned = {line.partition("==")[0]: line for part in PARTS for line in parts[part]}
-    used = [name for one in load_all() if one.name <= assignment.name for name in one.preloaded]
+    used: list[str] = []
+    for one in load_all():
+        if one.name <= assignment.name:
+            used += [*one.libraries, *(["torch"] if one.standins_run_apart else [])]
     needed = [*parts["student"], *(pinned[name] for name in used if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 

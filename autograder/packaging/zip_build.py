@@ -9,19 +9,19 @@ from autograder.authoring.generated_files import check_forbidden, generated_file
 from autograder.packaging.leak_check import check_zip
 from autograder.packaging.term_hints import term_hints
 from autograder.packaging.zip_contents import autograder_zip, handout
-from autograder.semester import DIST, Semester, hidden_hints_file, read_semester
+from autograder.semester import DIST, Semester, hints_folder, read_semester
 from autograder.zip_archive import write_if_changed, zip_bytes
 from common.assignment import Assignment
 from common.errors import CourseError
-from common.testing.feedback.hints import HIDDEN_HINTS
+from common.testing.feedback.hints import HINT_FILES
 
 
 class Kind(Enum):
     """What an autograder zip is good for, as its name ends."""
 
     RELEASE = ""
-    PRACTICE = "-practice"  # hidden inputs are public
-    DRAFT = "-draft"  # a secret salt, but no hints for hidden tests that fit
+    PRACTICE = "-practice"  # all inputs are public
+    DRAFT = "-draft"  # a secret salt, but no hints that fit
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,7 @@ def build(assignment: Assignment, dist: Path = DIST, semester: Semester | None =
     semester = semester or read_semester()
     members = autograder_zip(assignment, semester.to_bytes())
     kind, hints = kind_and_hints(assignment, semester, dist)
-    if hints is not None:
-        members[f"tests/{assignment.name}/{HIDDEN_HINTS}"] = hints
+    members |= {f"tests/{assignment.name}/{name}": content for name, content in hints.items()}
     for_students = handout_file(assignment, dist)
     file = autograder_file(assignment, kind, dist)
     for target, content in ((for_students, handout(assignment)), (file, members)):
@@ -82,10 +81,10 @@ def build(assignment: Assignment, dist: Path = DIST, semester: Semester | None =
 
 def kind_and_hints(
     assignment: Assignment, semester: Semester, dist: Path
-) -> tuple[Kind, bytes | None]:
-    """What kind of zip a term gives now, and the hints of hidden tests that it carries."""
+) -> tuple[Kind, dict[str, bytes]]:
+    """What kind of zip a term gives now, and the hint files that it carries."""
     if semester.is_practice:
-        file = hidden_hints_file(assignment, semester)
-        return Kind.PRACTICE, file.read_bytes() if file.is_file() else None
+        files = [hints_folder(assignment, semester) / name for name in HINT_FILES]
+        return Kind.PRACTICE, {file.name: file.read_bytes() for file in files if file.is_file()}
     hints = term_hints(assignment, semester, dist)
-    return (Kind.RELEASE if hints is not None else Kind.DRAFT), hints
+    return (Kind.DRAFT, {}) if hints is None else (Kind.RELEASE, hints)

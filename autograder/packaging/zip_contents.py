@@ -31,6 +31,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 LAB_REQUIREMENTS = "common/labs/requirements.txt"
 GUIDE = "docs/students.md"  # what every handout would otherwise repeat
 ORACLE_FILE = "oracle.py"
+# Stored answers and hints for the inputs of a student's own `pytest`: no others in grading.
+FOR_STUDENTS = ("*.npz", PUBLIC_HINTS)
 # What students run by themselves, as the handouts say, and no test imports.
 OWN_PROGRAMS = ("common/submission_zip.py", "common/training/numeric_gradients.py")
 TORCH_INDEX = "TORCH_INDEX"  # the environment variable that names an index of CPU builds
@@ -44,6 +46,8 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     tests = [name for name in test_files(assignment) if Path(name).name not in graders_own]
     members = read([GUIDE, f"{folder}/README.md", f"{folder}/assignment.toml"])
     members |= public_tests(read(tests))
+    for pattern in FOR_STUDENTS:
+        members |= read(files(f"tests/{assignment.name}", pattern))
     members |= read(f"{folder}/{name}" for name in (*assignment.files, *assignment.given))
     members |= read(files(folder, "experiments.py"))
     members |= read(files(f"{folder}/images", "*.png"))
@@ -102,10 +106,9 @@ def common_files(assignment: Assignment, members: Mapping[str, bytes]) -> list[s
 
 
 def test_files(assignment: Assignment) -> list[str]:
-    """All files in the folder of an assignment's tests, except hints that belong to one salt."""
+    """The tests of an assignment and what they import."""
     folder = f"tests/{assignment.name}"
-    patterns = ("*.py", "*.npz", "*.json", PUBLIC_HINTS)
-    return [name for pattern in patterns for name in files(folder, pattern)]
+    return [*files(folder, "*.py"), *files(folder, "*.json")]
 
 
 def files(folder: str, pattern: str) -> list[str]:

@@ -73,9 +73,8 @@ class ProofPlan:
     def jobs(self) -> dict[str, GradingRequest]:
         """Every grading of the proof, by name.
 
-        Public tests don't depend on the salt, so they are jobs of their own: a new semester
-        grades them no second time. The solved lab is the same in all right versions, and runs on
-        stand-ins of their code: it is graded once for all.
+        Public tests that train do so once: that takes long. The solved lab is the same in all
+        right versions, and runs on stand-ins of their code: it is graded once for all.
         """
         jobs: dict[str, GradingRequest] = {}
         labs = tuple(test.name for test in self.tests if test.reads_lab)
@@ -85,14 +84,14 @@ class ProofPlan:
         public, hidden = (
             tuple(test for test in self.names(side) if test not in labs) for side in (False, True)
         )
+        trained = tuple(t.name for t in self.tests if t.name in public and TRAINING in t.tags)
+        public = tuple(test for test in public if test not in trained)
         for name, files in self.right_versions().items():
-            jobs[f"{name}: public"] = self.job(files, "", public)
+            if trained:
+                jobs[f"{name}: training"] = self.job(files, self.salts[0], trained)
             for number, salt in enumerate(self.salts):
+                jobs[f"{name}: public {number}"] = self.job(files, salt, public)
                 jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
-                # Inputs of public tests are fixed, but a clock is not: measure as often.
-                if number and self.timed:
-                    again = self.job(files, f"timing {number}", self.timed)
-                    jobs[f"{name}: timing {number}"] = again
         everything = self.names(hidden=False) + self.names(hidden=True)
         jobs["stub"] = GradingRequest(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
@@ -126,10 +125,10 @@ class ProofPlan:
 
         A lab takes seconds to run, so its mistakes go through both at once, as hidden ones.
         """
-        side, salt = ("hidden 0", self.salts[0]) if hidden else ("public", "")
+        side = "hidden" if hidden else "public"
         return {
             f"mistake {mistake.name}: {side}": self.job(
-                apply(mistake, self.assignment), salt, tests, compare_all=True
+                apply(mistake, self.assignment), self.salts[0], tests, compare_all=True
             )
             for mistake in self.mistakes
             if (tests := self.tests_together(mistake, hidden))
@@ -142,11 +141,6 @@ class ProofPlan:
         if not hidden:
             return ()
         return self.tests_for(mistake, False) + self.tests_for(mistake, True)
-
-    @property
-    def timed(self) -> tuple[str, ...]:
-        """The public tests that depend on a clock."""
-        return tuple(t.name for t in self.tests if not t.hidden and TIMING in t.tags)
 
     def names(self, hidden: bool) -> tuple[str, ...]:
         """The names of the public or of the hidden tests."""

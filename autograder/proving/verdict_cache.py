@@ -13,7 +13,6 @@ import msgspec
 
 from autograder.authoring.syntax_hash import python_hash
 from autograder.grading.warm.judge_messages import GradingRequest, Verdict
-from autograder.packaging.fingerprint import stored_answers_hash
 from autograder.packaging.graded_test_hash import test_hashes
 from autograder.packaging.grading_code_hash import grading_code_hash
 from common.assignment import ROOT, Assignment, Record
@@ -39,8 +38,6 @@ class VerdictCache:
         self.tests = test_hashes(assignment)
         graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
         self.read_artifacts = {test.name for test in graded_tests if test.reads_artifacts}
-        self.answers = stored_answers_hash(assignment)
-        self.public = {test.name for test in graded_tests if not test.hidden}
         self.verdicts: dict[str, Verdict] = {}
         self.used: set[str] = set()
         entries, whole = read_entries(file)
@@ -56,8 +53,7 @@ class VerdictCache:
             if name.endswith(".py") or test in self.read_artifacts
         ]
         decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
-        answers = self.answers if test in self.public else ""
-        digest = hashlib.sha256(repr((*decides, job.compare_all, answers)).encode())
+        digest = hashlib.sha256(repr((*decides, job.compare_all)).encode())
         return digest.hexdigest()[:32]
 
     def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:

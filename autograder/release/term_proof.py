@@ -1,4 +1,4 @@
-"""Proves an assignment under a term's secret salt, and records hidden tests' hints for it."""
+"""Proves an assignment under a term's secret salt, and records the hints for it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ from autograder.proving.verification import verify
 from autograder.semester import DIST, Semester
 from common.assignment import Assignment
 from common.errors import CourseError
-from common.testing.feedback.hints import hint_bytes
+from common.testing.feedback.hints import HIDDEN_HINTS, HINT_FILES, hint_bytes
 
 SHOWN = 5
 
@@ -33,7 +33,7 @@ def check_ledgers(assignments: Iterable[Assignment]) -> None:
 def prove_term(
     assignment: Assignment, semester: Semester, progress: Progress, dist: Path = DIST
 ) -> bool:
-    """Prove the grader under a secret salt, and keep the hints of hidden tests that fit it.
+    """Prove the grader under a secret salt, and keep the hints that fit it.
 
     Mutants and other salts are the ledger's. False where this was done before.
     """
@@ -53,6 +53,9 @@ def prove_term(
             + "\n".join([*problems[:SHOWN], *more])
             + "\n`make semester NEW=1` draws another salt; if that fails too, fix the problems."
         )
-    hints = fresh_hints(assignment, evidence, hidden=True)
-    write_term(assignment, semester, hint_bytes(hints), evidence.sources, PROVING_MODULES, dist)
+    hints = {
+        name: hint_bytes(fresh_hints(assignment, evidence, hidden=name == HIDDEN_HINTS))
+        for name in HINT_FILES
+    }
+    write_term(assignment, semester, hints, evidence.sources, PROVING_MODULES, dist)
     return True

@@ -23,14 +23,9 @@ from common.errors import Failure, GraderFault
 from common.student_code.values import Handle, is_tensor
 from common.testing import cuda
 from common.testing.feedback.failure import explain, is_caused_by_submission
-from common.testing.remote.operations import (
-    Sealed,
-    call_each_held,
-    fetch,
-    hold_on,
-    peak_memory_held,
-)
-from common.testing.remote.torch_modules import load_parameters
+from common.testing.remote.operations import peak_memory_of
+from common.testing.remote.timed_calls import carried, on_device, timed_calls
+from common.testing.remote.torch_modules import load_parameters, parameters_of
 from common.testing.speed_ratio import Alternation, Interval, alternate, interval
 from common.training.peak_memory import cpu_peak_memory
 
@@ -38,7 +33,13 @@ STEPS = 4  # of training in one run, so that asking the child takes almost none 
 SUCCESSORS = (0.8, 0.2)  # how likely the first and the second follower of a token are
 # How far losses may be off: they are of the order 1, and rounding adds up over all steps.
 BANDS = {"cpu": 0.01, "cuda": 0.05}  # bfloat16 on a GPU
+# How far weights may be off, as a share of how far they have moved. AdamW moves a weight whose
+# gradient is nearly 0 by as much as any other, in a direction that rounding decides.
+DRIFT = {"cpu": 0.01, "cuda": 0.5}
 NARROWEST_LEAD = 3e-4  # far above rounding, for logits of the order 1
+
+
+Steps = tuple[list[float], dict[str, Any]]  # the losses of a run, and the weights after it
 
 
 @dataclass(frozen=True)
@@ -111,25 +112,26 @@ class AlternatingRuns:
         training = self.student.training
         optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
         autocast = self.trainer.autocast
-        runs = [[[self.batch()] for _ in range(STEPS)] for _ in range(self.repeats + 1)]
-        ours = [[[(x.to(self.device), y.to(self.device)) for x, y in s] for s in r] for r in runs]
-        held = [[hold_on(self.student, step, self.device) for step in run] for run in runs]
-        right: dict[int, list[float]] = {}
-        left: dict[int, Sealed] = {}
+        right: dict[int, Steps] = {}
+        found: dict[int, Steps] = {}
+        drawn = [[[self.batch()] for _ in range(STEPS)] for _ in range(self.repeats + 1)]
 
         def baseline(number: int) -> None:
-            right[number] = [self.trainer.step(step) for step in ours[number]]
-            cuda.synchronize()
+            given = on_device(carried(self.student, drawn[number]), self.device)
+            losses = [self.trainer.step(step) for step in given]
+            right[number] = carried(self.student, (losses, self.baseline.students_weights()))
 
         def candidate(number: int) -> None:
-            calls = [(model, optimizer, step) for step in held[number]]
-            left[number] = call_each_held(
-                training.train_step, calls, max_norm=MAX_NORM, autocast=autocast
-            )
+            calls = [(model, optimizer, step) for step in drawn[number]]
+            settings: dict[str, Any] = {"max_norm": MAX_NORM, "autocast": autocast}
+            losses = timed_calls(training.train_step, calls, device=self.device, **settings)
+            found[number] = losses, parameters_of(model)
 
+        before = carried(self.student, self.baseline.students_weights())
         times = alternate(candidate, baseline, self.repeats)
-        for number, losses in right.items():
-            self.check_losses(fetch(left[number]), losses, number * STEPS)
+        for number in sorted(right):
+            self.check_losses(found[number][0], right[number][0], number * STEPS)
+            self.check_weights(found[number][1], right[number][1], before, number)
         tokens = STEPS * self.sizes.batch * self.sizes.context_length
         return measurement("training step", tokens, times)
 
@@ -145,6 +147,23 @@ class AlternatingRuns:
                     f"At step {step} the loss is {loss:.4f}, where the baseline has {wanted:.4f}: "
                     "with the same weights and batches, these are not the same steps."
                 )
+
+    def check_weights(
+        self, found: dict[str, Any], right: dict[str, Any], before: dict[str, Any], number: int
+    ) -> None:
+        """The weights after a run have moved where the baseline's have, but for rounding."""
+        moved = sum(float((right[name] - before[name]).abs().sum()) for name in right)
+        off = sum(
+            float((found[name] - right[name]).abs().sum())
+            if is_tensor(found.get(name)) and found[name].shape == right[name].shape
+            else math.inf
+            for name in right
+        )
+        if not off <= DRIFT[self.device] * moved:
+            raise Failure(
+                f"After step {(number + 1) * STEPS} the weights are not the baseline's: "
+                "with the same weights and batches, these are not the same steps."
+            )
 
     def prompts(self) -> list[tuple[list[int], list[int]]]:
         """For each run a prompt of its own, and what follows. No choice in it is a close call."""
@@ -163,23 +182,21 @@ class AlternatingRuns:
         """Both continue the same prompts with the most likely tokens, which must be the same."""
         runs = self.prompts()
         model = self.students_model()
-        held = [hold_on(self.student, torch.tensor(prompt), self.device) for prompt, _ in runs]
-        left: dict[int, Sealed] = {}
+        found: dict[int, Any] = {}
         count = self.sizes.new_tokens
 
         def baseline(number: int) -> None:
-            continue_greedily(self.baseline, runs[number][0], count)
+            (prompt,) = carried(self.student, [torch.tensor(runs[number][0])])
+            tokens, _ = continue_greedily(self.baseline, prompt.tolist(), count)
+            carried(self.student, [torch.tensor(tokens)])
 
         def candidate(number: int) -> None:
-            left[number] = call_each_held(
-                self.student.sampling.generate_cached,
-                [(model, held[number], count)],
-                temperature=0.0,
-            )
+            calls = [(model, torch.tensor(runs[number][0]), count)]
+            generate = self.student.sampling.generate_cached
+            (found[number],) = timed_calls(generate, calls, device=self.device, temperature=0.0)
 
         times = alternate(candidate, baseline, self.repeats)
-        for number, result in left.items():
-            (tokens,) = fetch(result)
+        for number, tokens in found.items():
             wanted = torch.tensor(runs[number][1])
             if not is_tensor(tokens) or not torch.equal(tokens, wanted):
                 raise Failure("generate_cached returns different tokens than the baseline.")
@@ -194,12 +211,11 @@ class AlternatingRuns:
         try:
             model, training = self.students_model(), self.student.training
             optimizer = training.configure_optimizer(model, LEARNING_RATE, WEIGHT_DECAY, BETAS)
-            step = hold_on(self.student, [batch], self.device)
-            call = (model, optimizer, step)
+            call = (model, optimizer, [batch])
             settings: dict[str, Any] = {"max_norm": MAX_NORM, "autocast": self.trainer.autocast}
             # Once before, so that the optimizer's state exists.
-            call_each_held(training.train_step, [call], **settings)
-            taken = peak_memory_held(training.train_step, call, self.device, **settings)
+            timed_calls(training.train_step, [call], device=self.device, **settings)
+            taken = peak_memory_of(training.train_step, call, self.device, **settings)
         except Exception as error:
             if not is_caused_by_submission(error):
                 raise

@@ -41,8 +41,8 @@ def facts(speed: SubmissionSpeed) -> list[str]:
         f"{sizes.context_length}, batches of {sizes.batch}, {sizes.new_tokens} new tokens; "
         f"{speed.repeats} runs of each, alternately; in parentheses the 10th and the 90th "
         "percentile of pairwise ratios.",
-        f"Peak memory of a training step: {megabytes(speed.peak_bytes)}; "
-        f"the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
+        "Peak memory of a training step, by the code's own process: "
+        f"{megabytes(speed.peak_bytes)}; the baseline's: {megabytes(speed.baseline_peak_bytes)}.",
     ]
     if speed.mfu is not None:
         lines.append(f"Model FLOPs utilization of the training step: {speed.mfu:.1%}.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from common.check_log import check
 from common.labs.lab_run import Lab
-from common.student_code.values import as_numpy, is_tensor, kind_of
+from common.student_code.values import as_float, as_numpy, is_tensor, kind_of
 
 REAL = int | float | np.integer | np.floating
 MOST_CONVERTED = 1 << 20  # entries of an array of another shape
@@ -19,10 +19,7 @@ def check_number(lab: Lab, name: str, expected: float, tolerance: float = 1e-6) 
     """The answer is that number, which no message reveals. tolerance: the largest error."""
     value = unwrapped(lab.answer(name))
     check(is_real(value), f"{name} must be a number, got {kind_of(value)}.")
-    try:
-        value = float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        value = math.inf if value > 0 else -math.inf
+    value = as_float(value)
     check(
         bool(abs(value - expected) <= tolerance),
         f"{name} is wrong.",

@@ -9,9 +9,16 @@ from typing import Any
 
 from common.assignment import Forbidden
 from common.errors import ForbiddenCall
-from common.student_code.function_removal import operators_of, refusing_code, remove
+from common.student_code.function_removal import (
+    find_operators,
+    refusing_code,
+    remove,
+    remove_graph_runtimes,
+    remove_operator,
+)
 
-# What a function is written on, where that has a name of its own which does the same work.
+# What a function or an operator is written on, where that has a name of its own which does the
+# same work.
 CORRELATIONS = ("numpy._core.multiarray.correlate", "numpy._core.multiarray.correlate2")
 UNDERLYING = {
     "numpy.correlate": CORRELATIONS,
@@ -20,6 +27,8 @@ UNDERLYING = {
         "torch._higher_order_ops.flex_attention.math_attention",
     ),
     "torch.onnx.ops.attention": ("torch.onnx.ops._impl.attention_23",),
+    "aten::native_layer_norm": ("torch._refs._normalize",),
+    "aten::native_batch_norm": ("torch._decomp.decompositions.native_batch_norm_helper",),
 }
 
 
@@ -36,21 +45,27 @@ class Guard:
         self.held = 0
         self.hidden_modules: dict[str, ModuleType] = {}
         self.modules_by_forbidden: dict[frozenset[str], tuple[set[str], set[str]]] = {}
+        self.by_call: dict[str, Forbidden] = {}
         entries = list(known)
-        calls = [entry.call for entry in entries]
-        calls += [inner for call in calls for inner in UNDERLYING.get(call, ())]
-        resolved = {call: resolve(call) for call in calls}
+        resolved = {call: resolve(call) for entry in entries for call in calls_of(entry)}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
         }
         self.references = find_references(self.functions)
-        self.operators = {call: operators_of(call) for call in calls}
+        operators = [operator for entry in entries for operator in entry.operators]
+        self.operators = find_operators(operators)
+        self.shown = {operator: self.best_name(operator) for operator in operators}
         for entry in entries:
-            refusing_code(refusal_text(entry))
+            for call in calls_of(entry):
+                if call in self.functions:
+                    refusing_code(refusal_text(entry, call))
+            for operator in entry.operators:
+                refusing_code(refusal_text(entry, self.shown[operator]))
 
     def forbid(self, entries: Iterable[Forbidden]) -> None:
         """Refuse these from now on, and only these."""
         self.entries = tuple(entries)
+        self.by_call = {call: entry for entry in self.entries for call in calls_of(entry)}
         # All of them, whatever is forbidden now: a name that a module takes today may be
         # forbidden tomorrow.
         while self.references:
@@ -66,21 +81,28 @@ class Guard:
         for call in list(self.functions):
             entry = self.entry_for(call)
             if entry is not None:
-                remove(self.functions.pop(call), self.operators[call], refusal_text(entry))
+                remove(self.functions.pop(call), refusal_text(entry, call))
+        for entry in self.entries:
+            for operator in entry.operators:
+                remove_operator(self.operators[operator], refusal_text(entry, self.shown[operator]))
+        if any(entry.operators for entry in self.entries):
+            remove_graph_runtimes()
+
+    def best_name(self, operator: str) -> str:
+        """What a refusal calls an operator: by its public name, if it has one."""
+        *public, internal = python_names(operator)
+        return next((name for name in reversed(public) if name in self.functions), internal)
 
     def entry_for(self, call: str) -> Forbidden | None:
         """What forbids that call now, if anything does."""
-        for entry in self.entries:
-            names = (entry.call, *UNDERLYING.get(entry.call, ()))
-            if call in names or call.startswith(entry.call + "."):
-                return entry
-        return None
+        inside = (entry for entry in self.entries if call.startswith(entry.call + "."))
+        return self.by_call.get(call) or next(inside, None)
 
     def refuse(self, call: str) -> None:
         """Raise ForbiddenCall if that call is forbidden now."""
         entry = self.entry_for(call) if self.held else None
         if entry is not None:
-            raise ForbiddenCall(refusal_text(entry))
+            raise ForbiddenCall(refusal_text(entry, call))
 
     def refusal(self, call: str) -> Callable[..., Any]:
         """The replacement of a forbidden function or class."""
@@ -187,12 +209,35 @@ def parents(name: str) -> Iterator[str]:
         name = name.rpartition(".")[0]
 
 
-def refusal_text(entry: Forbidden) -> str:
-    """What a student reads who used something forbidden."""
+def python_names(operator: str) -> list[str]:
+    """The names by which Python code may call an operator, whether it has them all or not."""
+    namespace, _, name = operator.partition("::")
+    public = [f"torch.{name}", f"torch.nn.functional.{name}"] if namespace == "aten" else []
+    return [*public, f"torch.ops.{namespace}.{name}"]
+
+
+def calls_of(entry: Forbidden) -> list[str]:
+    """All that an entry forbids by name: its call, what that is written on, and operators."""
+    named = [entry.call, *entry.operators]
+    beneath = [inner for name in named for inner in UNDERLYING.get(name, ())]
+    public = [name for operator in entry.operators for name in python_names(operator)[:-1]]
+    return [entry.call, *beneath, *public]
+
+
+def refusal_text(entry: Forbidden, call: str = "") -> str:
+    """What a student reads who used something forbidden. An operator is named as it was called."""
+    named = any(call in python_names(operator) for operator in entry.operators)
+    name = call if named else entry.call
     *others, last = entry.exercises
     if not others:
-        return f"Exercise {last} doesn't allow {entry.call}: {entry.instead}."
-    return f"Exercises {', '.join(others)} and {last} don't allow {entry.call}: {entry.instead}."
+        return f"Exercise {last} doesn't allow {name}: {entry.instead}."
+    return f"Exercises {', '.join(others)} and {last} don't allow {name}: {entry.instead}."
+
+
+def refusal_texts(entry: Forbidden) -> list[str]:
+    """All that a student may read who used something forbidden."""
+    names = [name for operator in entry.operators for name in python_names(operator)]
+    return [refusal_text(entry, name) for name in ("", *names)]
 
 
 def resolve(call: str) -> object:

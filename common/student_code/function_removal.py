@@ -2,37 +2,42 @@
 
 A guard is in the process of the code that it guards, which can find it and all that it holds. So
 a process that serves one exercise goes further: Python functions get another body, PyTorch's
-operators another kernel, and C functions are let go, so that no copy is left to be found.
+operators other kernels, and C functions are let go, so that no copy is left to be found.
+
+Whatever the name, a call of an operator ends at PyTorch's dispatcher, which looks for a kernel
+there: calls from torch.ops, torch._C, TorchScript, torch.func and torch.compile, and from C++ code
+of other operators. Past the dispatcher lead decompositions, which are Python functions, and a
+runtime of TorchScript with kernels of its own. Both are removed too.
 """
 
 import ctypes
 import importlib
 import sys
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.errors import ForbiddenCall
 
-ATTENTION = ("scaled_dot_product", "flash_attention", "efficient_attention")
-HEADS = ("multi_head_attention", "transformer_encoder_layer")
-# By call: what the operators are called that do its work, or a part of their names.
-OPERATORS = {
-    "torch.nn.functional.scaled_dot_product_attention": ATTENTION,
-    "torch.nn.functional.multi_head_attention_forward": HEADS,
-    "torch.nn.MultiheadAttention": HEADS,
-}
-NAMESPACE = "aten"
-# Under each of these PyTorch looks for an operator's kernel: by device, by kind of tensor, with and
-# without gradients, and inside of torch.func's transformations.
-KEYS = (
-    *("CompositeImplicitAutograd", "CPU", "AutogradCPU", "CUDA", "AutogradCUDA"),
-    *("NestedTensorCPU", "AutogradNestedTensor", "QuantizedCPU", "SparseCPU", "MkldnnCPU"),
-    *("Batched", "FuncTorchBatched", "FuncTorchDynamicLayerFrontMode", "Functionalize"),
+# Under these keys operators have kernels that compute. Those under other keys, such as autograd's
+# and autocast's, call the dispatcher again.
+COMPUTING_KEYS = (
+    *("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CPU", "CUDA", "MkldnnCPU"),
+    *("CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutogradNestedTensor"),
+    *("NestedTensorCPU", "NestedTensorCUDA", "QuantizedCPU", "QuantizedCUDA", "SparseCPU"),
+    *("FuncTorchBatched", "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"),
 )
+# Modules with a Python function for many operators, of the operator's name.
+WRITTEN_IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompositions")
 # Where objects that stand for a function keep it: NumPy's dispatchers, PyTorch's custom operators.
 WRAPPED_FUNCTION_ATTRIBUTES = ("_implementation", "_init_fn")
+# In torch._C: what runs a TorchScript graph by kernels of its own, or makes nodes that do.
+GRAPH_RUNTIMES = (
+    *("_jit_to_static_module", "_fuse_to_static_module", "_jit_set_llga_enabled"),
+    *("Node.g_", "Node.gs_", "Node.copyAttributes"),
+)
 REFUSING_SOURCE = """
 def refuse(*args, **kwargs):
     from common.errors import ForbiddenCall
@@ -40,24 +45,95 @@ def refuse(*args, **kwargs):
 """
 
 
-def operators_of(call: str) -> list[str]:
-    """The names of PyTorch's operators that do a call's work, where PyTorch is loaded."""
-    if call not in OPERATORS or "torch" not in sys.modules:
-        return []
-    every = importlib.import_module("torch")._C._dispatch_get_all_op_names()
+class Kernel(NamedTuple):
+    """One of an operator's kernels."""
+
+    namespace: str
+    overload: str  # "native_layer_norm.out"
+    key: str
+
+
+class Operator(NamedTuple):
+    """What there is of an operator, where PyTorch is loaded."""
+
+    kernels: list[Kernel]
+    decompositions: list[FunctionType]
+
+
+def find_operators(names: Iterable[str]) -> dict[str, Operator]:
+    """Operators by name, such as aten::layer_norm. It takes time, so it is done once."""
+    wanted = set(names)
+    if not wanted or "torch" not in sys.modules:
+        return {name: Operator([], []) for name in wanted}
+    found: dict[str, list[str]] = {name: [] for name in wanted}
+    for overload in torch_c()._dispatch_get_all_op_names():
+        name = overload.partition(".")[0]
+        if name in wanted:
+            found[name].append(overload)
+    return {
+        name: Operator(
+            [kernel for overload in overloads for kernel in computing_kernels(overload)],
+            list(decompositions(name)),
+        )
+        for name, overloads in found.items()
+    }
+
+
+def torch_c() -> Any:
+    """torch._C, without an import of PyTorch where this module is loaded."""
+    return importlib.import_module("torch._C")
+
+
+def computing_kernels(overload: str) -> list[Kernel]:
+    """The kernels of an operator's overload that do its work."""
+    namespace, _, name = overload.partition("::")
     return [
-        name.removeprefix(f"{NAMESPACE}::")
-        for name in every
-        if name.startswith(f"{NAMESPACE}::")
-        and "backward" not in name
-        and any(part in name for part in OPERATORS[call])
+        Kernel(namespace, name, key)
+        for key in COMPUTING_KEYS
+        if torch_c()._dispatch_has_kernel_for_dispatch_key(overload, key)
+        # That of an overload with out= calls the operator itself, and is slow to replace.
+        and not (key == "CompositeExplicitAutograd" and name.endswith("out"))
     ]
 
 
-def remove(original: Any, operators: list[str], text: str) -> None:
-    """Let a function, a class or an operator do nothing but refuse, with that text."""
-    if operators:
-        replace_kernels(operators, text)
+def decompositions(operator: str) -> set[FunctionType]:
+    """The Python functions loaded with PyTorch that do an operator's work with other operators."""
+    torch = importlib.import_module("torch")
+    namespace, _, name = operator.partition("::")
+    found = [getattr(sys.modules.get(module), name, None) for module in WRITTEN_IN_PYTHON]
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    tables = getattr(sys.modules.get("torch._decomp"), "global_decomposition_table", {})
+    for overload in packet.overloads() if packet else ():
+        operation = getattr(packet, overload)
+        found += [kernel for key, kernel in operation.py_kernels.items() if key.name != "Meta"]
+        found += [tables[kind].get(operation) for kind in tables if kind != "meta"]
+    functions: set[FunctionType] = set()
+    for function in found:
+        while isinstance(function, FunctionType) and function not in functions:
+            functions.add(function)
+            function = getattr(function, "__wrapped__", None)
+    return functions
+
+
+def remove_operator(operator: Operator, text: str) -> None:
+    """Let an operator do nothing but refuse, with that text."""
+    replace_kernels(operator.kernels, text)
+    for function in operator.decompositions:
+        replace_body(function, text)
+
+
+def remove_graph_runtimes() -> None:
+    """Let TorchScript run graphs by the dispatcher's kernels alone."""
+    for path in GRAPH_RUNTIMES:
+        *owners, name = path.split(".")
+        holder = torch_c()
+        for owner in owners:
+            holder = getattr(holder, owner)
+        delattr(holder, name)
+
+
+def remove(original: Any, text: str) -> None:
+    """Let a function or a class do nothing but refuse, with that text."""
     wrapped = (
         getattr(original, name) for name in WRAPPED_FUNCTION_ATTRIBUTES if hasattr(original, name)
     )
@@ -82,17 +158,19 @@ def refusing_code(text: str) -> CodeType:
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
-def replace_kernels(operators: list[str], text: str) -> None:
-    """Let operators refuse, however they are called. Nobody can take that back."""
+def replace_kernels(kernels: Iterable[Kernel], text: str) -> None:
+    """Let an operator refuse, however it is called. Nobody can take that back."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise ForbiddenCall(text)
 
-    library = importlib.import_module("torch")._C._dispatch_library("IMPL", NAMESPACE, "")
+    libraries: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there was another kernel before is the point
-        for operator in operators:
-            for key in KEYS:
-                library.impl(operator, key, refuse)
-    # The kernels last as long as this object does. It stays, and nothing refers to it.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+        for namespace, overload, key in kernels:
+            if namespace not in libraries:
+                libraries[namespace] = torch_c()._dispatch_library("IMPL", namespace, "")
+            libraries[namespace].impl(overload, key, refuse)
+    # The kernels last as long as these objects do. They stay, and nothing refers to them.
+    for library in libraries.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))

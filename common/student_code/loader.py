@@ -50,44 +50,44 @@ def load_references(names: Iterable[str], *modules: str) -> list[ModuleType]:
         unmount()
 
 
-def load_standins(modules: Iterable[str], guard: Guard) -> None:
-    """Mount stand-ins as the modules of earlier assignments.
+def load_standins(modules: Iterable[str], guard: Guard | None = None) -> None:
+    """Mount stand-ins as the modules of earlier assignments, in this process.
 
-    They are ours and written on PyTorch, which the student's own code may not use: their functions
-    are exempt, and nothing else of their modules is to be seen.
-
-    This is a fence and no wall. PyTorch is in the memory of the process that runs the student's
-    code, and Python shows a process all of its own memory: through a function's closure, but also
-    through `gc.get_objects`, `object.__subclasses__` or `ctypes`, so that hiding the closure alone
-    would close nothing. What would is to run stand-ins in a process of their own, at the price of
-    a second fork server and of sending every array twice. Where no stand-in is needed, PyTorch is
-    not in that process, and its files can't be read there.
+    guard: that of the code that calls them. Their functions may use what it refuses, as those of
+    assignment 1 use PyTorch. Grading has no such exception: what may not be in the memory of
+    student code runs in another process, and asks nobody.
     """
     for standin in modules:
-        *_, name, module = standin.split(".")
+        *_, package, module = standin.split(".")
         try:
-            exempted = exempt_copy(importlib.import_module(standin), guard)
+            offered = copy_of_functions(importlib.import_module(standin), guard)
         except ModuleNotFoundError as error:
             raise CourseError(
-                f"The stand-in for {name} needs {error.name}. "
+                f"The stand-in for {package} needs {error.name}. "
                 "Run `pip install -r requirements.txt`."
             ) from None
-        package = ModuleType(f"assignments.{name}")
-        package.__path__ = []
-        package = sys.modules.setdefault(package.__name__, package)
-        setattr(sys.modules["assignments"], name, package)
-        sys.modules[f"{package.__name__}.{module}"] = exempted
-        setattr(package, module, exempted)
+        mount_standin(package, module, offered)
 
 
-def exempt_copy(module: ModuleType, guard: Guard) -> ModuleType:
-    """A module with the functions and classes that another one defines."""
-    exempted = ModuleType(module.__name__, module.__doc__)
+def mount_standin(package: str, name: str, module: ModuleType) -> None:
+    """Let `assignments.<package>.<name>` mean this module."""
+    made = ModuleType(f"assignments.{package}")
+    made.__path__ = []
+    made = sys.modules.setdefault(made.__name__, made)
+    setattr(sys.modules["assignments"], package, made)
+    sys.modules[f"{made.__name__}.{name}"] = module
+    setattr(made, name, module)
+
+
+def copy_of_functions(module: ModuleType, guard: Guard | None) -> ModuleType:
+    """A module with the functions and classes that another one defines, and nothing else of it."""
+    copy = ModuleType(module.__name__, module.__doc__)
     for name, value in vars(module).items():
         if getattr(value, "__module__", "") == module.__name__:
-            function = isinstance(value, FunctionType)
-            setattr(exempted, name, guard.exempt(value) if function else value)
-    return exempted
+            if guard is not None and isinstance(value, FunctionType):
+                value = guard.exempt(value)
+            setattr(copy, name, value)
+    return copy
 
 
 def load(package: str, module: str) -> ModuleType:

@@ -14,14 +14,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from common.student_text import StudentText
+from common.student_text import StudentBytes, StudentText
 
-PLAIN = (type(None), bool, int, float, complex, str, StudentText, bytes)
+TEXTS = (str, StudentText, bytes, StudentBytes)
+PLAIN = (type(None), bool, int, float, complex, *TEXTS)
 MAX_DEPTH = 32  # of containers within containers
 
 
 class StudentObjects(Protocol):
     """What a Handle asks: objects that stay with the student's code, here or in a child."""
+
+    pid: int | None  # of the child
 
     def get(self, target: Any, name: str) -> Any:
         """Read an attribute of an object that stays with the student's code."""
@@ -38,6 +41,12 @@ class StudentObjects(Protocol):
         self, target: Any, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[str]:
         """Call such an object, and name the array arguments that the call changed."""
+
+    def carried(self, value: Any) -> Any:
+        """A value of ours, copied as one is that goes to student code or comes from there.
+
+        So that a baseline which is timed here waits for copies as long as student code does.
+        """
 
 
 class Handle:
@@ -63,9 +72,31 @@ class Handle:
         return f"<{self._label} of the student's code>"
 
 
+class JudgeFunction:
+    """A function of a test that student code can call. It runs, and counts, on the test's side.
+
+    When grading, each call crosses to the judge and waits for its answer, plain data.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return self.function()
+
+
 @dataclass(frozen=True)
 class Held:
     """A value that stays in the student's process, even if it could be sent."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Unkept:
+    """A value that is sent and then forgotten: results of many calls would fill the memory."""
 
     value: Any
 
@@ -125,6 +156,14 @@ def is_tensor(value: Any) -> bool:
 def as_numpy(tensor: Any) -> np.ndarray:
     """The values of a tensor, without its history. TypeError where NumPy has no such type."""
     return tensor.detach().cpu().numpy()
+
+
+def as_float(number: Any) -> float:
+    """A number as a float; infinite where it is an int of more digits than floats hold."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def is_generator(value: Any) -> bool:

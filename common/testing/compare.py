@@ -8,8 +8,8 @@ import numpy as np
 
 from common.check_log import LOG, Compared, check
 from common.errors import Evidence, Failure
-from common.student_code.values import as_numpy, is_tensor, kind_of
-from common.student_text import StudentText
+from common.student_code.values import as_float, as_numpy, is_tensor, kind_of
+from common.student_text import StudentBytes, StudentText
 from common.testing.feedback.relations import relation
 
 MOST_SHOWN = 1000  # parts of a wrong value
@@ -75,8 +75,8 @@ def parts_of(value: Any) -> int:
 
 
 def type_of(value: Any) -> type:
-    """The type of a value; a string of student code is a string."""
-    return str if type(value) is StudentText else type(value)
+    """The type of a value; a string of student code is a string, and its bytes are bytes."""
+    return {StudentText: str, StudentBytes: bytes}.get(type(value), type(value))
 
 
 def to_python(value: Any) -> Any:
@@ -122,7 +122,10 @@ def assert_close(
             is_tensor(actual),
             f"{what} must be a PyTorch tensor, got {kind_of(actual)}.",
         )
-        actual, expected = as_numpy(actual), as_numpy(expected)
+        try:
+            actual, expected = as_numpy(actual), as_numpy(expected)
+        except TypeError:  # a dtype that NumPy doesn't have
+            check(False, f"{what} must have dtype {expected.dtype}, got {actual.dtype}.")
     check(
         type(actual) is np.ndarray,
         f"{what} must be a NumPy array, got {kind_of(actual)}.",
@@ -145,7 +148,7 @@ def as_array(actual: Any, expected: Any, what: str) -> tuple[np.ndarray, np.ndar
         isinstance(actual, int | float | np.number) and not isinstance(actual, bool),
         f"{what} must be a number, got {kind_of(actual)}.",
     )
-    return np.asarray(float(actual)), np.asarray(float(expected))
+    return np.asarray(as_float(actual)), np.asarray(float(expected))
 
 
 def check_shape(

@@ -54,7 +54,8 @@ ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.S
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, EarnedPoints]] = pytest.StashKey()
-GRADER_EXPLAINS: pytest.StashKey[bool] = pytest.StashKey()  # failures, in words of its own
+# A grader explains failures in words of its own, and asks oracles, not their stored answers.
+GRADING: pytest.StashKey[bool] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="earlier assignments that your code imports: your own (the default), or correct "
         "stand-ins, as in grading",
     )
-    group.addoption("--salt", default=PRACTICE_SALT, help="seed of the hidden tests' random inputs")
+    group.addoption("--salt", default=PRACTICE_SALT, help="seed of the tests' random inputs")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -187,23 +188,35 @@ def leaderboard(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers: fixed for a public test, drawn from the secret salt for a hidden one."""
-    salt = request.config.stash[SALT] if request.path.name == HIDDEN_FILE else PUBLIC_SALT
+    """Random numbers, drawn from the term's salt, or from what is known to all."""
+    salt = PUBLIC_SALT if has_public_inputs(request) else request.config.stash[SALT]
     name = f"{salt}/{request.path.parent.name}/{request.node.name}"
     return np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
 
 
+def has_public_inputs(request: pytest.FixtureRequest) -> bool:
+    """Whether a test has the inputs that handouts know: a public one, without a secret salt."""
+    public = request.path.name == PUBLIC_FILE
+    return public and request.config.stash[SALT] == PRACTICE_SALT
+
+
 @pytest.fixture
 def oracle(request: pytest.FixtureRequest, assignment: Assignment) -> Any:
-    """Where expected values come from: PyTorch, or for public tests what PyTorch answered once.
+    """Where expected values come from: PyTorch, or for students what PyTorch answered once.
 
-    Answers are stored for assignments in NumPy, so that `pytest` needn't wait for PyTorch there.
+    Answers are stored for public tests of assignments in NumPy, so that a student's own `pytest`
+    needn't wait for PyTorch there. Grading asks PyTorch.
     """
     folder = request.path.parent
     recording = request.config.stash.get(RECORDING, None)
-    public = request.path.name == PUBLIC_FILE
-    if public and recording is None and assignment.stores_answers:
+    asked_live = recording is not None or request.config.stash.get(GRADING, False)
+    if assignment.stores_answers and has_public_inputs(request) and not asked_live:
         return stored_oracle(folder)
+    if not (folder / "oracle.py").is_file():
+        raise Failure(
+            "A handout has stored answers for its own inputs only.",
+            help="Run `pytest` without --salt.",
+        )
     module = importlib.import_module(f"tests.{folder.name}.oracle")
     if recording is None:
         return module
@@ -297,7 +310,7 @@ def pytest_runtest_makereport(
 
 def failure_text(item: pytest.Item, error: BaseException) -> str:
     """The text of a failure in a student's own run; none where a grader finds its own."""
-    if item.config.stash.get(GRADER_EXPLAINS, False):
+    if item.config.stash.get(GRADING, False):
         return ""
     title = (decorator_value(item, "__doc__", "") or "").partition("\n")[0]
     points = format_points(decorator_value(item, "__weight__", 0))

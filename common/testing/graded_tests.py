@@ -17,7 +17,7 @@ HIDDEN_FILE = "test_hidden.py"
 HIDDEN_POINTS_FILE = "hidden_points.json"
 TRAINING, TIMING = "training", "timing"  # tags of tests that take long, or depend on a clock
 GPU = "gpu"  # the tag of tests that need one
-PRACTICE_SALT = "practice"  # public: what hidden inputs are drawn from without a secret
+PRACTICE_SALT = "practice"  # public: what inputs are drawn from without a secret
 
 
 class Pace(IntEnum):

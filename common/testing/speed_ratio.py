@@ -101,8 +101,18 @@ def alternate(
     return Alternation(tuple(seconds["candidate"]), tuple(seconds["baseline"]))
 
 
+@dataclass(frozen=True)
+class Try:
+    """What is timed once. The candidate gets its inputs and returns its results in that time."""
+
+    candidate: Callable[[], Any]
+    baseline: Callable[[], Any]
+    # Fails unless the candidate's result is right; also gets the baseline's, None if it wasn't run.
+    verify: Callable[[Any, Any], None]
+
+
 def check_speed(
-    prepare: Callable[[], tuple[Callable[[], Any], Callable[[], Any]]],
+    prepare: Callable[[], Try | None],
     *,
     bar: float,
     tries: int,
@@ -112,11 +122,11 @@ def check_speed(
     runs: int = 1,
     cold: bool = True,
     part: tuple[Callable[[], Any], int] | None = None,
-) -> tuple[Any, Any]:
+) -> None:
     """Fail with that sentence unless the candidate takes at most `bar` times the baseline's time.
 
-    prepare: gives (candidate, baseline) for each try, outside the clock. What it makes new each
-        time can't have been remembered from the try before.
+    prepare: draws a try, outside the clock: inputs that no try had before, so that nothing can be
+        remembered. None if there are no more. The results of every try are verified.
     tries: a busy machine can only make code look slower than it is, so one good try is enough.
         Where the best one comes near the bar, more are made while there is patience.
     patience: seconds after which no further try begins. Less than a test may take, so that slow
@@ -129,26 +139,28 @@ def check_speed(
 
     A first try only warms up: what a process does for the first time takes long. It counts if it
     has used up the patience and was too slow.
-    Returns what candidate and baseline gave in the try that was good: check that it is right.
-    The baseline's is None where a part of it was enough.
     """
-    deadline, ratios = time.monotonic() + patience, []
+    deadline, ratios, checks = time.monotonic() + patience, list[float](), LOG.checks
     for attempt in itertools.count():
-        candidate, baseline = prepare()
+        prepared = prepare()
+        if prepared is None:
+            break
         pace = best_seconds(part[0]) * part[1] if part and attempt else 0.0
-        baseline_run = timed(baseline) if not part and (attempt or cold) else None
-        candidate_seconds, result = timed(candidate)
+        baseline_run = timed(prepared.baseline) if not part and (attempt or cold) else None
+        candidate_seconds, result = timed(prepared.candidate)
+        prepared.verify(result, baseline_run[1] if baseline_run else None)
+        LOG.checks = checks  # however many tries it takes
         out_of_patience = time.monotonic() > deadline
         if attempt == 0 and not out_of_patience:
             continue
         if candidate_seconds <= bar * runs * pace:
-            return result, None
-        baseline_seconds, reference = baseline_run or timed(baseline)
+            return
+        baseline_seconds, _ = baseline_run or timed(prepared.baseline)
         ratio = candidate_seconds / baseline_seconds / runs
         if attempt == 0 and ratio <= bar:
             continue
         if ratio <= bar:
-            return result, reference
+            return
         ratios.append(ratio)
         if out_of_patience or (attempt >= tries and min(ratios) >= NEAR_FACTOR * bar):
             break

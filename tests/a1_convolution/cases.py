@@ -3,8 +3,8 @@
 import numpy as np
 
 from common.testing.compare import assert_close, unpack
-from common.testing.remote.operations import call_each_held, fetch, hold_each
-from common.testing.speed_ratio import check_speed
+from common.testing.remote.timed_calls import timed_calls
+from common.testing.speed_ratio import Try, check_speed
 
 IMAGE_AXES = ("image", "channel", "row", "column")
 KERNEL_AXES = ("kernel", "channel", "row", "column")
@@ -17,6 +17,13 @@ def draw_convolution(rng, x_shape, w_shape, dtype=np.float64):
     b = rng.uniform(1, 2, size=w_shape[0]) * rng.choice([-1, 1], size=w_shape[0])
     x, w = rng.normal(size=x_shape), rng.normal(size=w_shape)
     return x.astype(dtype), w.astype(dtype), b.astype(dtype)
+
+
+def draw_positions(rng):
+    """A kernel size, stride and padding, the size that they just fit, and how many positions."""
+    count, kernel_size, stride, padding = map(int, rng.integers((9, 4, 3, 0), (99, 9, 9, 3)))
+    size = kernel_size + (count - 1) * stride - 2 * padding
+    return (size, kernel_size, stride, padding), count
 
 
 def draw_bytes(rng, shape, dtype=np.int8):
@@ -65,52 +72,66 @@ TRIES = 6
 PATIENCE = 4  # seconds for each of two passes: slow code fails before the test's time limit
 
 
-def check_fast(student, oracle, rng, *, x_shape, w_shape):
+def check_fast(student, rng, *, x_shape, w_shape):
     """The fast convolution is ten times as fast as a loop over outputs, forward and backward.
 
     The loop does one multiplication and sum of two patches for each output value, and nothing
-    else. Each timed call gets the same input times another factor, so that a result cached from
-    an earlier call is wrong. Since convolution is linear, the right results are known.
+    else. Each timed call gets inputs of its own, which arrive while the clock runs.
 
     One image, one channel and one kernel: with more of them, a loop over pixels that processes
     all images or kernels at once comes close to the limit, and its points would depend on luck.
     """
-    x, w, b = (draw_whole(rng, shape) for shape in (x_shape, w_shape, w_shape[:1]))
-    out = oracle.conv2d(x, w, b)
-    dout = draw_whole(rng, out.shape)
-    expected = oracle.conv2d_gradients(x, w, b, dout)
-    bias = b[:, None, None]
-    factors = np.arange(2, 2 + CALLS) / 8  # exact in binary
-    loop = [multiply_and_sum(count, w.shape[1:]) for count in (out.size, out.size // PARTS)]
+    out_shape = (1, 1, *(1 + np.subtract(x_shape[2:], w_shape[2:])))
+    size = int(np.prod(out_shape))
+    loop = [multiply_and_sum(count, w_shape[1:]) for count in (size, size // PARTS)]
 
-    calls = [(held, w, b) for held in hold_each(student, [factor * x for factor in factors])]
-    results = timed_results(student, "conv2d_forward_fast", calls, loop, outputs=1)
-    for factor, result in zip(factors, results, strict=True):
-        actual, _ = unpack(result, 2, "conv2d_forward_fast")
-        wanted = factor * (out - bias) + bias
-        assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
+    def draw():
+        return [draw_whole(rng, shape) for shape in (x_shape, w_shape, w_shape[:1])]
 
-    _, cache = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
-    douts = hold_each(student, [factor * dout for factor in factors])
-    calls = [(held, cache) for held in douts]
-    results = timed_results(student, "conv2d_backward_fast", calls, loop, outputs=3)
-    for factor, result in zip(factors, results, strict=True):
-        wanted = [factor * gradient for gradient in expected]
-        compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
+    def forward():
+        calls = [tuple(draw()) for _ in range(CALLS)]
+
+        def verify(results, _):
+            for (x, w, b), result in zip(calls, results, strict=True):
+                (actual,) = unpack(result, 1, "conv2d_forward_fast")
+                wanted = correlation(x, w) + b[:, None, None]
+                assert_close(actual, wanted, what="out (while timed)", axes=IMAGE_AXES)
+
+        return calls, 1, verify
+
+    def backward():
+        x, w, b = draw()
+        _, cache = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
+        calls = [(draw_whole(rng, out_shape), cache) for _ in range(CALLS)]
+
+        def verify(results, _):
+            for (dout, _), result in zip(calls, results, strict=True):
+                wanted = whole_convolution(dout, w), correlation(x, dout), dout.sum(axis=(0, 2, 3))
+                compare_gradients(unpack(result, 3, "conv2d_backward_fast"), wanted, "while timed")
+
+        return calls, 3, verify
+
+    check_ten_times_as_fast(student, "conv2d_forward_fast", forward, loop)
+    check_ten_times_as_fast(student, "conv2d_backward_fast", backward, loop)
 
 
-def timed_results(student, name, calls, loop, *, outputs):
-    """Time the calls against as many loops; return their results if they were fast enough.
+def check_ten_times_as_fast(student, name, draw_calls, loop):
+    """Time calls against as many loops, and compare their results.
 
+    draw_calls: gives calls, how many items of a result are compared, and what compares them.
     loop: the whole loop, and a part of it.
-    outputs: how many items of a result must exist when the clock stops.
     """
     function = getattr(student, name)
     whole, part = loop
-    held, _ = check_speed(
-        lambda: (lambda: call_each_held(function, calls, outputs), whole),
+
+    def prepare():
+        calls, outputs, verify = draw_calls()
+        return Try(lambda: timed_calls(function, calls, outputs), whole, verify)
+
+    check_speed(
+        prepare,
         bar=1 / BAR,
-        runs=len(calls),
+        runs=CALLS,
         cold=False,
         part=(part, PARTS),
         tries=TRIES,
@@ -118,7 +139,19 @@ def timed_results(student, name, calls, loop, *, outputs):
         sentence=f"{name} must be at least {BAR} times as fast as a Python loop over the outputs.",
         help="Loop over the entries of the kernel at most, never over images or pixels.",
     )
-    return fetch(held)
+
+
+def correlation(x, w):
+    """The convolution without padding of one image, by the convolution theorem."""
+    spectrum = np.fft.rfft2(x) * np.fft.rfft2(w, x.shape[2:]).conj()
+    whole, (height, width) = np.fft.irfft2(spectrum, x.shape[2:]), np.subtract(x.shape, w.shape)[2:]
+    return whole[:, :, : height + 1, : width + 1]
+
+
+def whole_convolution(dout, w):
+    """The gradient of the image, by the convolution theorem."""
+    shape = tuple(np.add(dout.shape, w.shape)[2:] - 1)
+    return np.fft.irfft2(np.fft.rfft2(dout, shape) * np.fft.rfft2(w, shape), shape)
 
 
 def multiply_and_sum(count, shape):

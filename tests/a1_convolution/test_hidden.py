@@ -478,9 +478,9 @@ def test_conv2d_backward_fast_is_right_for_other_shapes(student, rng, oracle):
 @weight(2)
 @number("1.6")
 @tags("timing")
-def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng, oracle):
+def test_fast_convolution_is_ten_times_as_fast_as_a_loop_on_other_shapes(student, rng):
     """Another image and kernel of about that size: 10 times as fast, forward and backward."""
-    check_fast(student, oracle, rng, x_shape=(1, 1, 71, 102), w_shape=(1, 1, 3, 2))
+    check_fast(student, rng, x_shape=(1, 1, 71, 102), w_shape=(1, 1, 3, 2))
 
 
 @weight(1)

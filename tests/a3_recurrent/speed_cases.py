@@ -3,14 +3,15 @@
 import numpy as np
 
 from common.testing.compare import assert_close, unpack
-from common.testing.remote.operations import call_each, call_each_held, fetch, hold_each
-from common.testing.speed_ratio import check_speed
+from common.testing.remote.timed_calls import timed_passes
+from common.testing.speed_ratio import Try, check_speed
 from tests.a3_recurrent.cases import check_array, draw_inputs, draw_upstream
 
 BAR = 5  # of PyTorch's time; the docstring says 4, the rest is for busy machines
 # The matrix products alone take about 0.8 of PyTorch's time, so this is a bit more than 5 times.
 PRODUCTS_BAR = 7
 TRIES = 6
+CASES = 10  # as many tries at most, each with inputs of its own
 PATIENCE = 30  # seconds: slow code must fail before the test's time limit
 # Half of the docstring's steps: the ratio is the same, and a cache with copies stays small.
 N, T, D, M = 32, 32, 128, 128
@@ -20,48 +21,57 @@ def check_lstm_speed(student, oracle, rng, baseline=None):
     """Both passes of the LSTM together are fast enough, and the timed results are correct.
 
     The baseline is nn.LSTM, or without PyTorch the matrix products that an LSTM can't avoid.
-    Each timed call gets a different input, so a remembered answer is wrong.
+    Each try has inputs of its own, which arrive while the clock runs.
     """
-    cases = [draw_inputs(rng, "lstm", (N, T, D), M, dtype=np.float32) for _ in range(2)]
-    # Small weights, so that the states don't saturate.
-    cases = [(*case[:3], *(w * np.float32(0.1) for w in case[3:])) for case in cases]
-    upstream = [draw_upstream(rng, "lstm", case) for case in cases]
-    x, h0, c0, w_x, w_h, _ = cases[0]
+    cases = [draw_case(rng) for _ in range(CASES)]
+    # All of them now, however many tries there are: public tests have stored answers.
+    right = [oracle.lstm_while_timed(*inputs, *upstream) for inputs, upstream in cases]
+    (x, h0, c0, w_x, w_h, _), (dh, _) = cases[0]
     if baseline is None:
         bar, than = PRODUCTS_BAR, "the matrix products of an LSTM alone"
         run_baseline = matrix_products(x, h0, w_x, w_h)
     else:
         bar, than = BAR, "PyTorch's nn.LSTM"
-        run_baseline = baseline(x, h0, c0, upstream[0][0])
-    results = call_each(student.lstm_forward, cases)
-    caches = [unpack(result, 3, "lstm_forward")[2] for result in results]
-    forward_calls = [tuple(hold_each(student, case)) for case in cases]
-    held_upstream = [hold_each(student, gradients) for gradients in upstream]
-    backward_calls = [(*held, cache) for held, cache in zip(held_upstream, caches, strict=True)]
+        run_baseline = baseline(x, h0, c0, dh)
+    waiting = iter(zip(cases, right, strict=True))
 
-    def run():
-        return (
-            call_each_held(student.lstm_forward, forward_calls, outputs=2),
-            call_each_held(student.lstm_backward, backward_calls, outputs=6),
-        )
+    def prepare():
+        case, expected = next(waiting, (None, None))
 
-    held, _ = check_speed(
-        lambda: (run, run_baseline),
+        def verify(results, _):
+            compare_timed(*results[0], expected)
+
+        def run():
+            return timed_passes(student.lstm_forward, student.lstm_backward, [case], outputs=2)
+
+        return Try(run, run_baseline, verify) if case else None
+
+    check_speed(
+        prepare,
         bar=bar,
-        runs=len(cases),
         tries=TRIES,
         patience=PATIENCE,
         sentence=f"lstm_forward and lstm_backward take more than {bar} times as long as {than}.",
         help="Loop over time steps only, never over sequences or units.",
     )
-    outputs, gradients = map(fetch, held)
-    for i, case in enumerate(cases):
-        c_last, db = oracle.lstm_while_timed(*case, *upstream[i])
-        actual = unpack(outputs[i], 3, "lstm_forward")[1]
-        check_array(actual, (N, M), "float32", "c_last")
-        assert_close(actual[:, :4], c_last, what="c_last (while timed)")
-        actual = unpack(gradients[i], 6, "lstm_backward")[5]
-        assert_close(actual, db, what="db (while timed)")
+
+
+def draw_case(rng):
+    """Inputs with small weights, so that the states don't saturate, and upstream gradients."""
+    inputs = draw_inputs(rng, "lstm", (N, T, D), M, dtype=np.float32)
+    inputs = (*inputs[:3], *(w * np.float32(0.1) for w in inputs[3:]))
+    return inputs, draw_upstream(rng, "lstm", inputs)
+
+
+def compare_timed(outputs, gradients, expected):
+    """What was timed is right: a part of it that depends on all of it."""
+    if gradients is None:
+        unpack(outputs, 3, "lstm_forward")
+    c_last, db = expected
+    check_array(outputs[1], (N, M), "float32", "c_last")
+    assert_close(outputs[1][:, :4], c_last, what="c_last (while timed)")
+    actual = unpack(gradients, 6, "lstm_backward")[5]
+    assert_close(actual, db, what="db (while timed)")
 
 
 def matrix_products(x, h, w_x, w_h):

@@ -8,7 +8,7 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 from common.labs.answer_checks import check_choice, check_number
 from common.testing.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.remote.operations import call_each, call_each_held, hold
+from common.testing.remote.operations import call_each, call_with_held, hold
 from tests.a3_recurrent import cases, model_cases
 from tests.a3_recurrent.cases import Passes, compare_outputs, draw_inputs
 from tests.a3_recurrent.model_cases import draw_parameters, new_model
@@ -293,7 +293,7 @@ def test_clip_by_global_norm_is_right_for_other_gradients(student, rng, oracle):
             expected = oracle.clip(max_norm, *gradients.values())
             cases.compare_clipped(result, gradients, expected, situation)
             held = hold(student, gradients)
-            call_each_held(student.clip_by_global_norm, [(held, max_norm)])
+            call_with_held(student.clip_by_global_norm, held, max_norm)
             cases.check_kept(held, gradients, "The dict of gradients")
     large = {name: (array * 1e25).astype(np.float32) for name, array in gradients.items()}
     result = student.clip_by_global_norm(large, 3.0)

@@ -11,7 +11,7 @@ from common.labs.answer_checks import check_number
 from common.student_text import contains_pattern
 from common.testing.checks import check_float, check_refused, check_unchanged, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.remote.operations import call_each, call_each_held, fetch, hold, write_into
+from common.testing.remote.operations import call_each, call_with_held, fetch, hold, write_into
 from tests.a3_recurrent import cases, model_cases
 from tests.a3_recurrent.cases import Passes, compare_gradients, compare_outputs, draw_inputs
 from tests.a3_recurrent.model_cases import draw_parameters, new_model
@@ -475,7 +475,7 @@ def test_clip_by_global_norm_leaves_small_gradients_and_its_input_alone(student,
     cases.compare_clipped(result, zeros, (0.0, np.zeros(3)), "gradients of zero")
     for max_norm in (1.0, 100.0):
         held = hold(student, gradients)
-        call_each_held(student.clip_by_global_norm, [(held, max_norm)])
+        call_with_held(student.clip_by_global_norm, held, max_norm)
         cases.check_kept(held, gradients, "The dict of gradients")
 
 
@@ -613,10 +613,10 @@ def test_gradient_norms_keep_float32_and_inputs_and_refuse_other_cells(student, 
         assert_close(second, first, what=again, axes=("step",), tolerance=0.0)
         check_unchanged("gradient_norms_through_time", function, kind, x, state, weights)
         held = hold(student, state)
-        call_each_held(function, [(kind, x, held, weights)])
+        call_with_held(function, kind, x, held, weights)
         cases.check_kept(held, state, "An array of state")
         held = hold(student, weights)
-        call_each_held(function, [(kind, x, state, held)])
+        call_with_held(function, kind, x, state, held)
         cases.check_kept(held, weights, "An array of weights")
         check_refused("the states of another cell", function, other, x, state, weights)
         check_refused("an unknown cell", function, "gru", x, state, weights)
@@ -714,7 +714,7 @@ def test_char_lm_reads_its_parameters_at_each_call_and_keeps_nothing_else(studen
             check(np.array_equal(after[name], parameters[name]), f"A call changes {name}.")
     for function, inputs in ((model.forward, (ids,)), (model.loss_and_gradients, (ids, targets))):
         held = hold(student, state)
-        call_each_held(function, [(*inputs, held)])
+        call_with_held(function, *inputs, held)
         cases.check_kept(held, state, "The state")
 
 
@@ -808,7 +808,7 @@ def test_sample_takes_the_most_likely_id_at_temperature_zero(student, rng, oracl
             what = f"sample's result at temperature {temperature}"
             assert_close(ids, expected, what=what, axes=("position",))
     held = hold(student, np.random.default_rng(3))
-    call_each_held(student.sample, [(new_model(student, parameters), prompt, 5, 0.0, held)])
+    call_with_held(student.sample, new_model(student, parameters), prompt, 5, 0.0, held)
     following, unused = fetch(held).random(), np.random.default_rng(3).random()
     assert_equal(following, unused, what="What rng draws after sampling at temperature 0")
     ties = {"w_out": np.zeros((4, 6)), "b_out": np.array([0.0, 2, -1, 2, 2, 1])}

@@ -6,9 +6,9 @@ import torch
 
 from common.testing.checks import check_refused
 from common.testing.compare import assert_close, check, unpack
-from common.testing.remote.operations import fetch, hold, vjp_each_held
+from common.testing.remote.timed_calls import carried, timed_vjps
 from common.testing.remote.torch_modules import load_parameters, new_module, parameters_of
-from common.testing.speed_ratio import check_speed
+from common.testing.speed_ratio import Try, check_speed
 from tests.a5_attention.cases import compare_outputs, draw_like
 
 TIME_AXES = ("sequence", "time", "feature")
@@ -150,22 +150,26 @@ def check_heads_refuse(module, query, key, value):
 def check_heads_speed(student, oracle, rng):
     """Forward and backward together are fast enough, and the timed results are right.
 
-    Each timed pass gets new inputs, so that a remembered answer is wrong. They run in the process
-    of the student's code, since sending tensors takes as long as computing with them.
+    Each pass gets new inputs, and they cross between two processes while the clock runs, as the
+    results do. The baseline's are copied just as often.
     """
     heads = draw_heads(rng, 128, 4, dtype=torch.float32)
     module = new_heads(student.attention, *heads)
-    shapes = ((64, 24, 128), (64, 4, 24, 24))
-    upstream = [torch.from_numpy(rng.normal(size=shape)).float() for shape in shapes]
-    held = hold(student, upstream)
+    pytorchs = oracle.multi_head_attention_passes(*heads)
 
     def prepare():
-        inputs = [draw_inputs(rng, (64, 24, 24), 128, torch.float32) for _ in range(CALLS)]
-        calls = [(hold(student, given), held) for given in inputs]
-        baseline = oracle.multi_head_attention_passes(*heads, inputs, upstream)
-        return lambda: (inputs, vjp_each_held(module, calls)), baseline
+        passes = [draw_pass(rng) for _ in range(CALLS)]
 
-    (inputs, results), _ = check_speed(
+        def baseline():
+            return carried(student, pytorchs(carried(student, passes)))
+
+        def verify(results, _):
+            for (inputs, upstream), result in zip(passes, results, strict=True):
+                compare_timed_pass(result, oracle, heads, inputs, upstream)
+
+        return Try(lambda: timed_vjps(module, passes), baseline, verify)
+
+    check_speed(
         prepare,
         bar=BAR,
         tries=TRIES,
@@ -173,11 +177,21 @@ def check_heads_speed(student, oracle, rng):
         sentence=f"MultiHeadAttention takes more than {BAR} times as long as PyTorch's.",
         help="Compute all sequences and heads in one matrix product, without a loop.",
     )
-    upstream = [x[:2] for x in upstream]  # two sequences of each pass are enough to compare
-    for given, (outputs, gradients, _) in zip(inputs, fetch(results), strict=True):
-        given = [x[:2] for x in given]
-        outputs = [x[:2] for x in unpack(outputs, 2, "MultiHeadAttention")]
-        compare_outputs(outputs, oracle.multi_head_attention(*heads, *given), "while timed")
-        expected, _ = oracle.multi_head_attention_gradients(*heads, given, upstream)
-        for name, actual, wanted in zip(LAYERS[:3], gradients, expected, strict=True):
-            assert_close(actual[:2], wanted, what=f"the gradient of {name} (while timed)")
+
+
+def draw_pass(rng):
+    """Query, key and value, and gradients of the output and of the weights."""
+    shapes = ((64, 24, 128), (64, 4, 24, 24))
+    upstream = [torch.from_numpy(rng.normal(size=shape)).float() for shape in shapes]
+    return draw_inputs(rng, (64, 24, 24), 128, torch.float32), upstream
+
+
+def compare_timed_pass(result, oracle, heads, inputs, upstream):
+    """Outputs and gradients of a timed pass. Two of its sequences are enough to compare."""
+    outputs, gradients, _ = result
+    inputs, upstream = ([x[:2] for x in arrays] for arrays in (inputs, upstream))
+    outputs = [x[:2] for x in unpack(outputs, 2, "MultiHeadAttention")]
+    compare_outputs(outputs, oracle.multi_head_attention(*heads, *inputs), "while timed")
+    expected, _ = oracle.multi_head_attention_gradients(*heads, inputs, upstream)
+    for name, actual, wanted in zip(LAYERS[:3], gradients, expected, strict=True):
+        assert_close(actual[:2], wanted, what=f"the gradient of {name} (while timed)")

@@ -64,19 +64,23 @@ def multi_head_attention_gradients(parameters, num_heads, inputs, cotangents, ma
     return gradients[:3], dict(zip(named, gradients[3:], strict=True))
 
 
-def multi_head_attention_passes(parameters, num_heads, inputs, cotangents):
+def multi_head_attention_passes(parameters, num_heads):
     """A function that runs nn.MultiheadAttention forward and backward, in the inputs' dtype.
 
-    inputs: query, key and value for each pass.
+    For each pair of (query, key, value) and gradients of output and weights it gives the outputs
+    and the gradients of inputs and parameters.
     """
-    module = nn.MultiheadAttention(inputs[0][0].shape[-1], num_heads, batch_first=True)
+    module = nn.MultiheadAttention(len(parameters["out.weight"]), num_heads, batch_first=True)
     module.load_state_dict(_pytorchs_names(parameters))
 
-    def run():
-        for given in inputs:
-            leaves = [x.detach().requires_grad_() for x in given]
+    def run(passes):
+        results = []
+        for inputs, cotangents in passes:
+            leaves = [x.detach().requires_grad_() for x in inputs]
             found = module(*leaves, need_weights=True, average_attn_weights=False)
-            torch.autograd.grad(found, [*leaves, *module.parameters()], cotangents)
+            sources = [*leaves, *module.parameters()]
+            results.append((found, torch.autograd.grad(found, sources, cotangents)))
+        return results
 
     return run
 

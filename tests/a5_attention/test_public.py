@@ -471,13 +471,14 @@ def test_causal_mask_lets_a_position_attend_to_itself_and_back(student, oracle):
 
 @weight(1)
 @number("5.4")
-def test_padding_mask_hides_positions_beyond_the_length(student):
+def test_padding_mask_hides_positions_beyond_the_length(student, rng):
     """(batch, 1, n), boolean, True below the length; lengths 0 and n; bad lengths are refused."""
     for lengths, n in (
         (torch.tensor([2, 4, 0, 1, 3]), 4),
         (torch.tensor([3]), 3),
         (torch.tensor([1, 5], dtype=torch.int32), 6),
         (as_view(sliced, torch.tensor([1, 0, 2])), 2),
+        (torch.from_numpy(rng.integers(0, 30, size=9)), 30),
     ):
         mask = student.attention.padding_mask(lengths, n)
         expected = torch.arange(n) < lengths[:, None, None]
@@ -725,13 +726,13 @@ def test_score_variance_draws_all_samples_from_the_generator(student, rng):
 
 @weight(1)
 @number("5.6")
-def test_saturation_follows_its_closed_forms(student):
+def test_saturation_follows_its_closed_forms(student, rng):
     """Equal scores: 1 / t and sqrt(t - 1) / t. Two scores: s and 2 s (1 - s), s = sigmoid(gap)."""
     for t in (1, 2, 5, 100):
         scores = doubles([[0.0], [3.5], [-20.0]]).expand(3, t)
         expected = [doubles([x] * 3) for x in (1 / t, math.sqrt(t - 1) / t)]
         compare_saturation(student.attention.saturation(scores), expected, f"{t} equal scores")
-    scores, expected = two_scores([0.0, 0.5, 1.0, 2.0, 4.0])
+    scores, expected = two_scores([0.0, 0.5, 1.0, 2.0, 4.0, *rng.uniform(0.2, 4, size=3).tolist()])
     compare_saturation(student.attention.saturation(scores), expected, "two scores")
     # A norm from squares that nearly cancel may be off by 1e-8 here, but must not be NaN.
     scores, expected = two_scores([0.0, *LARGE_GAPS, 37.0, 60.0, 800.0, 1e4])

@@ -1,9 +1,12 @@
 """How the tests of exercise 6.8 check the cost of layers."""
 
+import numpy as np
 import torch
 
+from common.student_code.values import JudgeFunction
 from common.testing.checks import check_refused
 from common.testing.compare import assert_close, assert_equal, check, unpack
+from common.testing.remote.operations import with_substitute
 from tests.a6_transformer.cases import draw_vectors
 
 COUNTS = ("multiplications", "sequential_steps", "path_length")
@@ -20,13 +23,29 @@ def compare_costs(costs, expected, function, kind):
         assert_equal(costs[name], wanted, what=f'{what}\'s "{name}"')
 
 
-def check_runs(runs, kind, expected):
-    """measure ran run_layer for each layer of the stack. expected: the three counts."""
-    layers = expected[2] // expected[1]
+def check_measure(measure, rng, kind, sizes, *, expected):
+    """measure gives the three counts, and has them from runs of run_layer, one for each layer.
+
+    In a second call run_layer is another function: each output depends on a few inputs, and it says
+    other counts. No formula knows them.
+    """
+    compare_costs(measure(kind, *sizes), expected, "measure", kind)
+    n, (reach, multiplications, steps) = sizes[0], rng.integers((1, 10**6, 2), (4, 10**7, 9))
+    band = np.tri(n) - np.tri(n, k=-1 - reach)
+    given = [
+        torch.from_numpy(band * rng.uniform(0.5, 1.5, (n, n))),
+        int(multiplications),
+        int(steps),
+    ]
+    layer = JudgeFunction(lambda: given)
+    costs = with_substitute(measure, "run_layer", layer, kind, *sizes)
+    layers = max(1, -(-(n - 1) // int(reach)))
+    wanted = dict(zip(COUNTS, (*given[1:], layers * int(steps)), strict=True))
     check(
-        runs >= layers,
+        layer.calls >= layers and isinstance(costs, dict) and costs == wanted,
         "measure must get its numbers from runs of run_layer, one for each layer of the stack.",
-        f"It takes {layers} layers of kind {kind}, and run_layer ran {runs} times.",
+        f"With another run_layer, it took {layers} layers of kind {kind}; run_layer ran "
+        f"{layer.calls} times, and measure returned {costs}.",
     )
 
 

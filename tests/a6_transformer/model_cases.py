@@ -6,8 +6,8 @@ import torch
 
 from common.testing.checks import check_normal, check_refused
 from common.testing.compare import assert_close, check, unpack
-from common.testing.remote.operations import fetch, hold, vjp_each_held
-from common.testing.speed_ratio import check_speed
+from common.testing.remote.timed_calls import carried, timed_vjps
+from common.testing.speed_ratio import Try, check_speed
 from tests.a6_transformer.cases import (
     FINE,
     VECTOR_AXES,
@@ -182,16 +182,23 @@ def check_fast(student, oracle, rng):
     vocab_sizes = {"source_vocab_size": 40, "target_vocab_size": 40}
     model = draw_model(rng, torch.float32, **vocab_sizes, **TIMED)
     module = new_transformer(student, model)
-    cotangent = draw_vectors(rng, BATCH, 24, 40, dtype=torch.float32)
-    upstream, lengths = hold(student, [cotangent]), [24] * BATCH
+    lengths = [24] * BATCH
 
     def prepare():
         ids = draw_ids(rng, 40, lengths), draw_ids(rng, 40, lengths, begin=True)
-        baseline = oracle.transformer_pass(model.settings, model.parameters, *ids, cotangent)
-        calls = [(hold(student, list(ids)), upstream)]
-        return lambda: (ids, vjp_each_held(module, calls)), baseline
+        cotangent = draw_vectors(rng, BATCH, 24, 40, dtype=torch.float32)
+        pytorchs = oracle.transformer_pass(model.settings, model.parameters, *ids, cotangent)
 
-    (ids, results), norm = check_speed(
+        def verify(results, right):
+            compare_timed_pass(results[0], oracle, model, ids, right[1])
+
+        return Try(
+            lambda: timed_vjps(module, [(ids, [cotangent])]),
+            lambda: carried(student, pytorchs()),
+            verify,
+        )
+
+    check_speed(
         prepare,
         bar=BAR,
         tries=TRIES,
@@ -199,11 +206,20 @@ def check_fast(student, oracle, rng):
         sentence=f"A training step takes more than {BAR} times as long as one of nn.Transformer.",
         help="Process all sequences and positions at once, without a loop over them.",
     )
-    (logits, *_), _, gradients = fetch(results)[0]
-    check(isinstance(logits, torch.Tensor), "The logits must be a tensor.")
+
+
+def compare_timed_pass(result, oracle, model, ids, right):
+    """Logits of two sequences, and all gradients together. right: the gradients, in any order."""
+    outputs, _, gradients = result
+    check(isinstance(outputs[0], torch.Tensor), "The logits must be a tensor.")
     few = tuple(values[:2] for values in ids)
-    compare_logits(logits[:2], oracle.output(*model, few), "while timed")
+    compare_logits(outputs[0][:2], oracle.output(*model, few), "while timed")
     check(set(gradients) == set(model.parameters), "Every parameter must have a gradient.")
-    squares = sum(float(gradient.double().square().sum()) for gradient in gradients.values())
+    found, norm = norm_of(gradients.values()), norm_of(right)
     what = "the norm of all gradients (while timed)"
-    assert_close(math.sqrt(squares), norm, what=what, tolerance=1e-3)
+    assert_close(found, norm, what=what, tolerance=1e-3)
+
+
+def norm_of(gradients):
+    """The norm of all their entries."""
+    return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients))

@@ -10,7 +10,7 @@ from common.labs.answer_checks import check_choice, check_number, check_sizes
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, check
 from common.testing.dropout import check_tensor
-from common.testing.remote.operations import call_each, calls_during
+from common.testing.remote.operations import call_each
 from common.testing.remote.torch_modules import check_same_weights, hooks_of, vjp
 from tests.a6_transformer import block_cases as blocks
 from tests.a6_transformer import complexity_cases as complexity
@@ -711,7 +711,7 @@ def test_run_layer_is_right_for_other_sizes(student, rng, oracle):
 
 @weight(1)
 @number("6.8")
-def test_measure_is_right_for_other_sizes(student):
+def test_measure_is_right_for_other_sizes(student, rng):
     """Numbers from runs of run_layer, of other sizes and of stacks of several layers."""
     for kind, sizes, expected in (
         ("recurrent", (9, 2), (72, 9, 9)),
@@ -722,9 +722,7 @@ def test_measure_is_right_for_other_sizes(student):
         ("attention", (3, 5), (90, 2, 2)),
         ("dilated", (1, 3, 2), (18, 1, 1)),
     ):
-        complexity.compare_costs(student.layers.measure(kind, *sizes), expected, "measure", kind)
-        runs = calls_during(student.layers.measure, "run_layer", kind, *sizes)
-        complexity.check_runs(runs, kind, expected)
+        complexity.check_measure(student.layers.measure, rng, kind, sizes, expected=expected)
 
 
 # Exercises 6.9 and 6.10: the lab

@@ -4,10 +4,11 @@ import torch
 
 from common.testing.checks import check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.remote.operations import call_each, call_each_held, fetch
-from common.testing.remote.torch_modules import seed_torch
+from common.testing.remote.operations import call_each
+from common.testing.remote.timed_calls import timed_calls
+from common.testing.remote.torch_modules import load_parameters, seed_torch
 from common.testing.remote.torch_objects import torch_generator, vectors_through
-from common.testing.speed_ratio import check_speed
+from common.testing.speed_ratio import Try, check_speed
 from tests.a7_minigpt.cases import (
     LOGIT_AXES,
     check_ids,
@@ -25,7 +26,7 @@ FASTER = 2
 TRIES, PATIENCE = 5, 30
 # The sizes of the CPU, but for the context.
 TIMED = {"vocab_size": 70, "context_length": 256, "num_layers": 4, "num_heads": 4, "d_model": 128}
-LENGTH = 256
+PROMPT, LENGTH = 8, 249  # together one more than the context: the last token isn't read
 # Every eighth reading takes an eighth of the time of all, within 2 % once warm. Right code takes
 # between 0.11 and 0.18 of that time, so the other seven aren't needed. For slower code, all are
 # timed.
@@ -130,32 +131,55 @@ def check_each_token_once(generate_cached, module, model, prompt, *, length):
         )
 
 
-def check_new_tokens_alone(forward_cached, module, tokens, cache):
-    """forward_cached runs only the new tokens through the layers."""
-    count = vectors_through(module, "blocks.0.mlp", forward_cached, module, tokens, cache)
-    check(
-        count <= tokens.numel(),
-        "forward_cached runs more than the new tokens through the layers.",
-        f"{count} vectors went through an MLP, for {tokens.numel()} new tokens.",
-    )
+def check_new_tokens_alone(student, oracle, rng, model, *, pieces):
+    """forward_cached runs only the new tokens through the layers.
+
+    Once a piece has been read, its rows of the position embedding change. Its keys and values are
+    in the cache, so the logits of later pieces stay what they would have been.
+    """
+    forward, name = student.sampling.forward_cached, "position_embedding.weight"
+    tokens = draw_tokens(rng, model.settings["vocab_size"], 2, sum(pieces))
+    module, cache = model.on(student.model), new_cache(student, model)
+    for piece in tokens.split(pieces, dim=1):
+        count = vectors_through(module, "blocks.0.mlp", forward, module, piece, cache)
+        check(
+            count <= piece.numel(),
+            "forward_cached runs more than the new tokens through the layers.",
+            f"{count} vectors went through an MLP, for {piece.numel()} new tokens.",
+        )
+    module, cache, read = model.on(student.model), new_cache(student, model), 0
+    expected, rows = expected_output(oracle, model, tokens), model.parameters[name]
+    for piece, right in zip(tokens.split(pieces, 1), expected.split(pieces, 1), strict=True):
+        logits = forward(module, piece, cache)
+        assert_close(logits, right, "the logits after earlier positions have changed", LOGIT_AXES)
+        read += piece.shape[1]
+        others = torch.cat([draw_vectors(rng, read, rows.shape[1]), rows[read:]])
+        load_parameters(module, model.parameters | {name: others})
 
 
 def check_cache_speed(student, oracle, rng):
-    """With the cache, 256 tokens take at most half the time, and they are right."""
+    """With the cache, generation takes at most half the time, and the tokens are right.
+
+    Each prompt is one of 70 to the 8th: no texts can be prepared for all of them.
+    """
     model = draw_model(rng, torch.float32, **TIMED)
     module, generate = model.on(student.model), student.sampling.generate_cached
-    prompts = iter(rng.permutation(TIMED["vocab_size"]).tolist())
     text = draw_tokens(rng, TIMED["vocab_size"], LENGTH)
     part = oracle.uncached_reading(TIMED, model.parameters, text, PART)
 
     def prepare():
-        prompt = [next(prompts)]
-        text = draw_tokens(rng, TIMED["vocab_size"], LENGTH)
-        baseline = oracle.uncached_reading(TIMED, model.parameters, text)
-        calls = [(module, torch.tensor(prompt), LENGTH, 0.0)]
-        return lambda: (prompt, call_each_held(generate, calls)), baseline
+        prompt, text = (draw_tokens(rng, TIMED["vocab_size"], size) for size in (PROMPT, LENGTH))
 
-    (prompt, results), _ = check_speed(
+        def verify(results, _):
+            check_timed_text(oracle, model, prompt, results[0])
+
+        return Try(
+            lambda: timed_calls(generate, [(module, prompt, LENGTH, 0.0)]),
+            oracle.uncached_reading(TIMED, model.parameters, text),
+            verify,
+        )
+
+    check_speed(
         prepare,
         bar=1 / FASTER,
         tries=TRIES,
@@ -164,13 +188,15 @@ def check_cache_speed(student, oracle, rng):
         help="Each token must go through the model once: its keys and values are in the cache.",
         part=(part, PART),
     )
-    (found,) = fetch(results)
-    # Each token is the most likely one after those before it. They all fit into the context.
-    shape, what = (len(prompt) + LENGTH,), "What generate_cached returns"
+
+
+def check_timed_text(oracle, model, prompt, found):
+    """Each token is the most likely one after those before it. They all fit into the context."""
+    shape, what = (PROMPT + LENGTH,), "What generate_cached returns"
     check_ids(found, shape, TIMED["vocab_size"], what)
-    check(found[: len(prompt)].tolist() == prompt, f"{what} must start with the prompt.")
-    logits = expected_output(oracle, model, found[None, :-1])[0]
-    chosen = logits.gather(1, found[1:, None])[:, 0]
+    check(found[:PROMPT].equal(prompt), f"{what} must start with the prompt.")
+    logits = expected_output(oracle, model, found[None, :-1])[0, PROMPT - 1 :]
+    chosen = logits.gather(1, found[PROMPT:, None])[:, 0]
     behind = float((logits.max(dim=1).values - chosen).max()) / float(logits.abs().max())
     check(
         behind < CLOSE, "While timed, generate_cached gave a token that is not the most likely one."

@@ -5,10 +5,10 @@ import torch
 
 from common.testing.checks import check_float, check_refused
 from common.testing.compare import assert_close, check
-from common.testing.remote.operations import call_each_held, fetch, hold
+from common.testing.remote.timed_calls import carried, timed_calls
 from common.testing.remote.torch_modules import load_parameters, parameters_of, step_with_gradients
 from common.testing.remote.torch_objects import gradient_descent
-from common.testing.speed_ratio import check_speed, timed
+from common.testing.speed_ratio import Try, check_speed, timed
 from tests.a7_minigpt.cases import check_object, draw_batch, draw_model, draw_vectors
 
 # PyTorch's own clipping divides by the norm plus 1e-6; dividing by the norm is right too.
@@ -17,6 +17,11 @@ NO_CLIP = 1e9
 BAR = 2  # times the baseline's time; right code takes about 1, and the rest is for noise
 TRIES, PATIENCE = 6, 20
 RANKED = 3  # runs for the leaderboard, of which the fastest counts
+FASTEST = 2  # times the baseline's speed: it is near the best, so more is an error of measurement
+RATE, DECAY = 1e-3, 0.1
+# How far weights may be off on average, in learning rates: those that rounding moves the other way
+# are off by 2, and they are one in a thousand.
+FLIPPED = 0.02
 TIMED = {"vocab_size": 70, "context_length": 64, "num_layers": 4, "num_heads": 4, "d_model": 128}
 BATCH = 12
 
@@ -212,12 +217,20 @@ def check_step_speed(student, oracle, rng, leaderboard):
     def prepare():
         batch = draw_batches(rng, model, 1, (BATCH, TIMED["context_length"]))
         module = model.on(student.model)
-        optimizer = check_is_optimizer(student.training.configure_optimizer(module, 1e-3, 0.1))
-        baseline = oracle.training_step(TIMED, model.parameters, *batch[0], 1e-3)
-        calls = [(module, optimizer, hold(student, batch))]
-        return lambda: call_each_held(student.training.train_step, calls), baseline
+        rates = (RATE, DECAY)
+        optimizer = check_is_optimizer(student.training.configure_optimizer(module, *rates))
+        step = oracle.training_step(TIMED, model.parameters, *rates)
 
-    losses, right = check_speed(
+        def run():
+            losses = timed_calls(student.training.train_step, [(module, optimizer, batch)])
+            return losses[0], parameters_of(module)
+
+        def verify(found, right):
+            compare_timed_step(*found, *right)
+
+        return Try(run, lambda: carried(student, step(*carried(student, batch[0]))), verify)
+
+    check_speed(
         prepare,
         bar=BAR,
         tries=TRIES,
@@ -225,19 +238,37 @@ def check_step_speed(student, oracle, rng, leaderboard):
         sentence=f"train_step takes more than {BAR} times as long as a step with PyTorch's layers.",
         help="Compute all sequences and positions at once, without a loop over them.",
     )
-    check_timed_loss(losses, right)
     ours, theirs = [], []
     for _ in range(RANKED):
-        candidate, baseline = prepare()
-        seconds, right = timed(baseline)
+        attempt = prepare()
+        seconds, right = timed(attempt.baseline)
         theirs.append(seconds)
-        seconds, losses = timed(candidate)
+        seconds, found = timed(attempt.candidate)
         ours.append(seconds)
-        check_timed_loss(losses, right)
-    leaderboard("tokens/s relative to the baseline", round(min(theirs) / min(ours), 2), "desc")
+        attempt.verify(found, right)
+    ratio = min(theirs) / min(ours)
+    if ratio <= FASTEST:
+        leaderboard("tokens/s relative to the baseline", round(ratio, 2), "desc")
 
 
-def check_timed_loss(losses, right):
-    """What was timed was computed: a new model on a new batch has the baseline's loss."""
-    (loss,) = fetch(losses)
-    assert_close(loss, right, what="the loss (while timed)", tolerance=1e-3)
+def compare_timed_step(loss, parameters, right_loss, right):
+    """The loss and the parameters after a timed step are the baseline's.
+
+    The first step of AdamW moves each weight by about the learning rate, whatever its gradient is:
+    only where that is nearly 0 does rounding decide the direction.
+    """
+    assert_close(loss, right_loss, what="the loss (while timed)", tolerance=1e-3)
+    off = total = 0.0
+    for name, wanted in right.items():
+        found = parameters.get(name)
+        check(
+            isinstance(found, torch.Tensor) and found.shape == wanted.shape,
+            f"{name} is missing after the timed step.",
+        )
+        off += float((found.double() - wanted.double()).abs().sum())
+        total += wanted.numel()
+    check(
+        off <= FLIPPED * RATE * total,
+        "The parameters after the timed step are not those of a step of AdamW.",
+        f"They are off by {off / RATE / total:.2g} learning rates on average.",
+    )

@@ -153,18 +153,25 @@ def new_layers(settings):
     return [_new_layer(settings, torch.float32) for _ in range(settings["num_layers"])]
 
 
-def training_step(settings, parameters, tokens, targets, rate):
-    """A function that takes one step of AdamW with PyTorch's layers, and returns the loss."""
+def training_step(settings, parameters, rate, decay):
+    """A function that takes one step of AdamW with PyTorch's layers, on tokens and targets.
+
+    It returns the loss before the step, and the parameters after it. decay: of matrices alone.
+    """
     named = {name: p.clone().requires_grad_() for name, p in parameters.items()}
     leaves, made = [*named.values()], new_layers(settings)
-    adam = torch.optim.AdamW(leaves, lr=rate)
+    matrices, others = ([p for p in leaves if (p.ndim > 1) == kind] for kind in (True, False))
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
+    adam = torch.optim.AdamW(groups, lr=rate)
 
-    def run():
+    def run(tokens, targets):
         mean = _loss(_gpt(settings, named, tokens, made), targets)
-        for leaf, gradient in zip(leaves, torch.autograd.grad(mean, leaves), strict=True):
-            leaf.grad = gradient
+        gradients = torch.autograd.grad(mean, leaves)
+        norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
+        for leaf, gradient in zip(leaves, gradients, strict=True):
+            leaf.grad = gradient / max(1.0, float(norm))
         adam.step()
-        return mean.item()
+        return mean.item(), {name: leaf.detach() for name, leaf in named.items()}
 
     return run
 

@@ -1,15 +1,26 @@
 """How the tests of exercise 7.9 check measurements, against the judge's own clock and counts."""
 
+from functools import partial
+
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from common.testing.checks import check_float, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, kind_of
+from common.testing.remote.operations import paced_function
 from common.testing.remote.torch_modules import compare_gradient, vjp
-from common.testing.speed_ratio import timed
+from common.testing.remote.torch_objects import allocating_function
+from common.testing.resident_memory import resident_peak
+from common.testing.speed_ratio import best_seconds, timed
 from tests.a7_minigpt.cases import check_object, first_of, view_of
 
 HEAD_AXES = ("sequence", "head", "position", "feature")
 MEGABYTE = 2**20
+LARGE = 36  # MB: such a block is never made of memory that was freed before
+SEEN = 0.8  # of such a block, what the kernel must have seen at least
+SHORTEST = 0.1  # of PyTorch's time: nothing right is ten times as fast
 COLUMNS = ("length", "naive_ms", "fused_ms", "naive_bytes", "fused_bytes")
 
 
@@ -34,12 +45,14 @@ def compare_summary(timing, times, oracle):
     assert_equal(found["n"], len(times), what="n")
 
 
-def check_paced(time_ms, function, warm, delays):
-    """Calls that take so many milliseconds: counted, and timed between two bounds.
+def check_paced(time_ms, rng, warm, delays):
+    """Calls that take about so many milliseconds: counted, and timed between two bounds.
 
     A call never takes less than its delay. And all of them lie within the time that the judge sees,
     in which the warm-up has its own part: half of the timed calls take at least the median.
     """
+    warm, delays = ((rng.uniform(0.8, 1.2, len(ms)) * ms).tolist() for ms in (warm, delays))
+    function = paced_function([*warm, *delays])
     seconds, timing = timed(lambda: time_ms(function, "cpu", len(warm), len(delays)))
     found = read_timing(timing, "time_ms")
     assert_equal(found["n"], len(delays), what="n")
@@ -109,14 +122,20 @@ def check_flops(flops_per_token, config, settings, oracle):
     assert_equal(default, oracle.flops(settings, True), what="flops_per_token (training not given)")
 
 
-def check_peak(peak_memory, function, sizes, device="cpu"):
-    """The largest of the tensors that are made one after another, whatever came before."""
+def check_peak(student, rng, device="cpu"):
+    """peak_memory says the largest of tensors that are made one after another.
+
+    How large they are is only said while it runs. On a CPU, the kernel must have seen it too.
+    """
     for _ in range(2):
-        found = peak_memory(function, device)
+        sizes = [int(size) * MEGABYTE for size in rng.integers((3, LARGE, 1), (9, LARGE + 9, 3))]
+        function = allocating_function(student, sizes, device)
+        found, added = resident_peak(student, partial(student.timing.peak_memory, function, device))
         check(type(found) is int, f"peak_memory must return an int, but it is {kind_of(found)}.")
+        seen = device != "cpu" or added is None or added > SEEN * max(sizes)
         # A GPU rounds up to blocks.
         check(
-            0 <= found - max(sizes) < 0.01 * MEGABYTE,
+            0 <= found - max(sizes) < 0.01 * MEGABYTE and seen,
             "peak_memory is not the most that was alive at a time.",
             f"Tensors of {tuple(size // MEGABYTE for size in sizes)} MB were made, each after the "
             f"last was gone; it says {found / MEGABYTE:.3f} MB.",
@@ -137,9 +156,13 @@ def check_naive_attention(function, inputs, upstream, oracle):
     check_unchanged("naive_attention", function, *inputs)
 
 
-def check_table(scaling_table, lengths, num_heads, d_head):
-    """A row for each length; naive memory grows with its square, fused memory doesn't."""
-    seconds, rows = timed(lambda: scaling_table(lengths, "cpu", num_heads, d_head, repeats=3))
+def check_table(student, lengths, num_heads, d_head):
+    """A row for each length; naive memory grows with its square, fused memory doesn't.
+
+    Judged by the clock of the tests, by PyTorch's own attention and by the kernel's count.
+    """
+    table = partial(student.timing.scaling_table, lengths, "cpu", num_heads, d_head, repeats=3)
+    seconds, (rows, added) = timed(lambda: resident_peak(student, table))
     check(
         isinstance(rows, list) and len(rows) == len(lengths),
         "scaling_table must return a list with a row for each length.",
@@ -155,8 +178,9 @@ def check_table(scaling_table, lengths, num_heads, d_head):
         )
         check(row["length"] == length, "The rows of scaling_table are not in the order given.")
         scores, vectors = 4 * num_heads * length**2, 4 * num_heads * length * d_head
+        taken = added is None or scores < LARGE * MEGABYTE or added > SEEN * scores
         check(
-            scores <= row["naive_bytes"] <= 6 * scores + 10 * vectors,
+            scores <= row["naive_bytes"] <= 6 * scores + 10 * vectors and taken,
             "Naive attention must hold all scores of all heads in memory, but only a few times.",
             f"At length {length} they take {scores} bytes; the row says {row['naive_bytes']}.",
         )
@@ -167,8 +191,9 @@ def check_table(scaling_table, lengths, num_heads, d_head):
             f"{row['fused_bytes']}.",
         )
         both = row["naive_ms"] + row["fused_ms"]
+        naive_ms, fused_ms = (SHORTEST * ms for ms in pytorchs_ms((1, num_heads, length, d_head)))
         check(
-            row["naive_ms"] > 0 and row["fused_ms"] > 0 and 2 * both < 1010 * seconds,
+            row["naive_ms"] > naive_ms and row["fused_ms"] > fused_ms and 2 * both < 1010 * seconds,
             "The times of scaling_table can't be right: medians of 3 calls, in milliseconds.",
             f"The row says {row['naive_ms']:.4g} and {row['fused_ms']:.4g}; all took "
             f"{1000 * seconds:.4g} ms.",
@@ -182,6 +207,15 @@ def check_table(scaling_table, lengths, num_heads, d_head):
                 "Naive attention's memory must grow four times when the length doubles.",
                 f"From {length} to {2 * length} it grows {grown:.2f} times.",
             )
+
+
+def pytorchs_ms(shape):
+    """How long PyTorch's causal attention takes here, unfused and fused, each at its best."""
+    q, k, v = (torch.randn(shape) for _ in "qkv")
+    call = partial(F.scaled_dot_product_attention, q, k, v, is_causal=True)
+    with sdpa_kernel(SDPBackend.MATH):
+        unfused = best_seconds(call)
+    return 1000 * unfused, 1000 * best_seconds(call)
 
 
 def check_table_refused(table):

@@ -28,7 +28,7 @@ def changes(first: Batch, second: Batch) -> Iterator[Change]:
         other = next((salt for salt in salts if salt != now.fingerprint), "")
         raise CourseError(
             f"{first.folder} was graded under {label_of(salts[0])}, {second.folder} under "
-            f"{label_of(salts[1])}: hidden tests had other inputs, so scores may differ for that "
+            f"{label_of(salts[1])}: tests had other inputs, so scores may differ for that "
             f"reason alone. Regrade one of them under the other's term. To restore the term with "
             f"salt {other} in this checkout, {how_to_restore(other, now)}."
         )

@@ -12,6 +12,7 @@ import msgspec
 
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan
 from autograder.grading.sandbox.probe import probe
+from autograder.grading.sandbox.standin_process.asked_standins import AskedStandins
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import ChannelClosed, FrameReader, send_frame
@@ -28,6 +29,7 @@ from common.student_code.loader import (
     read_student_attribute,
     unreadable_result,
 )
+from common.student_code.values import Unkept
 from common.testing.feedback.failure import format_frames
 from common.testing.remote.operations import OPERATIONS
 
@@ -39,16 +41,18 @@ class Objects:
 
     sends_generators = False
 
-    def __init__(self) -> None:
+    def __init__(self, call_judge: Callable[[int], Any]) -> None:
+        self.call_judge = call_judge
         self.table: list[Any] = []
+        self.keeps_containers = True
 
     def number(self, value: Any) -> int:
         """Keep an object; its number."""
         self.table.append(value)
         return len(self.table) - 1
 
-    def container_reference(self, value: Any) -> int:
-        return self.number(value)
+    def container_reference(self, value: Any) -> int | None:
+        return self.number(value) if self.keeps_containers else None
 
     def node(self, value: Any) -> list[Any]:
         return [HANDLE, self.number(value)]
@@ -59,41 +63,58 @@ class Objects:
     def text(self, value: str) -> str:
         return value
 
+    def data(self, value: bytes) -> bytes:
+        return value
+
     def handle(self, reference: int) -> Any:
         raise CodecError("the judge keeps no objects")
 
     def kept(self, reference: int) -> Any:
+        """An object of ours, or below 0 a function of the judge."""
+        if reference < 0:
+            return lambda *args, **kwargs: self.call_judge(-1 - reference)
         return self.table[reference]
 
 
 class Child:
     """Answers one question after another."""
 
-    def __init__(self, sock: socket.socket, arrays: MappedArrays, plan: Plan, guard: Guard) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        arrays: MappedArrays,
+        plan: Plan,
+        guard: Guard,
+        standins: AskedStandins | None,
+    ) -> None:
         self.sock = sock
         self.arrays = arrays
         self.plan = plan
-        self.objects = Objects()
+        self.objects = Objects(self.call_judge)
+        self.number = 0  # of the question that is being answered
         self.guard = guard
+        self.standins = standins
         self.cells: Cells | None = None
+        self.frames = FrameReader(sock)
 
     def serve(self) -> None:
         """Mount the submission, then answer until the judge is gone."""
         mount(self.plan.packages)
-        load_standins(self.plan.standins, self.guard)
+        load_standins(self.plan.standins)
+        if self.standins:
+            self.standins.mount(self.plan.asked_standins)
         self.guard.forbid(self.plan.forbidden)
         self.guard.__enter__()  # and never left
-        if not self.plan.standins:  # which may do what is forbidden to others
-            self.guard.remove()
-        questions = FrameReader(self.sock)
+        self.guard.remove()
         while True:
             try:
-                frame = questions.wait()
+                frame = self.frames.wait()
             except ChannelClosed:
                 return
             number, question, *details = codec.decode(
                 frame, self.objects, trusted=True, shared=self.arrays.inputs
             )
+            self.number = number
             reply = self.answer(number, getattr(self, f"do_{question}"), details)
             flush_output()
             send_frame(self.sock, reply)
@@ -103,9 +124,7 @@ class Child:
         try:
             value = question(*details)
             self.arrays.results.used = 0  # the judge has copied those before
-            reply = codec.encode([number, "value", value], self.objects, self.arrays.results)
-            self.objects.table.pop()  # the list around the value, which would keep the value
-            return reply
+            return self.encoded(number, value)
         except Failure as error:
             why = error.explanation
             parts = [number, "failure", why.sentence, why.details, why.help]
@@ -120,6 +139,25 @@ class Child:
             frames = format_frames(error, map(Path, self.plan.packages.values()))
             parts = [number, "raised", builtin_name(error), message_of(error), frames]
         return codec.encode([readable(part) for part in parts], self.objects)
+
+    def encoded(self, number: int, value: Any) -> bytes:
+        """The reply that holds a value. The list around it isn't kept: it would keep the value."""
+        self.objects.keeps_containers = type(value) is not Unkept
+        try:
+            inner = value.value if type(value) is Unkept else value
+            reply = codec.encode([number, "value", inner], self.objects, self.arrays.results)
+            if self.objects.keeps_containers:
+                self.objects.table.pop()
+            return reply
+        finally:
+            self.objects.keeps_containers = True
+
+    def call_judge(self, index: int) -> Any:
+        """Call a function of the judge, in the middle of an answer, and wait for its result."""
+        flush_output()
+        send_frame(self.sock, codec.encode([self.number, index], self.objects))
+        self.objects.table.pop()  # the list that was sent
+        return codec.decode(self.frames.wait(), self.objects, trusted=True)
 
     def do_get(self, owner: Any, name: str, file: str) -> Any:
         """An attribute of an object, or of the submission itself."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
 from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
+from autograder.grading.sandbox.standin_process.standin_starter import StandinStarter
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -24,21 +25,22 @@ from autograder.grading.sandbox.wire.frames import (
     send_frame_until,
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
-from autograder.grading.sandbox.wire.shared_arrays import SharedArrays
+from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter, SharedArrays
 from common.assignment import Forbidden, Limits
 from common.errors import ChildFailure, Failure, ForbiddenCall
-from common.student_code.forbidden_calls import refusal_text
+from common.student_code.forbidden_calls import refusal_texts
 from common.student_code.loader import possible_failures, student_attribute_label
-from common.student_code.values import Handle, StudentObjects, is_kept, keep
-from common.student_text import StudentText, plain
+from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
+from common.student_text import StudentBytes, StudentText, plain
 from common.testing.feedback.failure import StudentCall, mark_as_students
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
-REPLY_LIMIT = 64 * 1024 * 1024
+REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
 EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
+MOST_CALLS = 10_000  # of a function of ours
 MALFORMED = "Your code's process sent a malformed reply to the grader."
 
 
@@ -68,12 +70,16 @@ class Conversation(StudentObjects):
         self.failure: str | None = None
         self.timed_out = False
         self.functions: dict[str, Handle] = {}
+        self.own_functions: list[JudgeFunction] = []  # those that student code may call
         self.modules: tuple[str, ...] = ()
         self.arrays = SharedArrays()
+        self.own_arrays: SharedArrays | None = None  # for baselines
         self.stubs: Path | None = None  # of the assignment, where parameters have their names
         self.changing: set[str] = set()  # functions that have changed an input
         self.watched: Path | None = None  # a home that only we keep from filling the disk
+        self.pid: int | None = None
         self.processes: ProcessTreeTime | None = None  # the child, and what it starts
+        self.standins: StandinStarter | None = None  # those that it asks another process for
         self.next_look = math.inf  # when to look at them
 
     def student(self, modules: Sequence[str]) -> Handle:
@@ -109,6 +115,15 @@ class Conversation(StudentObjects):
         if operation == "call_each":
             self.note_changes(label, [value for call in args[1] for value in call])
         return result
+
+    def carried(self, value: Any) -> Any:
+        """A value through the same encoding and memory as those of the child."""
+        if self.own_arrays is None:
+            self.own_arrays = SharedArrays()
+        memory = self.own_arrays.results
+        memory.begin()
+        data = codec.encode(value, self, ArrayWriter(memory.memory, keeps_layout=False))
+        return codec.decode(data, Answers(self, ""), shared=memory)
 
     def note_changes(self, label: str, inputs: Iterable[Any]) -> None:
         """Remember a function that has changed an input of an ordinary call.
@@ -146,10 +161,15 @@ class Conversation(StudentObjects):
         request = codec.encode([self.questions, question, *details], self, self.arrays.inputs)
         start = time.monotonic()
         try:
-            reply = self.exchange(request, start + self.limits.test_seconds - self.seconds)
-            self.arrays.results.begin()
-            answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
-            return self.parse_reply(answer, label)
+            deadline = start + self.limits.test_seconds - self.seconds
+            while True:
+                reply = self.exchange(request, deadline)
+                self.arrays.results.begin()
+                answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
+                called = self.function_called(answer)
+                if called is None:
+                    return self.parse_reply(answer, label)
+                request = codec.encode(called(), self)
         except ChannelTimeout:
             self.timed_out = True
             self.fail(
@@ -166,6 +186,17 @@ class Conversation(StudentObjects):
             self.fail(MALFORMED)
         finally:
             self.seconds += time.monotonic() - start
+
+    def function_called(self, answer: Any) -> JudgeFunction | None:
+        """The function of ours that a message calls, if it does."""
+        if not isinstance(answer, list) or len(answer) != 2 or type(answer[0]) is not int:
+            return None
+        number, index = answer
+        if type(index) is not int or not 0 <= index < len(self.own_functions):
+            raise CodecError("a call of a function that doesn't exist")
+        if number != self.questions or self.own_functions[index].calls >= MOST_CALLS:
+            raise CodecError("an unexpected call")
+        return self.own_functions[index]
 
     def reuse_memory(self) -> None:
         """Lay the next inputs where those lie that the child has dropped."""
@@ -199,7 +230,10 @@ class Conversation(StudentObjects):
             self.check_processor_time()
             seconds = min(seconds_left(deadline), WATCH_SECONDS)
             # The child prints before it replies, so that what it printed is seen with the reply.
-            ready = readable([self.sock.fileno(), self.output], seconds)
+            calls = self.standins.watched if self.standins else []
+            ready = readable([self.sock.fileno(), self.output, *calls], seconds)
+            if self.standins and not ready.isdisjoint(calls):
+                self.standins.start()
             if self.output in ready:
                 self.read_output()
                 printed = True
@@ -279,9 +313,10 @@ class Conversation(StudentObjects):
 
     def refusal(self, sentence: StudentText) -> Exception:
         """The refusal of a forbidden call, if it is one that this exercise's rules make."""
-        for known in map(refusal_text, self.forbidden):
-            if known == sentence:
-                return ForbiddenCall(known)
+        for entry in self.forbidden:
+            for known in refusal_texts(entry):
+                if known == sentence:
+                    return ForbiddenCall(known)
         return self.checked_failure(sentence)
 
     def container_reference(self, value: Any) -> None:
@@ -292,14 +327,22 @@ class Conversation(StudentObjects):
             return [KEPT, value._reference]
         if is_kept(value):
             return [KEPT, value.reference]
+        if isinstance(value, JudgeFunction):
+            if value not in self.own_functions:
+                self.own_functions.append(value)
+            return [KEPT, -1 - self.own_functions.index(value)]
         raise TypeError(f"a test can't pass a {type(value).__name__} to student code")
 
     def close(self) -> None:
         """Hang up."""
         self.sock.close()
         self.arrays.close()
+        if self.own_arrays:
+            self.own_arrays.close()
         for descriptor in (self.output, *self.silence):
             os.close(descriptor)
+        if self.standins:
+            self.standins.close()
 
     @property
     def printed_text(self) -> str:
@@ -321,6 +364,9 @@ class Answers:
 
     def text(self, value: str) -> StudentText:
         return StudentText(value)
+
+    def data(self, value: bytes) -> StudentBytes:
+        return StudentBytes(value)
 
     def handle(self, reference: int) -> Handle:
         return Handle(self.conversation, reference, self.label)

@@ -39,7 +39,9 @@ from autograder.grading.sandbox.kernel.syscalls import (
     prctl,
 )
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
-from autograder.grading.sandbox.wire.shared_arrays import MappedArrays
+from autograder.grading.sandbox.standin_process.asked_standins import AskedStandins
+from autograder.grading.sandbox.standin_process.standin_service import StandinService
+from autograder.grading.sandbox.wire.shared_arrays import MappedArrays, mapped_whole
 from common.determinism import seed_all
 from common.student_code.forbidden_calls import Guard
 
@@ -96,7 +98,7 @@ class ForkServer:
     def answer_requests(self) -> bool:
         """Answer until asked to stop, or until nobody is there any more."""
         while True:
-            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 3)
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE_BYTES, 5)
             if not data:
                 return False
             request = msgspec.msgpack.decode(data)
@@ -123,7 +125,7 @@ class ForkServer:
             case other:
                 raise ValueError(f"unknown request {other}")
 
-    def start(self, plan: Plan, channel: int, output: int, memory: int) -> int:
+    def start(self, plan: Plan, *descriptors: int) -> int:
         """Fork a child that serves one test; its pid."""
         try:
             self.home = Path(plan.home)
@@ -131,11 +133,10 @@ class ForkServer:
             ruleset = self.confinement.prepare(plan)
             pid = self.trees.fork()
             if pid == 0:
-                self.run_child(plan, ruleset, channel, output, memory)
+                self.run_child(plan, ruleset, *descriptors)
         finally:
-            os.close(channel)
-            os.close(output)
-            os.close(memory)
+            for descriptor in descriptors:
+                os.close(descriptor)
         self.child = pid
         return pid
 
@@ -180,21 +181,39 @@ class ForkServer:
         os.waitpid(killer, 0)
 
     def run_child(
-        self, plan: Plan, ruleset: int | None, channel: int, output: int, memory: int
+        self, plan: Plan, ruleset: int | None, channel: int, output: int, memory: int, *asked: int
     ) -> None:
-        """What the forked process does: settle its descriptors, put on the confinement, answer."""
+        """What the forked process does: settle its descriptors, put on the confinement, answer.
+
+        asked: where it asks for stand-ins, and the memory that it shares with them.
+        """
         try:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
             os.dup2(output, 1)
             os.dup2(output, 2)
-            arrays = MappedArrays(memory)  # whose descriptor is closed, with all others
-            close_all_but({0, 1, 2, channel, *self.confinement.descriptors(ruleset)})
+            # Descriptors of memory are closed, with all others that aren't kept.
+            answering = answering_part(plan, self.guard, channel, memory, *asked)
+            close_all_but({0, 1, 2, channel, *asked[:1], *self.confinement.descriptors(ruleset)})
             self.confinement.enter(plan, ruleset)
-            after_fork.register_deferred_hooks()
-            seed_all()  # Python gave it another seed when this process was forked
-            Child(socket.socket(fileno=channel), arrays, plan, self.guard).serve()
+            if not plan.serves_standins:  # which neither fork nor draw random numbers
+                after_fork.register_deferred_hooks()
+                seed_all()  # Python gave it another seed when this process was forked
+            answering.serve()
         finally:
             os._exit(0)
+
+
+def answering_part(
+    plan: Plan, guard: Guard, channel: int, memory: int, *asked: int
+) -> Child | StandinService:
+    """What answers in a new process: student code, or stand-ins."""
+    sock = socket.socket(fileno=channel)
+    if plan.serves_standins:
+        return StandinService(sock, mapped_whole(memory), plan.standins)
+    standins = None
+    if asked:
+        standins = AskedStandins(socket.socket(fileno=asked[0]), mapped_whole(asked[1]))
+    return Child(sock, MappedArrays(memory), plan, guard, standins)
 
 
 def close_all_but(kept: set[int]) -> None:

@@ -28,6 +28,10 @@ from autograder.grading.sandbox.probe_targets import (
     listening,
     unread_file,
 )
+from autograder.grading.sandbox.standin_process.standin_starter import (
+    StandinStarter,
+    offered_functions,
+)
 from autograder.grading.sandbox.submission_files import compile_files, copy_common, place_package
 from autograder.grading.sandbox.user_ids import Slot, free_slot
 from common import labs
@@ -50,7 +54,7 @@ class Sandbox:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.folder = Path(tempfile.gettempdir()) / f"conv2gpt-{secrets.token_hex(8)}"
-        self.common = ROOT / "common"
+        self.common = self.folder / "common"
         self.packages: dict[str, str] = {}
         self.slot: Slot | None = None
         self.findings: Findings | None = None
@@ -78,9 +82,7 @@ class Sandbox:
                 f"Student code runs as another user, which can't enter {self.folder}. "
                 "Set TMPDIR to a folder that every user can enter, such as /tmp."
             )
-        if self.slot and not reachable_by_others(self.common):
-            self.common = self.folder / "common"
-            copy_common(self.common)
+        copy_common(self.common)
 
     def admit(self, code: Mapping[str, bytes], private: Iterable[Path] = ()) -> tuple[Defense, ...]:
         """Install a submission in place of the previous one: written once, compiled once.
@@ -97,19 +99,27 @@ class Sandbox:
     def start_servers(self) -> None:
         """Start a fork server, and one without what some exercises forbid altogether.
 
-        What is in a process's memory can be found there, so it is not to be there. Stand-ins need
-        it, and then the guard is all there is.
+        What is in a process's memory can be found there, so it is not to be there. Stand-ins that
+        need it get a fork server of their own.
         """
         self.server = ForkServerClient(self.server_module, self.folder)
-        self.latest = self.server  # the one that started the last child
+        self.busy: set[ForkServerClient] = set()  # those that started the last children
         self.restricted_server: ForkServerClient | None = None
-        if self.allowed != self.assignment.preloaded and not self.assignment.standins:
+        if self.allowed != self.assignment.preloaded:
             self.restricted_server = ForkServerClient(self.server_module, self.folder)
         self.lab_server: ForkServerClient | None = (
             None  # with what notebooks draw with, which is slow to load
         )
         if self.assignment.lab:
             self.lab_server = ForkServerClient(self.server_module, self.folder)
+        self.standin_server: ForkServerClient | None = None
+        if self.assignment.standins_run_apart:
+            self.standin_server = ForkServerClient(self.server_module, self.folder)
+
+    @property
+    def standins(self) -> list[str]:
+        """The stand-ins that are in the memory of student code."""
+        return [] if self.assignment.standins_run_apart else [*self.assignment.standins]
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -120,19 +130,22 @@ class Sandbox:
 
     def configure_servers(self) -> None:
         """Send each server its plan: what to load and as which user its children run."""
-        self.server.begin(self.server_plan(self.assignment.preloaded, first=True))
+        standins = self.standins
+        self.server.begin(self.server_plan([*self.assignment.preloaded, *standins], first=True))
         if self.restricted_server:
-            self.restricted_server.begin(self.server_plan(self.allowed))
+            self.restricted_server.begin(self.server_plan([*self.allowed, *standins]))
         if self.lab_server and self.assignment.lab:
             modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
             self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
+        if self.standin_server:
+            self.standin_server.begin(self.server_plan(self.assignment.standins))
 
     def server_plan(
         self, libraries: Iterable[str], data: Iterable[str] = (), first: bool = False
     ) -> ServerPlan:
         """The plan of a fork server with these libraries, and with this data."""
         return ServerPlan(
-            libraries=[*libraries, *self.assignment.standins],
+            libraries=list(libraries),
             data=list(data),
             forbidden=list(self.assignment.forbidden),
             folder=str(self.folder),
@@ -145,9 +158,8 @@ class Sandbox:
     @property
     def servers(self) -> list[ForkServerClient]:
         """All that run."""
-        return [
-            server for server in (self.server, self.restricted_server, self.lab_server) if server
-        ]
+        others = (self.restricted_server, self.lab_server, self.standin_server)
+        return [self.server, *(server for server in others if server)]
 
     def server_for(self, forbidden: Iterable[Forbidden]) -> ForkServerClient:
         """The one whose children may have in memory what it has."""
@@ -178,16 +190,20 @@ class Sandbox:
         if self.lab_server is None:
             raise GraderFault(f"{self.assignment.short} has no lab")
         standins = list(self.assignment.lab_standins)
-        plan = msgspec.structs.replace(self.plan([], limits), packages={}, standins=standins)
+        plan = msgspec.structs.replace(
+            self.plan([], limits), packages={}, standins=standins, asked_standins={}
+        )
         return self.started(self.lab_server, plan)
 
     def plan(self, forbidden: list[Forbidden], limits: Limits) -> Plan:
         """The plan of a child that holds the submission."""
+        apart = self.assignment.standins if self.assignment.standins_run_apart else ()
         return Plan(
             package=self.assignment.name,
             modules=list(self.assignment.modules),
             packages=self.packages,
-            standins=list(self.assignment.standins),
+            standins=self.standins,
+            asked_standins={standin: offered_functions(standin) for standin in apart},
             home=str(self.folder / "homes" / "home"),
             limits=limits,
             forbidden=forbidden,
@@ -206,15 +222,19 @@ class Sandbox:
         reading, writing = os.pipe()
         conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
         conversation.stubs = ROOT / "assignments" / plan.package
-        request = {"do": "start", "plan": plan}
+        given = [theirs.fileno(), writing, conversation.arrays.descriptor]
         try:
             _ = self.server.mechanisms  # the first has swept, and will not end this child
             watched = None if server.mechanisms.homes_in_memory else home
-            if self.latest is not server:  # one server starts nothing before its last child is gone
-                self.latest.settle()
-            self.latest = server
-            memory = conversation.arrays.descriptor
-            started = server.ask(request, [theirs.fileno(), writing, memory])
+            # No server starts anything before the last child is gone, with its stand-ins.
+            for other in self.busy - {server}:
+                other.settle()
+            self.busy = {server}
+            conversation.standins = self.standin_starter(plan)
+            if conversation.standins:
+                given += conversation.standins.descriptors
+                self.busy.add(conversation.standins.server)
+            started = server.ask({"do": "start", "plan": plan}, given)
         except GraderFault:
             conversation.close()
             raise
@@ -222,12 +242,27 @@ class Sandbox:
             theirs.close()
             os.close(writing)
         conversation.watched = watched
-        conversation.processes = ProcessTreeTime(server.process.pid)
+        conversation.pid = started["pid"]
+        conversation.processes = ProcessTreeTime(*(one.process.pid for one in self.busy))
         try:
             yield conversation
         finally:
-            conversation.close()
-            server.end(started["pid"])
+            try:
+                conversation.close()
+            finally:
+                server.end(started["pid"])
+
+    def standin_starter(self, plan: Plan) -> StandinStarter | None:
+        """What starts the stand-ins that a child with this plan asks, once it does."""
+        if self.standin_server is None or not plan.asked_standins:
+            return None
+        _ = self.standin_server.mechanisms  # ready now: to wait for it later would take test time
+        changes = {"standins": [*plan.asked_standins], "asked_standins": {}, "packages": {}}
+        home = str(self.folder / "homes" / "standins")
+        served = msgspec.structs.replace(
+            plan, **changes, home=home, forbidden=[], serves_standins=True
+        )
+        return StandinStarter(self.standin_server, served)
 
     def settle(self) -> None:
         """Wait until no child is left."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from autograder.grading.sandbox.conversation import Conversation
-from common.assignment import ROOT
+from common.assignment import ROOT, STANDINS
 
 # The head of a .pyc file that Python doesn't compare with its source: a flag, and no hash.
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
@@ -25,8 +25,11 @@ def place_package(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def copy_common(target: Path) -> None:
-    """A copy of common/, compiled: a descriptor of the original would lead to the tests."""
-    shutil.copytree(ROOT / "common", target)
+    """A copy of common/, compiled, without stand-ins.
+
+    They do what exercises ask for. And a descriptor of the original would lead to the tests.
+    """
+    shutil.copytree(ROOT / "common", target, ignore=shutil.ignore_patterns(STANDINS.name))
     compileall.compile_dir(target, quiet=2)
     open_to_all(target)
 

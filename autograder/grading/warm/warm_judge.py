@@ -19,7 +19,7 @@ import pytest
 from autograder.grading.grade import grade_in, new_result, with_gpu
 from autograder.grading.gradescope import grade_tree
 from autograder.grading.judge import Settings, run_collected
-from autograder.grading.judge_inputs import read_judge_inputs, test_files, tests_folder
+from autograder.grading.judge_inputs import read_judge_inputs, test_files
 from autograder.grading.results import Outcome, Result, as_json
 from autograder.grading.sandbox.sandbox import Sandbox, stop_servers
 from autograder.grading.sandbox.wire.frames import ChannelClosed, receive_frame, send_frame
@@ -36,8 +36,7 @@ from autograder.semester import Semester, read_semester
 from common.assignment import ROOT, Assignment, load_assignment
 from common.check_log import Compared
 from common.errors import CourseError, GraderFault
-from common.testing.feedback.hints import fingerprint
-from common.testing.fixtures import run_graded_tests, stored_oracle
+from common.testing.fixtures import run_graded_tests
 from common.testing.graded_tests import TRAINING
 
 DONE, DONE_WITH_NEW_SERVERS = 0, 3  # how a fork ends that has answered
@@ -70,8 +69,6 @@ class WarmJudge:
         self.inputs = read_judge_inputs(self.assignment, self.semester)
         # Another machine of a cluster has its own files, and perhaps not these.
         self.private = tuple(place for place in map(Path, options.private) if place.exists())
-        if self.assignment.stores_answers:
-            stored_oracle(tests_folder(self.assignment))
         if options.forks:
             self.wait_for_servers()
 
@@ -137,6 +134,7 @@ class WarmJudge:
             if request.tree:
                 submitted = Path(request.submitted) if request.submitted else None
                 result = grade_tree(Path(request.tree), submitted=submitted, grading=grading)
+                self.sandbox.settle()  # who looks for what a child left must not see its end
             else:
                 submission = Submission(
                     dict(request.files), list(request.notes), dict(request.reasons)
@@ -196,7 +194,7 @@ def encode(reply: GradingReply) -> bytes:
 
 def verdict(outcome: Outcome) -> Verdict:
     """An outcome as a proof reads it."""
-    test, evidence = outcome.test, outcome.evidence
+    test = outcome.test
     return Verdict(
         test=test.name,
         exercise=test.exercise,
@@ -207,8 +205,8 @@ def verdict(outcome: Outcome) -> Verdict:
         text=outcome.explanation.text(hidden=False) if outcome.explanation else "",
         hint=outcome.explanation.hint if outcome.explanation else "",
         seconds=outcome.seconds,
-        check=evidence.check if evidence else 0,
-        seen=fingerprint(evidence) if evidence else None,
+        check=outcome.check,
+        seen=outcome.seen,
         compared=tuple(map(as_pair, outcome.compared)),
         ran=outcome.ran,
     )

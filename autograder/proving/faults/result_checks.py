@@ -12,7 +12,12 @@ UNFINISHED = "Grading did not finish."
 
 def read_complete_result(file: Path) -> dict[str, Any]:
     """A result, as a reader finds it at any moment; ValueError if it isn't complete."""
-    result = json.loads(file.read_text("utf-8"))
+    return complete_result(file.read_text("utf-8"))
+
+
+def complete_result(text: str) -> dict[str, Any]:
+    """The content of a results.json; ValueError if it isn't complete."""
+    result = json.loads(text)
     if not isinstance(result, dict) or not result.get("tests"):
         raise ValueError("it has no tests")
     for test in result["tests"]:

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from autograder.proving.hostile.gradescope_tree import Graded, GradescopeTree
-from autograder.proving.hostile.hostile_corpus import LEAK, Entry
+from autograder.proving.hostile.hostile_corpus import LEAK, HostileSubmission
 from common.assignment import load_assignment
+from common.errors import GraderFault
 
 MAX_WAITING = 6  # at most this many gradings before an honest one is checked
 
@@ -36,7 +37,7 @@ class Outcome:
 class CorpusGradings:
     """Entries under way; the outcome of each as it comes. Leaving the block ends the rest."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[HostileSubmission]) -> None:
         self.outcomes: dict[str, Future[Outcome]] = {entry.name: Future() for entry in entries}
         self.stopped = False
         self.threads: list[threading.Thread] = []
@@ -55,9 +56,9 @@ class CorpusGradings:
             self.threads.append(threading.Thread(target=self.run, args=(tree, chosen)))
             self.threads[-1].start()
 
-    def run(self, tree: GradescopeTree, entries: list[Entry]) -> None:
+    def run(self, tree: GradescopeTree, entries: list[HostileSubmission]) -> None:
         """Grade one after the other, and an honest one after each that could leave something."""
-        waiting: list[tuple[Entry, Graded]] = []
+        waiting: list[tuple[HostileSubmission, Graded]] = []
         try:
             with tree:
                 for entry in entries:
@@ -70,9 +71,10 @@ class CorpusGradings:
                             self.outcomes[done.name].set_result(Outcome(graded, after, tree))
                         waiting.clear()
         except BaseException as error:
+            fault = GraderFault(f"{entry.name}, or one just before it, was not graded: {error}")
             for entry in entries:
                 if not self.outcomes[entry.name].done():
-                    self.outcomes[entry.name].set_exception(error)
+                    self.outcomes[entry.name].set_exception(fault)
 
     def __enter__(self) -> "CorpusGradings":
         return self

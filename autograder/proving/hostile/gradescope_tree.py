@@ -21,7 +21,7 @@ from autograder.grading.warm.judge_messages import GradingRequest, JudgeOptions,
 from autograder.packaging.rehearsal import laid_out
 from autograder.packaging.zip_contents import autograder_zip
 from autograder.proving.hostile.corpus_test_selection import keep_only, kept_tests
-from autograder.proving.hostile.hostile_corpus import Entry, honest_parts
+from autograder.proving.hostile.hostile_corpus import HostileSubmission, honest_parts
 from autograder.proving.hostile.leftover_traces import (
     Snapshot,
     differences,
@@ -32,15 +32,17 @@ from autograder.proving.hostile.leftover_traces import (
 from autograder.proving.process_table import peak_memory_mb, reset_peak_memory
 from autograder.semester import Semester
 from autograder.zip_archive import zip_bytes
-from common.assignment import Assignment
+from common.assignment import ROOT, Assignment
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_graded_tests
 
 SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
-MEMORY_MB = {"a1": 512, "a5": 1024}
+MEMORY_MB = {"a1": 512, "a2": 512, "a5": 1024, "a6": 1024, "a7": 1024}
 # Quick and certain exercises: what follows an attack must still earn exactly these.
-HONEST = {"a1": ["1.1", "1.7"], "a5": ["5.4"]}
+HONEST = {"a1": ["1.1", "1.7"], "a2": ["2.2"], "a5": ["5.4"], "a6": ["6.1"], "a7": ["7.1"]}
+# What a checkout has beside the content of a zip: code that does what exercises ask for.
+CHECKOUT = ("common/standins", "common/labs/standins", "solutions")
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class GradescopeTree:
             "JUDGE_SECRET": self.canaries["environment"],
         }
 
-    def grade(self, entry: Entry, honest: Mapping[str, str]) -> Graded:
+    def grade(self, entry: HostileSubmission, honest: Mapping[str, str]) -> Graded:
         """Grade an entry of the corpus, with its honest parts."""
         folder = self.empty_tree()
         return self.watch(entry.lay_out(folder, honest), cold=entry.cold)
@@ -243,7 +245,8 @@ class GradescopeTree:
 def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[str, bytes]:
     """The content of the assignment's zip, with secrets to look for, and made quick.
 
-    Limits are short, and of tests that would meet an attack in the same way, one is kept.
+    What else lies in a checkout is there too. Limits are short, and of tests that would meet an
+    attack in the same way, one is kept.
     """
     members = autograder_zip(assignment, Semester("hostile", canaries["salt"]).to_bytes())
     kept = kept_tests(assignment)
@@ -256,4 +259,7 @@ def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[st
     for key, value in {**LIMITS, "memory_mb": MEMORY_MB[assignment.short]}.items():
         text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
     members[settings] = text.encode()
+    for folder in CHECKOUT:
+        for path in (ROOT / folder).rglob("*.py"):
+            members[str(path.relative_to(ROOT))] = path.read_bytes()
     return members

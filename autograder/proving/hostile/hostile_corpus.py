@@ -2,8 +2,9 @@
 
 An entry of `code/` is a submitted file; one of `trees/` makes a whole folder or a zip, or names a
 FILE that is submitted too, and its TEXT. Each has a docstring: a line that says what it tries,
-then `As:` (the file that it stands for), `Earns:` (what an honest part earns: exercises, or single
-tests by name) and, where they apply, the lines below.
+then `As:` (the file that it stands for, as "training.py of a7" where several assignments have one),
+`Earns:` (what an honest part earns: exercises, or single tests by name) and, where they apply, the
+lines below.
 """
 
 import ast
@@ -11,6 +12,7 @@ import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from common.assignment import ROOT, Assignment, load_all
 from common.testing.graded_tests import read_graded_tests
@@ -33,6 +35,36 @@ print("GOT" + " THROUGH: this file was run")
 """
 
 
+class HostileSubmission(Protocol):
+    """What is graded as an attack: an entry of the corpus, or a fuzzed submission."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment that it is submitted to."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may leave something behind, so that the next grading must be an honest one."""
+
+    @property
+    def cold(self) -> bool:
+        """Whether run_autograder grades it, from a cold start."""
+
+    @property
+    def earned_tests(self) -> set[str]:
+        """The tests that its honest part passes."""
+
+    def honest_parts(self) -> dict[str, str]:
+        """What it does honestly: the text of each file."""
+
+    def lay_out(self, folder: Path, honest: Mapping[str, str]) -> Path:
+        """Write it into an empty folder; what to submit: the folder, or a zip in it."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One hostile submission."""
@@ -40,6 +72,7 @@ class Entry:
     file: Path
     tries: str
     stands_for: str  # convolution.py
+    short: str  # the assignment: a1
     earns: tuple[str, ...]  # exercises and tests: "1.7", "test_conv_..."
     leaves: bool = False
     cold: bool = False
@@ -63,7 +96,7 @@ class Entry:
     @property
     def assignment(self) -> Assignment:
         """The assignment that it is submitted to."""
-        return next(one for one in load_all() if self.stands_for in one.files)
+        return next(one for one in load_all() if one.short == self.short)
 
     @property
     def earns_exercises(self) -> bool:
@@ -140,7 +173,10 @@ def read_entry(file: Path) -> Entry:
         raise ValueError(f"{file}: the docstring must say As and Earns, and nothing unknown")
     earns = () if facts["Earns"] == NOTHING else tuple(facts["Earns"].split(", "))
     flags = {name.lower(): name in facts for name in ("Leaves", "Cold", "Elsewhere")}
-    return Entry(file, tries, facts["As"], earns, **flags)
+    stands_for, _, short = facts["As"].partition(" of ")
+    if not short:
+        short = next(one.short for one in load_all() if stands_for in one.files)
+    return Entry(file, tries, stands_for, short, earns, **flags)
 
 
 def read_corpus() -> list[Entry]:

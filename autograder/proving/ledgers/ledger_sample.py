@@ -117,7 +117,7 @@ class Sampler:
         jobs = self.plan.jobs()
         chosen = self.random.choice(sorted(self.plan.alternatives))
         found = {name: job for name, job in jobs.items() if name.startswith(("reference", "stub"))}
-        for side in ("public", "hidden 0"):
+        for side in ("public 0", "hidden 0"):
             job = jobs[f"alternative {chosen}: {side}"]
             quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
             found[f"alternative {chosen}: {side}"] = replace(job, only=tuple(quick))

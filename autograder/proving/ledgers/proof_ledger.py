@@ -14,7 +14,7 @@ from autograder.proving.proof_fingerprint import proof_fingerprint
 from autograder.zip_archive import write_if_changed
 from common.assignment import ROOT, Assignment, Record
 from common.errors import CourseError
-from common.testing.feedback.hints import HIDDEN_HINTS, PUBLIC_HINTS
+from common.testing.feedback.hints import HINT_FILES
 
 VERSION = 1
 
@@ -39,7 +39,7 @@ def hint_hashes(assignment: Assignment) -> dict[str, str]:
     folder = ROOT / "tests" / assignment.name
     return {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in (PUBLIC_HINTS, HIDDEN_HINTS)
+        for name in HINT_FILES
         if (folder / name).is_file()
     }
 

@@ -6,6 +6,23 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+# All that student code may call where this runs in a process of its own.
+__all__ = [
+    "avg_pool2d_backward",
+    "avg_pool2d_forward",
+    "col2im",
+    "conv2d_backward",
+    "conv2d_backward_fast",
+    "conv2d_forward",
+    "conv2d_forward_fast",
+    "conv_output_size",
+    "conv_parameters",
+    "im2col",
+    "linear_parameters",
+    "max_pool2d_backward",
+    "max_pool2d_forward",
+]
+
 Size = int | tuple[int, int]
 ATEN = torch.ops.aten
 

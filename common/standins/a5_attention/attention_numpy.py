@@ -1,5 +1,6 @@
 """Stand-in for the NumPy part of assignment 5, on PyTorch and its autograd."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,12 @@ def attention_forward(
     """Attention for any leading axes, with a mask that is True where a query may attend."""
     check_attention(q, k, v, mask)
     inputs = [tensor(array).requires_grad_() for array in (q, k, v)]
-    # What the mask adds to the scores: the kernel would take True for the number 1.
-    added = None if mask is None else tensor(np.where(mask, 0, -np.inf).astype(q.dtype))
-    out, weights = ATEN._scaled_dot_product_attention_math(*inputs, added)
+    queries, keys, values = inputs
+    scores = torch.matmul(queries, keys.mT).div(math.sqrt(q.shape[-1]))
+    if mask is not None:
+        scores = torch.where(tensor(mask), scores, -math.inf)
+    weights = torch._safe_softmax(scores, dim=-1)
+    out = torch.matmul(weights, values)
     return out.detach().numpy().copy(), weights.detach().numpy().copy(), (inputs, out)
 
 

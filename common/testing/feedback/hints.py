@@ -18,7 +18,7 @@ from common.assignment import Record
 from common.errors import Evidence, Explanation, Failure
 from common.student_text import unmarked
 
-PUBLIC_HINTS, HIDDEN_HINTS = "public.hints", "hidden.hints"
+HINT_FILES = PUBLIC_HINTS, HIDDEN_HINTS = ("public.hints", "hidden.hints")
 KEPT_VALUES = 1024
 BLOCK = 1 << 20  # entries that are converted at a time
 # How far two float results of the same mistake may lie apart, as a part of the largest entry.
@@ -98,7 +98,8 @@ def sums_of(block: tuple[np.ndarray, np.ndarray]) -> tuple[float, float, float]:
     """The sum of a block's entries, of their sizes, and of the weighted entries."""
     entries, weights = block
     numbers = entries * 1.0
-    return float(np.sum(numbers)), float(np.sum(np.abs(numbers))), float(np.sum(numbers * weights))
+    total, weighted = np.sum(numbers).real, np.sum(numbers * weights).real
+    return float(total), float(np.sum(np.abs(numbers))), float(weighted)
 
 
 def without_noise(number: re.Match[str]) -> str:
@@ -180,7 +181,7 @@ HINTS_BY_FOLDER: dict[Path, Hints] = {}
 def hints_beside(folder: Path) -> Hints:
     """The hints in the folder of an assignment's tests, read once."""
     if folder not in HINTS_BY_FOLDER:
-        HINTS_BY_FOLDER[folder] = Hints(folder / name for name in (PUBLIC_HINTS, HIDDEN_HINTS))
+        HINTS_BY_FOLDER[folder] = Hints(folder / name for name in HINT_FILES)
     return HINTS_BY_FOLDER[folder]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from common.student_code.values import Handle, is_tensor
+from common.student_code.values import Handle, JudgeFunction, is_tensor
 
 
 def torch_generator(student: Handle, seed: int) -> Handle:
@@ -33,9 +33,10 @@ def devices_of(function: Handle, *args: Any, **kwargs: Any) -> list[str]:
 def allocating_function(student: Handle, sizes: Sequence[int], device: str = "cpu") -> Handle:
     """A function without arguments that makes tensors of these sizes in bytes, one after another.
 
-    Each is given up before the next one is made; the last is returned.
+    Each is given up before the next one is made; the last is returned. It asks for the sizes in
+    each call: student code can't look them up before.
     """
-    details = (list(sizes), device)
+    details = (JudgeFunction(lambda: list(sizes)), device)
     return student._face.operate("allocating_function", "allocating_function", details, {})
 
 
@@ -89,7 +90,7 @@ def _devices_of(
 class Allocating:
     """Makes tensors, each of which replaces the one before."""
 
-    def __init__(self, sizes: list[int], device: str) -> None:
+    def __init__(self, sizes: Callable[[], list[int]], device: str) -> None:
         self.sizes = sizes
         self.device = device
 
@@ -97,7 +98,7 @@ class Allocating:
         import torch
 
         last = None
-        for size in self.sizes:
+        for size in self.sizes():
             last = None
             last = torch.zeros(size, dtype=torch.uint8, device=self.device)
         return last

@@ -75,6 +75,15 @@ def test_a_forbidden_call_that_does_not_exist_is_an_error():
         check_forbidden(changed)
 
 
+def test_a_forbidden_operator_that_does_not_exist_is_an_error():
+    assignment = load_assignment("a6")
+    check_forbidden(assignment)
+    wrong = Forbidden("torch.nn.LayerNorm", ["6.2"], "write it", ["aten::layernorm"])
+    changed = msgspec.structs.replace(assignment, forbidden=(wrong,))
+    with pytest.raises(CourseError, match=r"operators names aten::layernorm, which doesn't exist"):
+        check_forbidden(changed)
+
+
 @pytest.mark.parametrize(
     "text",
     ["no table", f"{TABLE_BEGIN}\n", f"{TABLE_BEGIN}\n{TABLE_END}\n" * 2, f"{TABLE_END}\n"],

@@ -81,6 +81,17 @@ BAD = {
         'exercises = ["2.1"]',
         "forbidden.exercises of torch names 2.1",
     ),
+    "operator without a namespace": (
+        'call = "torch"',
+        'call = "torch"\noperators = ["layer_norm"]',
+        r"forbidden.*operators",
+    ),
+    "operator forbidden twice": (
+        "[[exercises]]",
+        '[[forbidden]]\ncall = "x"\nexercises = ["1.1"]\ninstead = "y"\n'
+        'operators = ["aten::add", "aten::add"]\n\n[[exercises]]',
+        "forbidden.operators of x lists aten::add, which exercise 1.1 forbids already",
+    ),
     "not TOML": ("[limits]", "[limits", "not valid TOML.*line 6"),
 }
 

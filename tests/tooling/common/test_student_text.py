@@ -9,6 +9,7 @@ from common.errors import Explanation, Failure
 from common.student_text import (
     PRINTED,
     WITHHELD,
+    StudentBytes,
     StudentText,
     contains_pattern,
     is_marked,
@@ -19,6 +20,7 @@ from common.student_text import (
 
 CANARY = "canary 7.25 é 😀"
 TEXT = StudentText(CANARY)
+DATA = StudentBytes(CANARY.encode())
 PRINTS = {
     "str": str(TEXT),
     "repr": repr(TEXT),
@@ -42,6 +44,13 @@ PRINTS = {
     "failure": str(Failure(f"It is {TEXT}.")),
     "replaced": f"{TEXT}".replace("a", "b"),
     "letter": f"{TEXT[0]}",
+    "bytes": f"{DATA}",
+    "repr of bytes": f"{DATA!r:>40} {[DATA]}",
+    "percent of bytes": "%s and %r" % (DATA, DATA),  # noqa: UP031
+    "part of bytes": f"{DATA[3:]}",
+    "decoded bytes": f"{DATA.decode()}",
+    "hex digits": f"{DATA.hex()}",
+    "exception of bytes": str(ValueError(DATA)),
 }
 
 
@@ -78,6 +87,12 @@ def test_a_public_result_shows_it_as_it_was():
     assert unmarked(str(StudentText("\ud800"))) == "\ufffd"
     assert unmarked(PRINTS["repr of what was printed"]) == f"{CANARY!r}"
     assert len(str(StudentText("x" * 10**6))) == PRINTED
+
+
+def test_bytes_are_read_as_bytes():
+    assert CANARY.encode() == DATA and DATA[0] == ord("c") and type(DATA[:2]) is StudentBytes
+    assert isinstance(DATA, bytes) and DATA.decode() == CANARY and {DATA: 1}[CANARY.encode()] == 1
+    assert int.from_bytes(DATA[:1], "little") == ord("c") and bytes(DATA) == CANARY.encode()
 
 
 def test_our_own_words_stay_as_they_are():

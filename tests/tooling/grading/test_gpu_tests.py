@@ -181,7 +181,7 @@ def test_the_proof_asks_no_verdict_of_them(tmp_path):
     row = judge_right(case, "reference", replies)
     assert (row.problems, row.lowest, row.tests) == ([], REST, len(GRADED_TESTS))
     # A test that could have been run must not be left out, nor may one be lost.
-    public = replies["reference: public"].verdicts
+    public = replies["reference: public 0"].verdicts
     public[1] = msgspec.structs.replace(public[1], ran=False, passed=False)
     problems = judge_right(case, "reference", replies).problems
     assert f"{case.tests[1].name} was wrongly left out" in problems

@@ -25,6 +25,8 @@ class {CANARY}_error(ValueError):
     pass
 
 def value(): return "{CANARY}"
+def data(): return b"{CANARY}"
+def nested_data(): return [({{b"{CANARY}": [b"{CANARY}"]}},)]
 def keys(): return {{"{CANARY}": 1, ("a", "{CANARY}"): 2}}
 def nested(): return [("{CANARY}", {{"a": ["{CANARY}"]}})]
 def instance(): return {CANARY}_class()
@@ -48,6 +50,10 @@ SENTENCES = {
     "repr": "{student.value()!r}",
     "method": "{student.value().strip('x').upper().lower()}",
     "parts": "{', '.join(map(str, student.value().split('x')))}",
+    "data": "{student.data()}",
+    "data_repr": "{student.data()!r:>40} {student.data()[1:]}",
+    "data_decoded": "{student.data().decode()[1:]} {student.data()[:9].decode('ascii')}",
+    "nested_data": "{student.nested_data()}",
     "key": "{[*student.keys()][0]}",
     "keys": "{student.keys()}",
     "nested": "{student.nested()!s:>100}",

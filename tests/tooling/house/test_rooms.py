@@ -23,8 +23,9 @@ MOST_POSITIONAL = 4
 
 def modules(*folders: str) -> list[Path]:
     """The modules below folders, by their place in the repo. Stand-ins are named as stubs are."""
-    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [path.relative_to(ROOT) for path in found if "standins" not in path.parts]
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [path.relative_to(ROOT) for path in files]
+    return [path for path in found if "standins" not in path.parts]
 
 
 def imported(file: Path) -> set[str]:

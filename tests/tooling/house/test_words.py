@@ -177,7 +177,7 @@ def literals(file: Path, root: Path = ROOT) -> Iterator[Passage]:
 def messages(package: str, root: Path = ROOT) -> Iterator[Passage]:
     """The messages of a package of the machinery, stand-ins aside."""
     for file in sorted((root / package).rglob("*.py")):
-        if "standins" not in file.parts:
+        if "standins" not in file.relative_to(root).parts:
             yield from literals(file, root)
 
 

@@ -14,7 +14,7 @@ CHANGES = {
     "a test": (f"{TESTS}/test_public.py", "((7, 3), 5)", "((8, 3), 6)", "tests"),
     "a helper of tests": (f"{TESTS}/cases.py", '"image", "patch', '"picture", "patch', "tests"),
     "a comment in a test": (f"{TESTS}/test_public.py", "", "\n# Said.\n", ""),
-    "stored answers": (f"{TESTS}/answers.npz", "", "x", "stored answers"),
+    "stored answers": (f"{TESTS}/answers.npz", "", "x", ""),
     "the solution": (f"{SOLUTION}/convolution.py", "", "\nNEW = 1\n", "solution"),
     "a comment in the solution": (f"{SOLUTION}/convolution.py", "", "\n# Said.\n", ""),
     "an alternative": (

@@ -80,12 +80,14 @@ def case():
 
 @pytest.mark.parametrize("name", ["reference", "alternative loops"])
 @pytest.mark.parametrize("in_lab", [False, True])
-def test_right_code_must_pass_every_test_under_every_salt(case, name, in_lab):
+@pytest.mark.parametrize("hidden", [False, True])
+def test_right_code_must_pass_every_test_under_every_salt(case, name, in_lab, hidden):
     row = judge_right(case, name, replies_of(case, name))
     assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, 3)
-    last = [test for test in case.tests if test.hidden and test.reads_lab == in_lab][-1]
+    chosen = [test for test in case.tests if (test.hidden, test.reads_lab) == (hidden, in_lab)]
+    last = chosen[-1]
     flaky = last.name
-    replies = replies_of(case, name, lambda test, n: n != 3 or test.name != flaky)
+    replies = replies_of(case, name, lambda test, n: n != 2 or test.name != flaky)
     row = judge_right(case, name, replies)
     assert row.lowest == 100 - last.points
     assert [f"fails {flaky} under salt 2" in problem for problem in row.problems] == [True]
@@ -116,22 +118,31 @@ def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     jobs = case.jobs()
     right = 1 + len(case.alternatives)
     in_labs = [mistake for mistake in case.mistakes if mistake.file == MASTER]
-    # Public tests once, hidden ones under three salts, and two more looks at the clock. The solved
-    # lab, mistakes of the lab and the stub meet both at once.
-    assert len(jobs) == right * (1 + 3 + 2) + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
+    # Public and hidden tests under three salts. The solved lab, mistakes of the lab and the stub
+    # meet both at once.
+    assert len(jobs) == right * 2 * 3 + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
     assert len(in_labs) == 20
-    assert jobs["reference: timing 2"].only == (
-        "test_fast_convolution_is_ten_times_as_fast_as_a_loop",
-    )
-    public, hidden = jobs["reference: public"], jobs["reference: hidden 2"]
+    public, hidden = jobs["reference: public 2"], jobs["reference: hidden 2"]
     lab = jobs["reference: lab 2"]
     names = {test.name for test in case.tests}
     assert len(public.only) + len(hidden.only) + len(lab.only) == len(names)
     assert {*public.only, *hidden.only, *lab.only} == names == {*jobs["stub"].only}
     assert all(name.startswith("test_q") for name in lab.only)
-    assert lab.salt == hidden.salt
-    for side in ("hidden", "lab"):
+    assert lab.salt == hidden.salt == public.salt
+    for side in ("public", "hidden", "lab"):
         assert len({jobs[f"reference: {side} {n}"].salt for n in range(3)}) == 3
+
+
+def test_public_tests_that_train_are_graded_under_one_salt_and_count_for_all():
+    plan = ProofPlan(A1, Scope(seeds=3, mutants=False))
+    plan.tests = [replace(plan.tests[0], tags=("training",)), *plan.tests[1:]]
+    trained, jobs = plan.tests[0].name, plan.jobs()
+    named = [job for job in jobs if job.startswith("reference:") and trained in jobs[job].only]
+    assert named == ["reference: training"]
+    assert judge_right(plan, "reference", replies_of(plan, "reference")).problems == []
+    replies = replies_of(plan, "reference", lambda test, number: test.name != trained)
+    problems = judge_right(plan, "reference", replies).problems
+    assert [f"fails {trained} under salt" in problem for problem in problems] == [True] * 3
 
 
 @pytest.mark.parametrize("tag", ["training", "timing"])

@@ -93,14 +93,6 @@ def test_shared_code_of_another_hash_makes_all_unknown_and_a_test_only_itself(op
     assert opened(**{SECOND: "changed"}).find(JOB) == (BOTH[:1], (SECOND,))
 
 
-def test_other_stored_answers_make_public_tests_unknown_and_no_hidden_ones(opened, monkeypatch):
-    hidden = next(test.name for test in GRADED_TESTS if test.hidden)
-    job, verdicts = replace(JOB, only=(FIRST, hidden)), [verdict(FIRST), verdict(hidden)]
-    opened().store(job, verdicts)
-    monkeypatch.setattr(module, "stored_answers_hash", lambda assignment: "others")
-    assert opened().find(job) == (verdicts[1:], (FIRST,))
-
-
 def test_where_the_first_failure_ends_a_job_nothing_behind_a_gap_counts(opened):
     job = replace(JOB, only=(FIRST, SECOND, THIRD), stop_at_failure=True)
     memory = opened()

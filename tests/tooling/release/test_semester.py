@@ -22,7 +22,7 @@ from autograder.semester import (
     PRACTICE_SALT,
     Semester,
     backup_file,
-    hidden_hints_file,
+    hints_folder,
     how_to_restore,
     new_semester,
 )
@@ -33,7 +33,9 @@ from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SECRET = Semester("fall", "0123456789abcdef")
-HINTS = hint_bytes(HintFile({}, []))
+HINTS = {
+    name: hint_bytes(HintFile({name: "a hint"}, [])) for name in ("public.hints", "hidden.hints")
+}
 
 
 @pytest.fixture
@@ -131,7 +133,8 @@ def test_only_a_zip_with_a_secret_and_its_hints_is_a_release(tmp_path):
     assert (built.kind, built.autograder.name) == (Kind.RELEASE, "a1-autograder.zip")
     assert packed_salt(built.autograder) == SECRET.salt
     with zipfile.ZipFile(built.autograder) as members:
-        assert members.read("tests/a1_convolution/hidden.hints") == HINTS
+        for name, content in HINTS.items():
+            assert members.read(f"tests/a1_convolution/{name}") == content
     assert [file.name for file in tmp_path.glob("*-autograder*")] == ["a1-autograder.zip"]
     assert find_autograder(A1, tmp_path) == built.autograder
 
@@ -142,8 +145,7 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
     folder = tmp_path / f"term-{disguised.fingerprint}"
     folder.mkdir()
     write_term(A1, SECRET, HINTS, proof_fingerprint(A1), PROVING_MODULES, tmp_path)
-    hidden_hints_file(A1, SECRET, tmp_path).rename(folder / "a1.hints")
-    record_file(A1, SECRET, tmp_path).rename(folder / "a1.json")
+    hints_folder(A1, SECRET, tmp_path).rename(folder / "a1")
     built = build(A1, tmp_path, disguised)
     assert built.kind is Kind.PRACTICE
     assert built.autograder.name == "a1-autograder-practice.zip"
@@ -152,12 +154,22 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
         prove_term(A1, disguised, print, tmp_path)
 
 
+def test_a_zip_has_the_public_hints_of_its_own_term_or_none(tmp_path):
+    committed = (ROOT / "tests" / A1.name / "public.hints").read_bytes()
+    for term, hints in ((PRACTICE, committed), (SECRET, None)):
+        with zipfile.ZipFile(build(A1, tmp_path, term).autograder) as members:
+            found = [members.read(name) for name in members.namelist() if "public.hints" in name]
+        assert found == ([] if hints is None else [hints])
+    with zipfile.ZipFile(build(A1, tmp_path, SECRET).handout) as members:
+        assert members.read("tests/a1_convolution/public.hints") == committed
+
+
 def test_hints_that_no_longer_fit_make_a_draft(tmp_path):
     write_term(A1, SECRET, HINTS, proof_fingerprint(A1), PROVING_MODULES, tmp_path)
     assert term_hints(A1, SECRET, tmp_path) == HINTS
-    file, record = hidden_hints_file(A1, SECRET, tmp_path), record_file(A1, SECRET, tmp_path)
+    folder, record = hints_folder(A1, SECRET, tmp_path), record_file(A1, SECRET, tmp_path)
     for changed, content in (
-        (file, HINTS + b"\n"),
+        *((folder / name, hints + b"\n") for name, hints in HINTS.items()),
         (record, b"{"),
         (record, record.read_bytes().replace(b'"tests": "', b'"tests": "0')),
         (record, record.read_bytes().replace(b"proving.margins", b"proving.no_longer_there")),
@@ -184,7 +196,9 @@ def proofs(monkeypatch):
         return SimpleNamespace(all_problems=fake.problems), evidence
 
     monkeypatch.setattr(module, "verify", verify)
-    monkeypatch.setattr(module, "fresh_hints", lambda *given, hidden: HintFile({}, []))
+    monkeypatch.setattr(
+        module, "fresh_hints", lambda *given, hidden: HintFile({"hidden": str(hidden)}, [])
+    )
     return fake
 
 
@@ -193,6 +207,9 @@ def test_a_term_is_proved_once_under_its_own_salt(proofs, tmp_path):
     assert not prove_term(A1, SECRET, print, tmp_path)
     (scope,) = proofs.calls
     assert (scope.salt, scope.training) == (SECRET.salt, True)
+    hints = term_hints(A1, SECRET, tmp_path)
+    for name, hidden in (("public.hints", "False"), ("hidden.hints", "True")):
+        assert hints[name] == hint_bytes(HintFile({"hidden": hidden}, []))
 
 
 def test_what_is_not_proved_gets_no_hints_and_is_tried_again(proofs, tmp_path):

@@ -49,7 +49,7 @@ class Confinement:
         self.folders = python_folders()
         self.common = Path(plan.common)
         # Open folders that every child imports from.
-        self.folder_descriptors = open_unreachable_folders(self.common) if other_uid else []
+        self.folder_descriptors = settle_imports(self.common, other_uid)
         self.mounts = ChildMounts(trees, own_mounts, needs_proc=bool(self.folder_descriptors))
         # Processes are counted by user: without one of its own, a child comes on top of others.
         self.processes = PROCESSES + (0 if other_uid else tasks_of_this_user())
@@ -148,17 +148,18 @@ def top_name(item: Path) -> str:
     return item.name.partition("-")[0].partition(".")[0]
 
 
-def open_unreachable_folders(common: Path) -> list[int]:
-    """Let imports work after a change of uid, even from under a folder that others can't enter.
+def settle_imports(common: Path, other_uid: bool) -> list[int]:
+    """Have children import common/ from a copy, and nothing else from under our root.
 
-    A descriptor opened before the change leads to the folder without passing its parents.
-    common: a path of common/ that other users can access.
+    For another user, also let imports work from under a folder that others can't enter: a
+    descriptor opened before the change of uid leads there without passing its parents.
+    common: the copy.
     """
     moved = {str(ROOT / "common"): str(common)}
     descriptors: list[int] = []
     # Not the whole of our root: a descriptor of it would lead to the tests.
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
-    for folder in python_folders():
+    for folder in python_folders() if other_uid else []:
         if not reachable_by_others(folder.resolve()):
             descriptors.append(folder_descriptor(folder))
             moved[str(folder)] = f"/proc/self/fd/{descriptors[-1]}"

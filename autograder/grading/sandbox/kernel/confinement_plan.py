@@ -9,11 +9,13 @@ class Plan(Record, frozen=True):
     package: str  # "a1_convolution"
     modules: list[str]
     packages: dict[str, str]  # where `import assignments.X` finds X
-    standins: list[str]  # modules that replace earlier assignments; nothing is forbidden to them
+    standins: list[str]  # modules in its memory that replace earlier assignments
+    asked_standins: dict[str, list[str]]  # those of another process, and their functions
     home: str  # the only folder it may write to
     limits: Limits
     forbidden: list[Forbidden]
     uid: int | None
+    serves_standins: bool = False  # whether it answers calls of its stand-ins, and that is all
 
 
 class ServerPlan(Record, frozen=True):

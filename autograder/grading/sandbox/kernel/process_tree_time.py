@@ -1,4 +1,4 @@
-"""Sums the processor time of all processes that a fork server has started, however they are nested.
+"""Sums the processor time of all processes that fork servers have started, however nested.
 
 A process that ended before it was looked at once isn't counted: where there are control groups,
 they bound those, too.
@@ -14,10 +14,10 @@ PARENT, USER, SYSTEM, STARTED = 1, 11, 12, 19
 
 
 class ProcessTreeTime:
-    """The time of one child, and of everything that it has started."""
+    """The time of one child, of everything that it has started, and of its stand-ins."""
 
-    def __init__(self, server: int) -> None:
-        self.server = server
+    def __init__(self, *servers: int) -> None:
+        self.servers = servers
         self.ticks: dict[tuple[int, bytes], int] = {}  # by pid and start: pids are used again
 
     def seconds(self) -> float:
@@ -28,7 +28,7 @@ class ProcessTreeTime:
                 with suppress(OSError):  # it ended meanwhile
                     fields = fields_of(name)
                     children[int(fields[PARENT])].append((int(name), fields))
-        waiting = [self.server]
+        waiting = [*self.servers]
         while waiting:
             for pid, fields in children[waiting.pop()]:
                 self.ticks[pid, fields[STARTED]] = int(fields[USER]) + int(fields[SYSTEM])

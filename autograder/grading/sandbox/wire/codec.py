@@ -24,6 +24,7 @@ from autograder.grading.sandbox.wire.array_codec import (
     complex_number,
     generator_bytes,
 )
+from autograder.grading.sandbox.wire.frames import FrameTooLarge
 from autograder.grading.sandbox.wire.message_reader import (
     DICT,
     LIST,
@@ -34,7 +35,7 @@ from autograder.grading.sandbox.wire.message_reader import (
 )
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter
 from common.student_code.values import MAX_DEPTH, as_numpy, is_generator, is_numeric, is_tensor
-from common.student_text import StudentText, plain
+from common.student_text import StudentBytes, StudentText, plain
 
 CONTAINERS: dict[type, int] = {tuple: TUPLE, list: LIST, dict: DICT}
 SENT_UNCHANGED = frozenset((type(None), bool, float, str, bytes))
@@ -68,6 +69,8 @@ def to_wire(value: Any, side: Encoding, shared: ArrayWriter | None, depth: int) 
         return value
     if kind is StudentText:
         return plain(value)
+    if kind is StudentBytes:
+        return bytes(value)
     if kind is int:
         return value if value in SMALL else big_integer(value)
     if kind in CONTAINERS:
@@ -98,7 +101,7 @@ def decode(
     """Bytes as a value. Only a trusted sender may ask for a memory layout of its own."""
     try:
         return MessageReader(data, side, trusted, shared).read_all()
-    except CodecError:
+    except (CodecError, FrameTooLarge):
         raise
     except Exception as error:  # NumPy, struct and hash functions each fail in their own ways
         raise CodecError(f"not a value: {type(error).__name__}") from None

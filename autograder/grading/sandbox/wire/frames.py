@@ -20,7 +20,7 @@ class ChannelTimeout(Exception):
 
 
 class FrameTooLarge(Exception):
-    """The other side announced more bytes than are allowed."""
+    """The other side sends more bytes than are allowed."""
 
 
 def send_frame(sock: socket.socket, data: bytes) -> None:

@@ -42,6 +42,9 @@ class Decoding(Protocol):
     def text(self, value: str) -> Any:
         """A string that has come over the wire."""
 
+    def data(self, value: bytes) -> Any:
+        """Bytes that have come over the wire."""
+
     def handle(self, reference: int) -> Any:
         """An object that stays on the other side."""
 
@@ -99,7 +102,7 @@ class MessageReader:
         if first in EXTENSIONS:
             return self.extension(self.length(first, EXTENSIONS))
         if first in BYTES:
-            return self.piece(self.length(first, BYTES))
+            return self.side.data(self.piece(self.length(first, BYTES)))
         raise CodecError("a map, or an array where none is allowed")
 
     def number(self, form: struct.Struct) -> Any:

@@ -10,15 +10,19 @@ import mmap
 import os
 from dataclasses import dataclass
 from typing import Any
-from weakref import ReferenceType, ref
+from weakref import ReferenceType, finalize, ref
 
 import msgspec
 import numpy as np
 
+from autograder.grading.sandbox.wire.frames import FrameTooLarge
 from common.student_code.values import extent
 
 INPUT_BYTES, RESULT_BYTES = 256 * 1024 * 1024, 64 * 1024 * 1024  # only what is used takes memory
-REUSED_BYTES = 64 * 1024 * 1024  # of inputs, after which those that the child has dropped go
+HELD_BYTES = 128 * 1024 * 1024  # of results that a test may hold at once
+COUNTED_BYTES = 4096  # smaller ones are few enough by the limits of a message
+# Of inputs, after which those that the child has dropped go: pages that are used again are there.
+REUSED_BYTES = 8 * 1024 * 1024
 ALIGNMENT = 64
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 ENCODER = msgspec.msgpack.Encoder()
@@ -100,12 +104,29 @@ class ArrayViews:
         return max((end for _, end in self.pieces), default=0)
 
 
+class HeldResults:
+    """Counts the bytes of the results that a test still holds. It outlives the memory."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def add(self, array: np.ndarray) -> None:
+        """Count an array until nothing refers to it any more."""
+        self.bytes += array.nbytes
+        finalize(array, self.remove, array.nbytes)
+
+    def remove(self, size: int) -> None:
+        """Nobody holds a result of that size any more."""
+        self.bytes -= size
+
+
 class ArrayCopies:
     """The judge's side of results: each is copied once, after its place was checked."""
 
     def __init__(self, memory: memoryview) -> None:
         self.memory = memory
         self.position = 0
+        self.held = HeldResults()
 
     def begin(self) -> None:
         """The next message may use all of the memory again."""
@@ -122,17 +143,20 @@ class ArrayCopies:
         if start < self.position or start + size > len(self.memory):
             raise MisplacedArray
         self.position = start + size
+        if self.held.bytes + size > HELD_BYTES:
+            raise FrameTooLarge
         view: np.ndarray = np.ndarray(shape, dtype, self.memory, start)
-        return view.copy()
+        copy = view.copy()
+        if size >= COUNTED_BYTES:
+            self.held.add(copy)
+        return copy
 
 
 class SharedArrays:
     """The judge's end: makes the memory, whose descriptor is for one child."""
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("arrays", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, INPUT_BYTES + RESULT_BYTES)
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, SEALS)
+        self.descriptor = sealed_memory()
         inputs, results = mapped(self.descriptor)
         self.inputs = ArrayWriter(inputs, keeps_layout=True)
         self.results = ArrayCopies(results)
@@ -159,7 +183,20 @@ class MappedArrays:
         self.results = ArrayWriter(results, keeps_layout=False)
 
 
+def sealed_memory() -> int:
+    """A descriptor of new memory, whose size nobody can change."""
+    descriptor = os.memfd_create("arrays", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, INPUT_BYTES + RESULT_BYTES)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+    return descriptor
+
+
 def mapped(descriptor: int) -> tuple[memoryview, memoryview]:
     """The two parts of the memory: for inputs and for results."""
-    memory = memoryview(mmap.mmap(descriptor, INPUT_BYTES + RESULT_BYTES))
+    memory = mapped_whole(descriptor)
     return memory[:INPUT_BYTES], memory[INPUT_BYTES:]
+
+
+def mapped_whole(descriptor: int) -> memoryview:
+    """All of the memory, for two sides that use it in turn."""
+    return memoryview(mmap.mmap(descriptor, INPUT_BYTES + RESULT_BYTES))

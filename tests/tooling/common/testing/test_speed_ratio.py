@@ -1,10 +1,13 @@
 """Tests of speed checks: alternating runs, after a warm-up, within the test's time."""
 
+from functools import partial
+
 import pytest
 
+from common.check_log import LOG, check
 from common.errors import Failure
 from common.testing import speed_ratio
-from common.testing.speed_ratio import Alternation, alternate, check_speed, interval
+from common.testing.speed_ratio import Alternation, Try, alternate, check_speed, interval
 
 RULES = {"bar": 2, "tries": 3, "patience": 60, "sentence": "It is slow.", "help": "Loop less."}
 
@@ -28,12 +31,25 @@ class Runner:
         self.clock = clock
         self.seconds = {"candidate": list(candidate), "baseline": list(baseline)}
         self.order = []
+        self.verified = []
+        self.wrong = ()
+        self.most = 1000
 
     def prepare(self):
         number = self.order.count("prepare")
         self.order.append("prepare")
         self.clock.now += 0.5  # which counts for neither
-        return lambda: self.run("candidate", number), lambda: self.run("baseline", number)
+        if number >= self.most:
+            return None
+        runs = {name: partial(self.run, name, number) for name in self.seconds}
+        return Try(runs["candidate"], runs["baseline"], self.verify)
+
+    def verify(self, result, reference):
+        self.clock.now += 0.5
+        check(True, "Counted in each try.")
+        self.verified.append((result, reference))
+        if result in self.wrong:
+            raise Failure("It is wrong.")
 
     def run(self, name, number):
         self.order.append(name)
@@ -46,6 +62,7 @@ class Runner:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(speed_ratio, "time", clock)
+    LOG.clear()
     return clock
 
 
@@ -55,10 +72,27 @@ def reported(runner, **rules):
     return raised.value
 
 
-def test_one_good_try_is_enough_and_gives_what_was_computed_in_it(clock):
+def test_one_good_try_is_enough_and_every_try_is_verified(clock):
     runner = Runner(clock, candidate=[9, 9, 2, 9])
-    assert check_speed(runner.prepare, **RULES) == ("candidate 2", "baseline 2")
+    check_speed(runner.prepare, **RULES)
     assert runner.order == ["prepare", "baseline", "candidate"] * 3
+    assert runner.verified == [(f"candidate {n}", f"baseline {n}") for n in range(3)]
+    assert LOG.checks == 0  # a test's checks are counted the same, however many tries it takes
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_a_wrong_result_of_any_try_fails(clock, wrong):
+    runner = Runner(clock, candidate=[9, 9, 2, 9])
+    runner.wrong = (f"candidate {wrong}",)
+    with pytest.raises(Failure, match="It is wrong"):
+        check_speed(runner.prepare, **RULES)
+
+
+def test_tries_end_with_the_inputs(clock):
+    runner = Runner(clock, candidate=[9] + 30 * [2.9])
+    runner.most = 3
+    assert "took 2.9x the baseline's time" in reported(runner).explanation.details
+    assert runner.order.count("candidate") == 3
 
 
 def test_the_first_try_only_warms_up(clock):
@@ -72,7 +106,8 @@ def test_the_first_try_only_warms_up(clock):
 
 def test_code_near_the_bar_is_tried_until_patience_ends(clock):
     near = Runner(clock, candidate=[9, 2.9, 9, 9, 9, 9, 2])
-    assert check_speed(near.prepare, **RULES) == ("candidate 6", "baseline 6")
+    check_speed(near.prepare, **RULES)
+    assert near.order.count("candidate") == 7
     never = Runner(clock, candidate=[9] + 30 * [2.9])
     assert "took 2.9x the baseline's time" in reported(never).explanation.details
     assert 10 < never.order.count("candidate") < 20  # 4.4 seconds each, of 60
@@ -89,12 +124,14 @@ def test_slow_code_hears_so_before_its_time_is_up(clock):
 
 def test_a_warm_up_that_takes_all_the_time_is_not_held_against_fast_code(clock):
     runner = Runner(clock, candidate=[50, 1], baseline=[50, 1])
-    assert check_speed(runner.prepare, **RULES) == ("candidate 1", "baseline 1")
+    check_speed(runner.prepare, **RULES)
+    assert runner.verified[1:] == [("candidate 1", "baseline 1")]
 
 
 def test_a_baseline_that_is_never_cold_is_not_warmed_up(clock):
     runner = Runner(clock, candidate=[9, 2])
-    assert check_speed(runner.prepare, **RULES, cold=False) == ("candidate 1", "baseline 1")
+    check_speed(runner.prepare, **RULES, cold=False)
+    assert runner.verified == [("candidate 0", None), ("candidate 1", "baseline 1")]
     assert runner.order == ["prepare", "candidate", "prepare", "baseline", "candidate"]
     hopeless = Runner(clock, candidate=[70])
     assert "took 70x the baseline's time" in reported(hopeless, cold=False).explanation.details
@@ -113,7 +150,8 @@ def part_of_ten(clock, seconds):
 
 def test_a_part_of_the_baseline_is_enough_for_what_keeps_up_with_its_best_pace(clock):
     runner, part = Runner(clock, candidate=[9, 2]), part_of_ten(clock, [0.3, 0.125, 0.4])
-    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", None)
+    check_speed(runner.prepare, **RULES, part=part)
+    assert runner.verified[1:] == [("candidate 1", None)]
     assert runner.order == ["prepare", "candidate"] * 2
 
 
@@ -121,7 +159,8 @@ def test_where_a_part_of_the_baseline_is_not_enough_the_whole_decides(clock):
     paces = [0.3, 0.075, 0.4] * 3  # the best is what counts
     runner = Runner(clock, candidate=[9, 2])
     part = part_of_ten(clock, paces)
-    assert check_speed(runner.prepare, **RULES, part=part) == ("candidate 1", "baseline 1")
+    check_speed(runner.prepare, **RULES, part=part)
+    assert runner.order.count("baseline") == 1
     slow = Runner(clock, candidate=[9, 2, 2, 2], baseline=[0.5] * 4)
     error = reported(slow, part=part_of_ten(clock, paces))
     assert "took 4x the baseline's time" in error.explanation.details
@@ -129,7 +168,7 @@ def test_where_a_part_of_the_baseline_is_not_enough_the_whole_decides(clock):
 
 
 def test_a_candidate_may_be_worth_several_runs_of_the_baseline(clock):
-    assert check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
+    check_speed(Runner(clock, candidate=[8, 8]).prepare, **RULES, runs=4)
     error = reported(Runner(clock, candidate=[6] * 4), bar=0.1, runs=8)
     assert "took 0.75x the baseline's time (limit 0.1x)" in error.explanation.details
 

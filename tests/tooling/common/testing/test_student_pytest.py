@@ -61,7 +61,7 @@ def test_a_traceback_is_there_for_those_who_ask_for_it():
     assert "0 of 1 points in this run" in done.stdout
 
 
-def test_the_salt_decides_what_hidden_tests_draw_and_public_ones_do_not_care():
+def test_the_salt_decides_what_all_tests_draw_and_that_of_handouts_is_no_terms():
     script = (
         "import sys, pytest\n"
         "class Look:\n"
@@ -75,12 +75,13 @@ def test_the_salt_decides_what_hidden_tests_draw_and_public_ones_do_not_care():
     )
     chosen = ("-s", "--impl=solutions", PUBLIC, HIDDEN, "-k", "any_sizes or single_one")
     drawn = {}
-    for salt in ("one", "two"):
-        done = run("-c", script, *chosen, f"--salt={salt}")
+    for salt in ("one", "two", "practice", ""):
+        done = run("-c", script, *chosen, *([f"--salt={salt}"] if salt else []))
         drawn[salt] = dict(re.findall(r"drew (\w+) (.*)", done.stdout))
     assert len(drawn["one"]) == 3
+    assert drawn[""] == drawn["practice"]  # what a student's own run draws
     for name, state in drawn["one"].items():
-        assert (state == drawn["two"][name]) == ("single_one" in name)
+        assert len({state, drawn["two"][name], drawn["practice"][name]}) == 3
 
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "isolated"])

@@ -38,6 +38,8 @@ class Plain:
     def text(self, value):
         return value
 
+    data = text
+
     def kept(self, reference):
         raise CodecError("nothing is kept")
 

