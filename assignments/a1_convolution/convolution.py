@@ -83,7 +83,7 @@ def conv2d_forward(
     stride: Size = 1,
     padding: Size = 0,
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
-    """Convolve every image with every kernel, in plain loops.
+    """Convolve every image with every kernel, in plain loops over the output values.
 
     out[i, k, r, s] = b[k] + sum over c, p, q of
         w[k, c, p, q] * padded_x[i, c, r * stride_h + p, s * stride_w + q]
@@ -99,7 +99,7 @@ def conv2d_forward(
 def conv2d_backward(
     dout: Float[Array, "n c_out out_h out_w"], cache: object
 ) -> tuple[Float[Array, "n c_in h w"], Float[Array, "c_out c_in kh kw"], Float[Array, " c_out"]]:
-    """The backward pass of conv2d_forward, in plain loops.
+    """The backward pass of conv2d_forward, in plain loops over the output values.
 
     dout: the gradient of the loss with respect to out.
     Returns (dx, dw, db): the gradients with respect to x, w and b, with their shapes.

@@ -373,7 +373,8 @@ slide(draw_smoothed, size=(1, 9))
 # kernel has 27 weights, and still gives one map. This one has positive weights in its red slice
 # and negative weights in the other two. (The colors are artificial: each shade of gray gets one.)
 # Before you run the cell: which parts of the picture get the largest response, what is the
-# response on gray, where all three channels are equal, and what is the shape of the output?
+# response on gray, where all three channels are equal, and what is the shape of the output? (These
+# questions have no points.)
 
 # %%
 shades = [0.0, 0.12, 0.17, 0.2, 0.3, 0.45, 0.8, 0.9]
@@ -400,8 +401,8 @@ print(f"the sum of the three slices differs by {np.abs(sum(slices) - red_map[0, 
 # **depthwise separable** convolution (MobileNets; Howard et al., 2017) does one after the other:
 # first one k x k kernel per channel (depthwise), then `c_out` kernels of 1 x 1 that mix the
 # channels (pointwise). Before you run the cell, count the parameters of both for 32 to 64 channels
-# and 3 x 3 kernels, without biases. Each weight is used once per output pixel, so the
-# multiplications have the same ratio: $1/c_{out} + 1/k^2$.
+# and 3 x 3 kernels, without biases. (This question has no points.) Each weight is used once per
+# output pixel, so the multiplications have the same ratio: $1/c_{out} + 1/k^2$.
 
 # %%
 c_in, c_out, k, pixels = 32, 64, 3, 28 * 28

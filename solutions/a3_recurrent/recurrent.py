@@ -209,8 +209,8 @@ def lstm_parameters(
 ) -> tuple[Float[Array, "d 4*m"], Float[Array, "m 4*m"], Float[Array, " 4*m"]]:
     """Initialize an LSTM with d inputs and m cells.
 
-    w_x and w_h: uniform on [-1 / sqrt(m), 1 / sqrt(m)]. b: forget_bias for the forget gate, so that
-    an untrained cell remembers, and 0 for the other blocks.
+    w_x and w_h: uniform on [-1 / sqrt(m), 1 / sqrt(m)], drawn from rng in any order. b: forget_bias
+    for the forget gate, so that an untrained cell remembers, and 0 for the other blocks.
     Returns (w_x, w_h, b), all of the given dtype, with the blocks in lstm_step_forward's order.
     """
     # BEGIN SOLUTION
@@ -634,7 +634,8 @@ def gradient_norms_through_time(
     cell: "rnn" with state (h0,) and weights (w_xh, w_hh, b_h), or "lstm" with state (h0, c0) and
         weights (w_x, w_h, b). h0 and c0 have shape (m,). Anything else raises ValueError.
     h_s is the hidden state after s steps, so h_0 = h0, and h_t is the last. J_s is the (m, m)
-    Jacobian of h_t with respect to h_s, through all later steps; for the LSTM, c_s is held fixed.
+    Jacobian of h_t with respect to h_s, through all later steps. For the LSTM, c_s itself is held
+    fixed, but the later cell states depend on h_s.
 
     Returns norms of shape (t + 1,): norms[s] is the spectral norm of J_s, its largest singular
     value. norms[t] is 1, because J_t is the identity.
@@ -685,8 +686,9 @@ class CharLM:
         "w_out" (hidden_size, vocab_size): uniform on [-1 / sqrt(hidden_size),
             1 / sqrt(hidden_size)]
         "b_out" (vocab_size,): zeros
-    All have the given dtype. Every method reads model.parameters when it is called, so a change
-    there, in place or not, takes effect at once; the model keeps nothing else that changes.
+    All have the given dtype; the order of the draws is free. Every method reads model.parameters
+    when it is called, so a change there, in place or not, takes effect at once; the model keeps
+    nothing else that changes.
 
     A state is a tuple (h, c) of arrays (n, hidden_size). None stands for zeros.
     """
@@ -833,9 +835,10 @@ def train(
         "norm": the norm of the gradients before clipping
         "learning_rate"
     and with "state": plain data (dicts, lists and tuples of arrays, numbers, strings and None) that
-    resumes training when passed as `state`. A new model of the same sizes, the same text, and the
-    same config with a larger `steps` then give exactly the numbers of an uninterrupted run. Neither
-    using a state nor further training changes it.
+    resumes training when passed as `state`: copies of all that the next step needs, the weights
+    included. Given a state, train first loads its weights into model.parameters. So a new model of
+    the same sizes, with the same text and the same config with a larger `steps`, gives exactly the
+    numbers of an uninterrupted run. Neither using a state nor further training changes it.
 
     Raises ValueError, naming the step t, if the loss is not finite; and if the arrays of the state
     don't fit the model (check_same_shapes).

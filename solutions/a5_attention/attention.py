@@ -6,8 +6,8 @@ Conventions of this file:
       (In PyTorch's nn.MultiheadAttention True means "may not".)
     - Fully masked queries: a query that may attend to no key gets weights of zero and an output of
       zeros from attention, never NaN; its gradient is zero too, never NaN.
-    - Hidden keys: a key that no query may attend to changes nothing, whatever finite numbers its
-      key and value hold.
+    - Hidden keys: a key that no query may attend to changes nothing, whatever numbers its key and
+      value hold, from -1e12 to 1e12. (Near the dtype's maximum, products would overflow.)
     - Dtypes: outputs have the dtype of the inputs, float32 or float64. The float tensors of a call
       have one dtype.
     - No side effects: no function changes its inputs or keeps state between calls.
@@ -334,8 +334,9 @@ def saturation(
 
     Equal scores give largest 1 / t and norm sqrt(t - 1) / t. As one score grows beyond the others,
     largest goes to 1 and norm to 0: the softmax is saturated and passes no gradient.
-    norm must never be NaN. A formula that subtracts nearly equal numbers can come out slightly
-    below 0 there, and its square root is NaN; a sum of squares can't.
+    scores: finite. No gradient needs to flow through the results.
+    norm must never be NaN. Near saturation, a formula that subtracts nearly equal numbers can come
+    out slightly below 0: clamp it at 0 before the square root. A sum of squares is never below 0.
     Returns (largest, norm), with the shape of scores without its last axis. Raises ValueError if
     scores have no axis or are empty.
     """

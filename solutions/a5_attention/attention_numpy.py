@@ -6,13 +6,14 @@ Conventions of this file:
     - Masks: a boolean array or None. True means "this query may attend to this key".
     - Fully masked queries: a query that may attend to no key gets weights and an output of zeros,
       never NaN.
-    - Hidden keys: a key that no query may attend to changes nothing, whatever finite numbers its
-      rows of k and v hold.
+    - Hidden keys: a key that no query may attend to changes nothing, whatever numbers its rows of k
+      and v hold, from -1e12 to 1e12. (Near the dtype's maximum, products would overflow.)
     - Dtypes: float32 in gives float32 out, float64 in gives float64 out. The float arrays of a call
       have one dtype.
     - No side effects: no function changes its inputs or keeps state between calls.
     - Caches: `cache` holds whatever your backward pass needs from your forward pass. Tests only
-      pass it back, sometimes more than once.
+      pass it back, sometimes more than once: a backward pass doesn't change it, and it holds none
+      of the arrays that are returned.
     - Gradients: `dsomething` is the gradient of the loss with respect to `something`, with its
       shape and dtype.
     - Errors: bad input raises ValueError: shapes that don't fit, an axis of length 0, a mask that
