@@ -15,9 +15,10 @@ MOST_POINTS = 10
 NAMES = [assignment.short for assignment in load_all()]
 
 
-def played(short):
-    """What the tables of an assignment found, and the points of its public tests."""
-    finished = python("-m", "tests.tooling.assignments.look_up_tables", short, cwd=ROOT)
+def played(short, *options):
+    """What was found out of an assignment, and the points of its public tests."""
+    script = "tests.tooling.assignments.look_up_tables"
+    finished = python("-m", script, short, *options, cwd=ROOT)
     assert finished.returncode == 0, finished.stderr
     tests = read_graded_tests(ROOT / "tests" / load_assignment(short).name)
     asked = [test for test in tests if not (test.hidden or test.reads_lab or test.needs_gpu)]
@@ -38,7 +39,7 @@ def test_few_public_points_have_inputs_that_are_the_same_in_every_term(short, re
 
 
 def test_a_table_of_the_handout_earns_few_points_in_a_term():
-    found, points = played("a1")
+    found, points = played("a1", "tables")
     assert {*points} == {*found["reference"]}
     assert in_all(found["in the handout"], points) >= 30
     assert {*found["by_value"]} == {*found["fixed"]}

@@ -99,6 +99,9 @@ def configure_optimizer(model, learning_rate, weight_decay, betas):
     return torch.optim.AdamW(groups, lr=learning_rate, betas=betas)
 
 
+steps = []
+
+
 def train_step(model, optimizer, batches, max_norm=1.0, autocast=False):
     optimizer.zero_grad()
     total = 0.0
@@ -206,6 +209,10 @@ def test_slow_code_has_a_small_ratio():
 WRONG_STEPS = {
     "no update": ("    optimizer.step()\n", ""),
     "no gradient": ("loss.backward()", "(0 * loss).backward()"),
+    "no update after the last step": (
+        "    optimizer.step()\n",
+        "    steps.append(1)\n    if len(steps) != 52:\n        optimizer.step()\n",
+    ),
     "a made-up loss": ("return total", "return 1.9"),
     "not a number": ("return total", "return float('nan')"),
 }

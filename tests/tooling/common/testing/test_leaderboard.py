@@ -9,6 +9,7 @@ from rich.console import Console
 
 from autograder.grading.terminal import print_result
 from common.testing.leaderboard import Leaderboard
+from tests.a7_minigpt.optimizer_cases import report_speed
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, write_tests
 from tests.tooling.scratch_copies import copy_repo, python
@@ -83,3 +84,11 @@ def test_a_students_own_pytest_prints_the_entries_at_the_end(tmp_path):
     assert "points in this run" in before
     assert "  loss: 1.5\n  speed: 3\n" in after
     assert "leaderboard" not in python("-m", "pytest", "-k", "single", cwd=root).stdout
+
+
+def test_a_speed_that_cannot_be_is_no_entry():
+    board = Leaderboard()
+    report_speed(board.add, 2.01)
+    assert board.entries == {}
+    report_speed(board.add, 1.234)
+    assert board.lines == ["tokens/s relative to the baseline: 1.23"]
