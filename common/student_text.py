@@ -6,6 +6,7 @@ else uses, and stays so however the result is cut or put together. So everything
 distinguish the words of student code from our own, character by character.
 """
 
+import json
 import re
 import struct
 from collections.abc import Callable
@@ -107,6 +108,22 @@ def as_student_text(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """The string itself. For what decides or sends; nothing that is shown is made from it."""
     return value._text if type(value) is StudentText else value
+
+
+def read_json(content: bytes) -> Any:
+    """What JSON in UTF-8 holds, marked where it is student code's; else a ValueError."""
+    try:
+        found = json.loads(bytes(content).decode("utf-8"))
+        return strings_marked(found) if type(content) is StudentBytes else found
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def strings_marked(value: Any) -> Any:
+    """What JSON gave, with each string as text of student code."""
+    if type(value) is dict:
+        return {StudentText(name): strings_marked(item) for name, item in value.items()}
+    return [*map(strings_marked, value)] if type(value) is list else as_student_text(value)
 
 
 def contains_pattern(text: Any, pattern: str, flags: int = 0) -> bool:

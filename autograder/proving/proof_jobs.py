@@ -29,6 +29,8 @@ from common.testing.graded_tests import (
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
 MUTANT_SECONDS = 5.0
+# Under how many salts right versions meet public tests; hidden ones of the same kind meet all.
+PUBLIC_SALTS = 5
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class ProofPlan:
             if trained:
                 jobs[f"{name}: training"] = self.job(files, self.salts[0], trained)
             for number, salt in enumerate(self.salts):
-                jobs[f"{name}: public {number}"] = self.job(files, salt, public)
+                if number < PUBLIC_SALTS:
+                    jobs[f"{name}: public {number}"] = self.job(files, salt, public)
                 jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
         everything = self.names(hidden=False) + self.names(hidden=True)
         jobs["stub"] = GradingRequest(stub(self.assignment), self.salts[0], everything)

@@ -116,7 +116,7 @@ def check_round_trip(student, rng, seed, step, **settings):
 def damaged(content, parameters):
     """Files that aren't a checkpoint of a model with these parameters, each with a description."""
     tensors, size = load(content), int.from_bytes(content[:8], "little")
-    metadata = json.loads(content[8 : 8 + size]).get("__metadata__")
+    metadata = json.loads(bytes(content[8 : 8 + size])).get("__metadata__")
     table = parameters["token_embedding.weight"]
     others = {
         name: value

@@ -1,11 +1,11 @@
 """How the tests of exercises 7.1 and 7.2 check characters as ids, and batches of a text."""
 
-import json
 import math
 
 import numpy as np
 import torch
 
+from common.student_text import read_json
 from common.testing.checks import STANDARD_ERRORS, check_refused, check_unchanged
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from common.testing.feedback.failure import is_students, kind_in_words
@@ -82,7 +82,7 @@ def check_decoded(decode, characters, ids):
 def check_saved(written, characters):
     """The file is JSON in UTF-8 with the characters."""
     try:
-        content = json.loads(written.decode("utf-8"))
+        content = read_json(written)
     except ValueError as error:
         check(False, "save must write JSON in UTF-8.", str(error))
     check(

@@ -14,6 +14,7 @@ from common.student_text import (
     contains_pattern,
     is_marked,
     plain,
+    read_json,
     unmarked,
     withheld,
 )
@@ -93,6 +94,16 @@ def test_bytes_are_read_as_bytes():
     assert CANARY.encode() == DATA and DATA[0] == ord("c") and type(DATA[:2]) is StudentBytes
     assert isinstance(DATA, bytes) and DATA.decode() == CANARY and {DATA: 1}[CANARY.encode()] == 1
     assert int.from_bytes(DATA[:1], "little") == ord("c") and bytes(DATA) == CANARY.encode()
+
+
+def test_json_of_student_code_holds_its_text():
+    content = b'{"a canary": ["a canary", 1.5, null, {"b": true}]}'
+    found, ours = read_json(StudentBytes(content)), read_json(content)
+    assert found == ours == {"a canary": ["a canary", 1.5, None, {"b": True}]}
+    assert "canary" not in str(found) and "canary" in str(ours)
+    for broken in (b"", b"\xff", b"[1", b"[" * 10**5):
+        with pytest.raises(ValueError, match=r".+"):
+            read_json(StudentBytes(broken))
 
 
 def test_our_own_words_stay_as_they_are():
