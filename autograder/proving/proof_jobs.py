@@ -75,8 +75,9 @@ class ProofPlan:
     def jobs(self) -> dict[str, GradingRequest]:
         """Every grading of the proof, by name.
 
-        Public tests that train do so once: that takes long. The solved lab is the same in all
-        right versions, and runs on stand-ins of their code: it is graded once for all.
+        Public tests run under the first salts, and those that train under one: that takes long.
+        The solved lab is the same in all right versions, and runs on stand-ins of their code: it
+        is graded once for all.
         """
         jobs: dict[str, GradingRequest] = {}
         labs = tuple(test.name for test in self.tests if test.reads_lab)
@@ -92,9 +93,9 @@ class ProofPlan:
             if trained:
                 jobs[f"{name}: training"] = self.job(files, self.salts[0], trained)
             for number, salt in enumerate(self.salts):
-                if number < PUBLIC_SALTS:
-                    jobs[f"{name}: public {number}"] = self.job(files, salt, public)
                 jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
+            for number, salt in enumerate(self.salts[:PUBLIC_SALTS]):
+                jobs[f"{name}: public {number}"] = self.job(files, salt, public)
         everything = self.names(hidden=False) + self.names(hidden=True)
         jobs["stub"] = GradingRequest(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)

@@ -18,7 +18,7 @@ from autograder.proving.proof_findings import (
     Timing,
 )
 from autograder.proving.proof_fingerprint import fresh_fingerprint
-from autograder.proving.proof_jobs import ProofPlan, Scope, lab_job
+from autograder.proving.proof_jobs import PUBLIC_SALTS, ProofPlan, Scope, lab_job
 from autograder.proving.wrong_versions.mistakes import Mistake
 from autograder.semester import DIST
 from common.assignment import Assignment
@@ -143,8 +143,8 @@ def judge_right(plan: ProofPlan, name: str, replies: dict[str, GradingReply]) ->
     problems: list[str] = []
     scores: list[float] = []
     for number in range(len(plan.salts)):
-        sides = [f"{name}: {side}" for side in ("training", f"public {number}", f"hidden {number}")]
-        jobs = [*sides, lab_job(number)]
+        sides = ("training", f"public {number % PUBLIC_SALTS}", f"hidden {number}")
+        jobs = [*(f"{name}: {side}" for side in sides), lab_job(number)]
         # Not every assignment trains or has a lab. Whatever else may lack, all tests are counted.
         verdicts = [v for job in jobs if job in replies for v in replies[job].verdicts]
         if len(verdicts) != len(plan.tests):
