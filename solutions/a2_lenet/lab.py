@@ -161,7 +161,7 @@ plt.show()
 # %% [markdown]
 # **Question 2.** Now the images have 56 x 56 pixels, and nothing else in the network changes: 16
 # and 32 kernels of 5 x 5, 64 hidden units, 10 digits. How many parameters does the network have in
-# total? Which layers grow?
+# total?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -717,7 +717,7 @@ show(*shuffled_w.T[:5].reshape(5, 28, 28), titles=titles, columns=5, signed=True
 # **Question 9.** Put the weights of digit 0, `shuffled_w[:, 0]`, at the positions that their pixels
 # had before the shuffle: a picture of shape (28, 28) that shows what the network responds to. Then
 # suppose that the same linear network is trained on ordinary pixels. For how many of the 1,000 test
-# images does its prediction differ from that with shuffled pixels?
+# images do the two networks predict different digits?
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -771,8 +771,8 @@ show(*weights_of_0, titles=["shuffled", "in order"], columns=2, signed=True)
 
 # %% [markdown]
 # **Question 10.** Each of these four permutations is applied to all images, in training and in
-# test. With which of them is a LeNet as good as before: for every LeNet on ordinary images there is
-# one with the same predictions on the permuted images?
+# test. With exactly one of them a LeNet is as good as before: for every LeNet on ordinary images
+# there is one with the same predictions on the permuted images. Give its letter.
 #
 # - `"a"`: the 28 rows in a random order.
 # - `"b"`: each image mirrored, left to right.

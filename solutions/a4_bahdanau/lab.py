@@ -340,7 +340,8 @@ slide(draw_scores, length=(2, 32), log_size=(3, 9))
 
 # %% [markdown]
 # **Question 5.** Of 8 words in a vector of 64 numbers, about three in four are decoded correctly.
-# How many numbers must the vector have so that 24 words are decoded as well (with the same noise)?
+# How many numbers must the vector have so that of 24 words, too, about three in four are decoded
+# correctly (with the same noise)?
 
 # %% [raw]
 # # BEGIN SOLUTION

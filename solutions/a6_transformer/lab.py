@@ -106,8 +106,8 @@ plt.show()
 # %% [markdown]
 # **Question 1.** What is the period of a pair: after how many positions has it made one full
 # rotation? Give it for pair 0, `q1_fast`, and for the slowest of the 32 pairs, `q1_slow`. Neither
-# has to be an integer; an error of 1 % is allowed. Which pair is the last one? No pair has the
-# frequency 1/10000.
+# has to be an integer; an error of 1 % is allowed. (The frequency of the last pair is not 1/10000:
+# find its index first.)
 
 # %% [raw]
 # # BEGIN SOLUTION
@@ -392,9 +392,8 @@ assert q5_growth == "b"
 # **Question 6.** Two calculations.
 #
 # - **Pre-norm.** Assume that the input has mean square 1, and each layer adds a mean square of 1.2.
-#   How large is the output of layer 100, relative to the stream that it is added to? Give the ratio
-#   of the two **square roots** of the mean squares, `q6_change`. (For layer 1 it is
-#   $\sqrt{1.2}$ = 1.095.)
+#   Divide the root mean square of layer 100's output by that of the stream before the output is
+#   added: `q6_change`. (For layer 1 it is $\sqrt{1.2}$ = 1.095.)
 # - **Post-norm.** Assume that each sublayer, two per layer, adds a mean square of 0.5 to vectors of
 #   mean square 1, and the norm after it divides by the square root of the sum. By what factor is a
 #   gradient multiplied that passes 24 layers **along the residual connections alone**, `q6_left`?

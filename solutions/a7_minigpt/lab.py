@@ -405,8 +405,8 @@ plt.show()
 # Training costs about $C = 6 N D$ FLOPs: two for each parameter and token forward, four backward.
 #
 # How large are known models? The handout's formula counts the parameters of a GPT from its sizes.
-# Before you run the cell, guess how many times as many FLOPs GPT-3 took as a model with 110 million
-# parameters on 10 billion tokens.
+# Before you run the cell, guess by what factor training GPT-3 took more FLOPs than training a model
+# of 110 million parameters on 10 billion tokens.
 
 # %%
 # vocab_size, context_length, num_layers, d_model
@@ -464,8 +464,8 @@ plt.show()
 # %% [markdown]
 # **Question 7.** The linear layers of a block with $d$ = `d_model` (queries, keys and values; the
 # output projection; both layers of the MLP) have $12 d^2$ weights, and each is used once for each
-# token. Attention scores and weighted sums take more FLOPs the longer the context is, for all pairs
-# of positions. At which context length do these two take as many FLOPs per token as the linear
+# token. Attention scores and weighted sums are computed for all pairs of positions, masked ones
+# included, so they take more FLOPs the longer the context is. At which context length do these two take as many FLOPs per token as the linear
 # layers, if `d_model` is 128?
 
 # %% [raw]
