@@ -1,4 +1,4 @@
-"""The terminal as our commands write to it: control characters of others are shown, not obeyed."""
+"""The console for commands: it prints control characters of submitted text as visible text."""
 
 from collections.abc import Iterable
 from typing import Any

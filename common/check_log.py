@@ -1,4 +1,4 @@
-"""Logs what the running test's checks saw, and holds `check`, the basic assertion."""
+"""`check`, the basic assertion of graded tests, and a log of what the running test compared."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""Makes self-contained HTML pages from Jinja templates: text put into one can only be read."""
+"""Makes self-contained HTML pages from Jinja templates, with all text escaped."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The judge, a pytest plugin: runs the tests, records outcomes, adds hints, saves results.
+"""The judge, a pytest plugin: runs the tests in order, records outcomes, adds hints, saves results.
 
 It never imports student code (except with `direct`, for debugging).
 """

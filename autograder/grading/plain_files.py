@@ -1,4 +1,4 @@
-"""Opens what others have made once, without following links: what is checked is what is read."""
+"""Opens submitted files once, following no symbolic link: what is checked is what is read."""
 
 import errno
 import os

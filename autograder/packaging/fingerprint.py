@@ -1,4 +1,4 @@
-"""Hashes everything that decides an assignment's gradings, to detect stale proofs."""
+"""Hashes everything that decides an assignment's gradings, for zips, caches and proofs."""
 
 import hashlib
 import json

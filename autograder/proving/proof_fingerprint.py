@@ -1,4 +1,4 @@
-"""Hashes everything that decides an assignment's proof, to detect stale ledgers."""
+"""Hashes what a ledger depends on: the gradings' fingerprint and the code that proves."""
 
 from autograder.authoring.course_imports import forget_sources
 from autograder.packaging.fingerprint import fingerprint

@@ -1,4 +1,4 @@
-"""A training text and a validation text, as characters and as ids."""
+"""Splits a text into training and validation, as characters and as ids."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Executes a notebook's code cells in the child process, and reads the answers (`q1_...`).
+"""Executes a notebook's code cells in this process, and reads the answers (`q1_...`).
 
 Nothing is drawn on a screen, and what belongs to Jupyter itself (Otter's grader, widgets, magics)
 does nothing. No Jupyter kernel (nbclient) runs it: a kernel needs sockets, which the sandbox

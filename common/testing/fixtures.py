@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures (student, rng from the salt, oracle, lab), test order, points."""
+"""The pytest plugin: fixtures (student, rng, oracle, lab); order and points of a student's run."""
 
 import hashlib
 import importlib

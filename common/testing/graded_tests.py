@@ -1,4 +1,4 @@
-"""Reads an assignment's graded tests, points, tags and visibility without running them."""
+"""Reads an assignment's graded tests, points, tags and order without running them."""
 
 import ast
 import math

@@ -465,8 +465,8 @@ plt.show()
 # **Question 7.** The linear layers of a block with $d$ = `d_model` (queries, keys and values; the
 # output projection; both layers of the MLP) have $12 d^2$ weights, and each is used once for each
 # token. Attention scores and weighted sums are computed for all pairs of positions, masked ones
-# included, so they take more FLOPs the longer the context is. At which context length do these two take as many FLOPs per token as the linear
-# layers, if `d_model` is 128?
+# included, so they take more FLOPs the longer the context is. At which context length do these two
+# take as many FLOPs per token as the linear layers, if `d_model` is 128?
 
 # %% [raw]
 # # BEGIN SOLUTION

@@ -1,4 +1,4 @@
-"""Hides students' names, emails and ids in texts, for anonymous reports."""
+"""Hides students' names, emails and ids in a report's texts; aliases come from batch_records."""
 
 import re
 from functools import lru_cache

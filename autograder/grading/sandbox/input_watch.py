@@ -1,4 +1,4 @@
-"""Finds the inputs that a call changed: compares what the judge laid down with what lies there now.
+"""Finds changed inputs as the judge sees them: compares shared memory before and after a call.
 
 What the child says comes on top. It can only be to its loss, and only names that stubs have are
 repeated.

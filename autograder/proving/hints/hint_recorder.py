@@ -1,4 +1,4 @@
-"""Records hints from a proof's gradings, and writes the committed hint files."""
+"""Records hints from a proof's gradings, and writes the committed files of the practice term."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Finds which of its inputs a call of student code modifies, in that code's process."""
+"""Finds changed inputs as the process of student code sees them: modes, flags, keys, order."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Limits one child's memory, CPU time, processes, file size and descriptors with rlimits."""
+"""Limits memory, CPU time, processes, file size and descriptors of one process, with rlimits."""
 
 import os
 import resource
