@@ -69,7 +69,7 @@ def next_log_probabilities(
 
     No sequence continues with PAD or BOS: after the log-softmax, these two get -inf. The others
     keep their log-probabilities; they are not renormalized to sum to 1.
-    memory: the encoder's output for source, with the mask of make_masks.
+    memory: what model.encode gave for source, with the source_mask of make_masks.
     """
     raise NotImplementedError("next_log_probabilities: exercise 6.7 is yours to write")
 

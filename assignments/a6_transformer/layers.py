@@ -217,9 +217,9 @@ def check_layer(kind: str, n: int, d: int, k: int) -> None:
 def complexity(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:
     """The cost of a layer that maps n vectors of d features to n others, by formula.
 
-    kind: "recurrent", "convolution", "dilated" or "attention", as described in run_layer. k is the
-        kernel size of a convolution. The other kinds don't use it, but a k below 2 raises
-        ValueError for them too.
+    kind: "recurrent", "convolution" or "attention", as described in run_layer, or "dilated": one of
+        a stack of convolutions with growing dilations (see "path_length"). k is the kernel size of
+        a convolution. The other kinds don't use it, but a k below 2 raises ValueError for them too.
 
     Returns a dict of three ints:
         "multiplications": of scalars, in all matrix products of one layer.
@@ -250,8 +250,8 @@ def run_layer(
         second product needs the first.
 
     Returns (out, multiplications, sequential_steps), the last two from the MatmulCounter.
-    Raises ValueError for another kind, and, whatever the kind, for a dilation below 1. Gradients
-    flow through.
+    Raises ValueError for any other kind, "dilated" too: that is "convolution" with a dilation. Also
+    raises it for a dilation below 1, even if the kind doesn't use it. Gradients flow through.
     """
     check_floats(x)
     raise NotImplementedError("run_layer: exercise 6.8 is yours to write")

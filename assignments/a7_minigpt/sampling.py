@@ -43,9 +43,9 @@ def next_probabilities(
        others get 0.
     2. top_k: only the k most likely tokens remain; the others get 0. None, or a k above vocab_size,
        keeps all. The remaining probabilities are rescaled to a sum of 1.
-    3. top_p (nucleus sampling): of these, in order from the most likely, tokens remain until their
-       sum is at least top_p. So at least one does, and the one that reaches top_p is the last. None
-       keeps all. The remaining probabilities are rescaled to a sum of 1.
+    3. top_p (nucleus sampling): of these, the most likely tokens remain, just enough of them for a
+       sum of at least top_p. So the one that reaches top_p is the last to remain. None keeps all.
+       The remaining probabilities are rescaled to a sum of 1.
     Ties may be broken in any way.
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
@@ -55,8 +55,8 @@ def next_probabilities(
 def next_window(window: list[int], token: int, context_length: int) -> list[int]:
     """The tokens that the model attends to after one more token has come.
 
-    The token is appended. But if the window is full, with context_length tokens, only its newest
-    context_length // 2 tokens are kept first: the oldest half is dropped. Returns a new list.
+    If the window is full, with context_length tokens, all but its newest context_length // 2 tokens
+    are dropped (for a context_length of 1, all). Then the token is appended. Returns a new list.
 
     Dropping one token at a time would shift all others to new positions at every step. Dropping
     half does so once in a while, which is what makes a cache possible in 7.8.
@@ -92,9 +92,9 @@ def generate(
     next_window). The logits at the window's last position are those of the next token:
     next_probabilities turns them into probabilities, and draw draws the token. At temperature 0 it
     is the most likely one.
-    Returns a tensor on the prompt's device. Raises ValueError for an empty prompt, a negative
-    length, and, if length is at least 1, for ids of the window that are out of range and settings
-    that next_probabilities rejects. A length of 0 returns the prompt.
+    Returns a tensor on the prompt's device. A length of 0 returns the prompt.
+    Raises ValueError for an empty prompt and for a negative length. If length is at least 1, also
+    for ids of the window that are out of range, and for settings that next_probabilities rejects.
     """
     check_prompt(prompt, length)
     raise NotImplementedError("generate: exercise 7.7 is yours to write")
@@ -115,7 +115,7 @@ class KVCache:
 
     @property
     def length(self) -> int:
-        """How many tokens the last layer holds keys and values of."""
+        """The number of tokens whose keys and values the last layer holds: it is extended last."""
         raise NotImplementedError("KVCache.length: exercise 7.8 is yours to write")
 
     def extend(

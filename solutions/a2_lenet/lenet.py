@@ -5,9 +5,9 @@ Conventions of the whole file
     Labels:       integers, (n,), each from 0 to num_classes - 1.
     Logits:       (n, num_classes), the input of the softmax.
     Gradients:    the shape and the dtype of the array that they belong to.
-    Dtypes:       the float arrays of one call are all float32 or all float64, and so are its
-                  results. A model has one dtype; its logits and gradients have it too, whatever
-                  the dtype of the images.
+    Dtypes:       the float arrays of one call have one dtype, float32 or float64, and its results
+                  have the same. A model converts images, of any dtype, to its own dtype, which its
+                  logits and gradients have too.
     Side effects: none. No function changes its arguments or remembers anything between two calls.
                   Only train changes something: the parameters of its model.
     Randomness:   comes only from the generator `rng` that is passed in.
@@ -527,12 +527,13 @@ def train(model: object, data: Data, config: TrainConfig, state: object = None) 
         are as before), and gives exactly the results of an uninterrupted run: the same weights in
         the model, and the history of all epochs, including the earlier ones. So the state holds the
         latest weights, the best weights, the optimizer's state and the history so far. With no
-        epochs left, train returns the history as it was. It doesn't change the state, so a run can
-        be resumed from it more than once.
+        epochs left, train only sets the model to the best weights, and returns the history of the
+        state, with an equal state. It doesn't change the state that it is given, so a run can be
+        resumed from it more than once.
 
     Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both are
-    counted from 1, steps within their epoch; a loss over all images belongs to the last step of its
-    epoch. Raises ValueError also if the arrays of the state don't fit the model
+    counted from 1, steps within their epoch. If it is a loss from evaluate, the step is the last of
+    the epoch. Raises ValueError also if the arrays of the state don't fit the model
     (check_same_shapes).
     Shows the loss of each step and a line per epoch while it runs:
     `with TrainingDisplay(total_steps, title="training") as display`, then `display.step(loss=...)`

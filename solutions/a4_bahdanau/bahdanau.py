@@ -96,7 +96,7 @@ def check_target(target: Int64[Tensor, "n u"], vocab_size: int, n: int) -> None:
 
 
 def check_batch(*tensors: Tensor) -> None:
-    """Given: raise ValueError unless all have as many rows, and no axis of length 0."""
+    """Given: raise ValueError unless all have equally many rows, and no axis of length 0."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise ValueError(f"inputs must be tensors, got {type(tensor).__name__}")
@@ -208,7 +208,7 @@ class Encoder(nn.Module):
         """Returns (states, final).
 
         states[i, j]: the hidden state of the forward GRU after ids 0 ... j of sentence i,
-            concatenated with that of the backward GRU after its ids from the last down to j.
+            concatenated with that of the backward GRU after the ids from the last one down to j.
             Zeros at the padding of sentence i.
         final[i]: the hidden state of the forward GRU after the last id of sentence i, concatenated
             with that of the backward GRU after its first id.
@@ -634,7 +634,7 @@ def train(
         "learning_rate"
     A new model trained on the first 4,000 training pairs of the number words
     (common/data/numbers.py) with TrainConfig(epochs=1, batch_size=32, learning_rate=0.007), and
-    the defaults of Seq2Seq and TrainConfig otherwise, translates at least 90 of 100 unseen numbers
+    the defaults of Seq2Seq and TrainConfig otherwise, translates at least 90 % of unseen numbers
     without a mistake, with greedy_decode.
     Raises ValueError as soon as a loss is not finite. Its message names the step, counted from 1:
     "step 1" if the first loss is not finite.

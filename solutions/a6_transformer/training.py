@@ -34,8 +34,9 @@ def label_smoothing_loss(
     sum over ids of its target probability times the log-softmax of its logit), in nats.
 
     Positions whose target is PAD don't count, neither in the sum nor in the number that it is
-    divided by. The mean is over positions, not over sequences first. If all targets are padding,
-    the loss is 0 and so is its gradient. Stable for logits of any finite size, 1e4 too.
+    divided by. The mean is over all other positions of the batch together: it is not a mean of the
+    sequences' means. If all targets are padding, the loss is 0 and so is its gradient. Stable for
+    logits of any finite size, 1e4 too.
 
     Returns a scalar tensor. F.log_softmax is allowed, F.cross_entropy is not.
     Raises ValueError unless 0 <= label_smoothing < 1.
@@ -110,9 +111,9 @@ def train(
 
     A batch is config.batch_size pairs (or all, if there are fewer), trimmed. Each pass over the
     pairs (an epoch) takes them in a new random order, each pair at most once; pairs left over at
-    its end, too few for a batch, are not used. All columns of the batch's targets but the last go
-    into the model; all but the first are what label_smoothing_loss compares the logits with: every
-    position predicts the next token.
+    its end, too few for a batch, are not used. Of the batch's targets, the model reads
+    target[:, :-1], and label_smoothing_loss compares the logits with target[:, 1:]: every position
+    predicts the next token.
 
     Each step clips the gradients (nn.utils.clip_grad_norm_) and updates the parameters by
     torch.optim.Adam with betas (0.9, 0.98), eps 1e-9 and the learning rate
@@ -129,7 +130,7 @@ def train(
     update, and "learning_rate".
     A new model with one encoder layer and one decoder layer, trained on the training set of
     the number words (common/data/numbers.py) with TrainConfig(steps=250, warmup=40, factor=0.35)
-    and otherwise the defaults of TransformerConfig and TrainConfig, translates at least 90 of 100
+    and otherwise the defaults of TransformerConfig and TrainConfig, translates at least 90 % of
     unseen numbers exactly, with greedy_decode.
     Raises ValueError when source and target differ in number, and as soon as a loss is not finite:
     the message then says "step N", with N the number of that step, from 1 on.

@@ -131,7 +131,7 @@ def train_step(
         done once, before the update.
     autocast: whether the forward pass and the loss run under torch.autocast with bfloat16, for the
         model's device. The weights keep their dtype, and backward runs outside.
-    The model stays in its mode: training, or evaluation without dropout.
+    The mode of the model, training or evaluation, doesn't change (evaluation has no dropout).
     Returns the mean loss of the batches before the update, as a float. Raises ValueError for an
     empty list.
     """
@@ -249,7 +249,8 @@ def save_checkpoint(
     its first step), the step, and the states of the generator and of PyTorch's own random numbers,
     which dropout uses (torch.get_rng_state; for a model on a GPU also torch.cuda.get_rng_state).
     The names in the file are up to you. The format holds only tensors and short strings, and that
-    is its point: unlike a pickle, it runs no code when it is read. An existing file is replaced.
+    is its point: unlike a pickle, it runs no code when it is read. An existing file is replaced; to
+    write another file first and then rename it (os.replace) keeps the old one safe until the end.
     """
     # BEGIN SOLUTION
     device = next(model.parameters()).device
@@ -276,7 +277,8 @@ def load_checkpoint(
 
     Raises ValueError, with the path in its message, for a file that is missing, that safetensors
     can't read, that save_checkpoint didn't write, or that belongs to another model (names or shapes
-    of the parameters differ). In that case nothing has been changed.
+    of the parameters differ). In that case nothing has been changed. The model's dtype must be that
+    of the saved one; this isn't checked.
     """
     # BEGIN SOLUTION
     # Read everything and check it, before anything is changed.
@@ -331,7 +333,7 @@ def train(
     3. After every evaluate_every steps and after the last, if there is a validation text: its
        estimate_loss with a new generator, seeded with config.seed. So every validation uses the
        same windows, and doesn't affect training.
-    4. After every save_every steps and after the last, if there is a checkpoint file: save.
+    4. After every save_every steps and after the last, if config.checkpoint isn't "": save to it.
 
     "The last" is config.stop, or config.steps if that is None. The model is in evaluation mode
     afterwards. The display (TrainingDisplay) shows the loss, tokens per second and the remaining
@@ -340,8 +342,8 @@ def train(
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
     "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
     Raises ValueError for a loss that is not finite, with a message that names its step, as in
-    "step 12", before anything is saved after that step; and for a text, data or validation, that
-    is too short for one window.
+    "step 12"; no checkpoint of that step is saved. Also raises it for a text, data or validation,
+    that is too short for one window.
     A run that resumes at its last step or later does nothing, and its lists are empty.
     """
     # BEGIN SOLUTION

@@ -184,7 +184,7 @@ def test_both_run_in_turns_and_warming_up_does_not_count(monkeypatch):
     assert len(found.candidate_seconds) == len(found.baseline_seconds) == 3
 
 
-def test_ratios_are_of_neighbours():
+def test_ratios_are_of_neighbors():
     found = Alternation((1.0, 4.0, 2.0), (2.0, 2.0, 8.0))
     assert found.ratios == [2.0, 0.5, 4.0]
 
