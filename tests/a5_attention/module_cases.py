@@ -165,7 +165,7 @@ def check_heads_speed(student, oracle, rng):
 
         def verify(results, _):
             for (inputs, upstream), result in zip(passes, results, strict=True):
-                compare_timed_pass(result, oracle, heads, inputs, upstream)
+                compare_timed_pass(result, oracle, heads, inputs=inputs, upstream=upstream)
 
         return Try(lambda: timed_vjps(module, passes), baseline, verify)
 
@@ -186,7 +186,7 @@ def draw_pass(rng):
     return draw_inputs(rng, (64, 24, 24), 128, torch.float32), upstream
 
 
-def compare_timed_pass(result, oracle, heads, inputs, upstream):
+def compare_timed_pass(result, oracle, heads, *, inputs, upstream):
     """Outputs and gradients of a timed pass. Two of its sequences are enough to compare."""
     outputs, gradients, _ = result
     inputs, upstream = ([x[:2] for x in arrays] for arrays in (inputs, upstream))

@@ -190,7 +190,7 @@ def check_fast(student, oracle, rng):
         pytorchs = oracle.transformer_pass(model.settings, model.parameters, *ids, cotangent)
 
         def verify(results, right):
-            compare_timed_pass(results[0], oracle, model, ids, right[1])
+            compare_timed_pass(results[0], oracle, model, ids=ids, right=right[1])
 
         return Try(
             lambda: timed_vjps(module, [(ids, [cotangent])]),
@@ -208,7 +208,7 @@ def check_fast(student, oracle, rng):
     )
 
 
-def compare_timed_pass(result, oracle, model, ids, right):
+def compare_timed_pass(result, oracle, model, *, ids, right):
     """Logits of two sequences, and all gradients together. right: the gradients, in any order."""
     outputs, _, gradients = result
     check(isinstance(outputs[0], torch.Tensor), "The logits must be a tensor.")
