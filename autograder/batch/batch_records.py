@@ -88,6 +88,7 @@ class State(Record, frozen=True):
     why: str = ""
     again: str = ""  # why grading it again failed, where this is an earlier result
     grader: str = ""  # the assignment's zip, and the settings; "": not known
+    renamed: tuple[str, ...] = ()  # notes on files that were taken under other names
 
 
 class Entry(Record, frozen=True):
@@ -109,6 +110,7 @@ class Entry(Record, frozen=True):
     older: str = ""  # a sentence where the result is older than the last run, which gave none
     absent: bool = False  # whether that is so since the export no longer holds it
     outdated: bool = False  # or since the last run didn't come to it, and had another zip
+    renamed: tuple[str, ...] = ()  # notes on files that were taken under other names
 
 
 class Batch:
@@ -184,6 +186,7 @@ def entry(folder: Path, one: Submitted, alias: str, settings: str) -> Entry:
         older=why_older(one, state, settings),
         absent=one.absent,
         outdated=is_outdated(state, settings),
+        renamed=state.renamed,
     )
 
 

@@ -41,6 +41,7 @@ class Attempt:
     unreadable: bool  # whether nothing of it could be read
     why: str  # what it lacks, if it does
     question: bytes  # for a warm judge
+    renamed: tuple[str, ...] = ()  # notes on files that were taken under other names
     started: float | None = None  # when a judge got it; None while it waits for one
 
     @property
@@ -179,7 +180,8 @@ class Work:
             GradingRequest(submission.files, notes=submission.notes, reasons=submission.reasons)
         )
         empty = not submission.files
-        return Attempt(submitted, number, key, empty, why, question)
+        renamed = tuple(submission.renamed)
+        return Attempt(submitted, number, key, empty, why, question, renamed)
 
     def finish(self, attempt: Attempt, graded: GradingReply) -> None:
         """Take a result in, or that there is none."""
@@ -206,6 +208,7 @@ class Work:
             attempts=attempt.number,
             why=attempt.why,
             grader=self.grader,
+            renamed=attempt.renamed,
         )
         write_state(self.log.folder, attempt.id, state, graded.results)
         self.progress.graded += 1

@@ -49,10 +49,10 @@ def nothing_there(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
 
 
 def other_names(maker: SubmissionMaker, rng: random.Random) -> StudentWork:
-    """Right work under the names that a browser gives to second downloads."""
+    """Correct work under the names that a browser gives to second downloads. It counts."""
     files = reference(maker.assignment)
     renamed = {name.replace(".py", " (1).py"): content for name, content in files.items()}
-    return StudentWork("", (), renamed, maker.scores.nothing())
+    return StudentWork("", (), renamed, maker.whole)
 
 
 def in_a_folder(maker: SubmissionMaker, rng: random.Random) -> StudentWork:

@@ -57,7 +57,7 @@ def new_result(assignment: Assignment, submission: Submission, settings: Setting
         tests = [by_name[name] for name in settings.only]
     fingerprint = settings.semester.fingerprint
     practice = [f"{PRACTICE_NOTE.capitalize()}."] if settings.semester.is_practice else []
-    result = Result(assignment, tests, fingerprint, notes=[*practice, *submission.notes])
+    result = Result(assignment, tests, fingerprint, notes=[*submission.notes, *practice])
     for test in tests:
         if reason := skip_reason(test, settings):
             result.outcomes[test.name] = not_run(test, reason.format(short=assignment.short))

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Self
 
+from autograder.grading.file_names import FileNames, printable_name
 from autograder.grading.plain_files import FILE, FOLDER, NotPlain, open_below, read_below
 from common.assignment import CLEAR_OUTPUTS, LAB_FILE, Assignment
 from common.errors import CourseError, GraderFault
-from common.visible_text import visible_line
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_ENTRIES = 20_000
@@ -38,11 +38,18 @@ class Submission:
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)  # why a file was not taken, by name
+    renamed: list[str] = field(default_factory=list)  # the first notes: on files of other names
 
     def refuse(self, file: str, reason: str) -> None:
         """Note why a file is not taken."""
         self.notes.append(reason)
         self.reasons[file] = reason
+
+    def note_renamed(self, name: str, file: str) -> None:
+        """Note, before all else, that a file was taken under another name."""
+        note = f"{name} was taken as {file}. Rename it before you submit again."
+        self.notes.insert(len(self.renamed), note)
+        self.renamed.append(note)
 
     @property
     def code(self) -> dict[str, bytes]:
@@ -99,15 +106,16 @@ def unreadable_zip(name: str, assignment: Assignment) -> Submission:
 def read_single_file(stream: BinaryIO, name: str, assignment: Assignment) -> Submission:
     """A single file, which stands for the file of that name: code, the lab or another artifact."""
     limits = limits_of(assignment)
-    if name not in limits:
+    file = name if name in limits else FileNames(limits, assignment.given).meant_by(name)
+    if file not in limits:
         wanted = ", ".join(limits)
         raise CourseError(
             f"{printable_name(name)} is not a file of {assignment.short}. "
             f"Pass one of these, or a folder or zip that contains them: {wanted}."
         )
-    submission, limit = Submission(), limits[name]
+    submission, limit = Submission(), limits[file]
     stream.seek(0)
-    add(submission, name, stream.read(limit + 1), limit)
+    add(submission, file, name, stream.read(limit + 1), limit)
     note_missing(submission, assignment, [])
     return submission
 
@@ -200,40 +208,28 @@ class ZipSource:
 
 
 def collect(assignment: Assignment, source: FolderSource | ZipSource) -> Submission:
-    """Find each file of the assignment by its name, the one nearest to the top."""
+    """Find each file of the assignment by its name, the one nearest to the top.
+
+    A renamed one is taken where none has that name, and no other renamed one could be meant.
+    """
     limits = limits_of(assignment)
-    found: dict[str, list[str]] = {name: [] for name in limits}
-    other_notebook = ""
-    submission, others = Submission(), []
-    for count, (name, plain) in enumerate(source.names()):
+    submission, found = Submission(), FileNames(limits, assignment.given)
+    for count, (path, plain) in enumerate(source.names()):
         if count >= MAX_ENTRIES:
             submission.notes.append(f"Only the first {MAX_ENTRIES} files were searched.")
             break
-        last = PurePosixPath(name).name
-        if last in found and plain:
-            found[last].append(name)
-        elif last in found:
-            submission.refuse(last, not_regular(name))
-        elif not last.startswith("."):
-            others.append(name)
-            if last.endswith(".ipynb"):
-                other_notebook = other_notebook or name
-    if other_notebook and found.get(LAB_FILE) == []:
-        submission.refuse(
-            LAB_FILE,
-            f"{printable_name(other_notebook)} was skipped: the lab must be named {LAB_FILE}.",
-        )
-    for file, places in found.items():
-        nearest = sorted(places, key=lambda place: (place.count("/"), place))[:2]
-        if len(nearest) == 2 and nearest[0].count("/") == nearest[1].count("/"):
-            submission.refuse(
-                file,
-                f"{file} was found twice ({printable_name(nearest[0])} and "
-                f"{printable_name(nearest[1])}). Submit only one.",
-            )
-        elif nearest:
-            read_member(submission, source, file, nearest[0], limits[file])
-    note_missing(submission, assignment, others)
+        found.add(path, plain)
+        if not plain and (file := PurePosixPath(path).name) in limits:
+            submission.refuse(file, not_regular(path))
+    for file, limit in limits.items():
+        path, reason = found.choose(file)
+        if not path and not reason and file not in submission.reasons:
+            path, reason = found.choose_renamed(file)
+        if reason:
+            submission.refuse(file, reason)
+        elif path:
+            read_member(submission, source, file, path, limit)
+    note_missing(submission, assignment, found.others)
     return submission
 
 
@@ -275,17 +271,22 @@ def read_member(
             "an unsupported method.",
         )
         return
-    add(submission, file, content, limit)
+    add(submission, file, PurePosixPath(place).name, content, limit)
 
 
-def add(submission: Submission, file: str, content: bytes, limit: int) -> None:
-    """Take a file's content, unless it is larger than such a file may be."""
+def add(submission: Submission, file: str, name: str, content: bytes, limit: int) -> None:
+    """Take a file's content, unless it is larger than such a file may be.
+
+    name: what the file is called in the submission.
+    """
     if len(content) > limit:
         size = f"{limit // 1024} KB" if limit <= MAX_FILE_BYTES else f"{limit / 1024**2:g} MB"
         clear = f" {CLEAR_OUTPUTS}" if file == LAB_FILE else ""
-        submission.refuse(file, f"{file} is larger than {size} and was skipped.{clear}")
+        submission.refuse(file, f"{name} is larger than {size} and was skipped.{clear}")
         return
     submission.files[file] = content
+    if name != file:
+        submission.note_renamed(name, file)
 
 
 def not_regular(name: str) -> str:
@@ -299,12 +300,6 @@ def raise_if_machine_fault(error: Exception, place: str) -> None:
         raise error
     if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
         raise GraderFault(f"{printable_name(place)} can't be read: {error.strerror}.") from None
-
-
-def printable_name(name: str) -> str:
-    """A name as a sentence may hold it: on one line, and not endless."""
-    shown = visible_line(name)
-    return shown if len(shown) <= 100 else f"{shown[:50]}...{shown[-47:]}"
 
 
 @contextmanager

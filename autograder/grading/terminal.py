@@ -11,10 +11,10 @@ from common.testing.graded_tests import format_points
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Points by exercise, then each failure with its reason, then what protected the grader."""
-    console.print(exercise_table(result))
+    """Notes, points by exercise, each failure with its reason, and what protected the grader."""
     for note in result.notes:
         console.print(f"[yellow]{escape(unmarked(note))}[/]")
+    console.print(exercise_table(result))
     for reason, outcomes in failures_by_reason(result).items():
         for outcome in outcomes:
             console.print(heading(outcome))

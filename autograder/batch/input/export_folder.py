@@ -8,8 +8,9 @@ from weakref import finalize
 
 from autograder.batch.input.export_items import PREFIX, Item, hides, is_ignored, is_only_a_zip
 from autograder.batch.input.gradescope_metadata import METADATA
+from autograder.grading.file_names import printable_name
 from autograder.grading.plain_files import FOLDER, NotPlain, open_below, read_below
-from autograder.grading.submission import FolderSource, Submission, printable_name, read_opened
+from autograder.grading.submission import FolderSource, Submission, read_opened
 from common.assignment import Assignment
 from common.errors import CourseError
 

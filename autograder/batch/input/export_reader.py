@@ -8,7 +8,8 @@ from autograder.batch.input.export_folder import ExportFolder
 from autograder.batch.input.export_items import PREFIX, Item, is_ignored
 from autograder.batch.input.export_zip import ExportZip
 from autograder.batch.input.gradescope_metadata import METADATA, Facts, read_metadata
-from autograder.grading.submission import Submission, printable_name
+from autograder.grading.file_names import printable_name
+from autograder.grading.submission import Submission
 from common.assignment import Assignment
 from common.errors import CourseError
 

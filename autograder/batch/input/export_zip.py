@@ -9,11 +9,11 @@ from zipfile import ZipInfo
 
 from autograder.batch.input.export_items import PREFIX, Item, hides, is_only_a_zip
 from autograder.batch.input.gradescope_metadata import METADATA
+from autograder.grading.file_names import printable_name
 from autograder.grading.submission import (
     Submission,
     ZipSource,
     collect,
-    printable_name,
     raise_if_machine_fault,
     unreadable_zip,
 )

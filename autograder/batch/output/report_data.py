@@ -105,6 +105,8 @@ class ReportData:
         }
         if entry.older:
             row["older"] = "This is a previous result." if self.anonymous else entry.older
+        if entry.renamed:
+            row["renamed"] = self.shown(" ".join(entry.renamed), entry)
         if result is not None:
             row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
             row["ending"] = self.ending(entry, result, row_index)

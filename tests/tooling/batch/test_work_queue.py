@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from autograder.batch import work_queue
+from autograder.batch.output.report_data import ReportData
 from autograder.grading.submission import MAX_FILE_BYTES
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest
 from tests.tooling.batch.pretended_engine import (
+    A1,
     NAMES,
     Pretender,
     carry_out,
@@ -188,3 +190,21 @@ def test_what_could_not_be_graded_again_is_tried_by_the_next_run(failed, order):
     batch, _ = carry_out(changed(order, failed=failed), again)
     assert again.asked == ["ada"]
     assert (batch.entries[0].score, batch.entries[0].older) == (0.0, "")
+
+
+def test_a_renamed_file_is_graded_and_the_report_lists_it_after_another_run_too(order):
+    ada = order.export / "ada"
+    (ada / "convolution.py").rename(ada / "convolution (1).py")
+    note = "convolution (1).py was taken as convolution.py. Rename it before you submit again."
+    engine = Pretender()
+    for asked in (["ada", "alan", "grace"], []):
+        batch, _ = carry_out(order, engine)
+        assert engine.asked == asked
+        assert [entry.status for entry in batch.entries] == ["graded"] * 3
+        assert [entry.renamed for entry in batch.entries] == [(note,), (), ()]
+        rows = ReportData(batch, A1, [], anonymous=False).to_json()["rows"]
+        assert [row.get("renamed") for row in rows] == [note, None, None]
+        assert note in (order.out / "report.html").read_text()
+        engine.asked.clear()
+    asked = msgspec.msgpack.decode(engine.questions[0], type=GradingRequest)
+    assert (asked.files, asked.notes) == ({"convolution.py": b"name = 'ada'\n"}, [note])

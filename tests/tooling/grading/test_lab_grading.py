@@ -24,9 +24,17 @@ LAB_POINTS = sum(
 )
 SMALL, LARGE = notebook("q1_a = 1"), notebook("q1_a = 1") + b" " * 11_000_000
 NOT_TAKEN = {
-    "renamed": (
+    "another name": (
+        {"my lab.ipynb": LARGE},
+        "my lab.ipynb was skipped: the lab must be named lab.ipynb.",
+    ),
+    "two names": (
+        {"Lab.ipynb": SMALL, "lab (1).ipynb": SMALL, "other.ipynb": SMALL},
+        "Lab.ipynb and lab (1).ipynb could both be lab.ipynb. Submit only one, named lab.ipynb.",
+    ),
+    "renamed and too large": (
         {"lab (1).ipynb": LARGE},
-        "lab (1).ipynb was skipped: the lab must be named lab.ipynb.",
+        "lab (1).ipynb is larger than 10 MB and was skipped. Clear its outputs and save it again.",
     ),
     "too large": (
         {"lab (1).ipynb": SMALL, LAB_FILE: LARGE},

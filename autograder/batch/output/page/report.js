@@ -167,6 +167,11 @@
       $("trouble").append(make("h3", {}, "Previous results: the last run gave no new one"),
         make("ul", { class: "list" }, ...older.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.older)))));
     }
+    const renamed = rows.filter((row) => row.renamed);
+    if (renamed.length) {
+      $("trouble").append(make("h3", {}, "Taken under another name"),
+        make("ul", { class: "list" }, ...renamed.map((row) => make("li", { class: "said" }, link(row), make("span", {}, row.renamed)))));
+    }
     const slow = rows.filter((row) => row.seconds > 0).sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
     $("trouble").append(make("h3", {}, "Slowest"),
       make("ul", { class: "list" }, ...slow.map((row) => make("li", {}, link(row), make("span", {}, seconds(row.seconds))))));

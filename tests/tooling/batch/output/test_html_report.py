@@ -5,10 +5,17 @@ import math
 import re
 
 import matplotlib.image
+import msgspec
 import pytest
 from playwright.sync_api import expect
 
-from autograder.batch.batch_records import keep_result, read_batch, read_state, result_file
+from autograder.batch.batch_records import (
+    keep_result,
+    read_batch,
+    read_state,
+    result_file,
+    write_state,
+)
 from autograder.batch.output.html_report import report_page, write_report
 from autograder.batch.output.report_screenshot import HEIGHT, WIDTH
 from autograder.grading.results import without_printed
@@ -233,6 +240,23 @@ def test_an_older_result_that_was_kept_says_so_wherever_it_is_shown(anonymous, b
     expect(watched.page.locator("#rows .tag", has_text="older result")).to_have_count(1)
     watched.page.locator("#rows a").first.click()
     expect(watched.page.locator("dialog")).to_contain_text(reported)
+    watched.context.close()
+    assert not watched.errors
+
+
+@pytest.mark.parametrize("anonymous", (False, True))
+def test_renamed_submissions_are_listed(anonymous, browser, tmp_path):
+    folder = write_batch(tmp_path / "out", 6)
+    entry = read_batch(folder).entries[0]
+    note = "convolution (1).py was taken as convolution.py. Rename it before you submit again."
+    state = msgspec.structs.replace(read_state(folder, entry.id), renamed=(note,))
+    write_state(folder, entry.id, state, result_file(folder, entry.id).read_bytes())
+    write_report(folder, anonymous)
+    watched = WatchedReport(browser, folder)
+    listed = watched.page.locator("#trouble h3", has_text="another name").locator("+ ul li")
+    expect(listed).to_have_count(1)
+    expect(listed).to_contain_text(entry.alias if anonymous else entry.students[0].name)
+    expect(listed).to_contain_text(note)
     watched.context.close()
     assert not watched.errors
 
