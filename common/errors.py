@@ -6,6 +6,7 @@ from typing import Any
 from common.student_text import unmarked, withheld
 
 PRINTED = "Your code printed:\n"  # precedes the output of student code
+MALFORMED = "Your code's process sent a malformed reply to the grader."
 HINT_PREFIX = "Your output matches a known mistake: "
 
 

@@ -59,13 +59,16 @@ def lstm_gradients(x, h0, c0, w_x, w_h, b, dh, dc_last, mask=None):
     return _gradients(outputs, leaves, [dh, dc_last], _float_type(*inputs))
 
 
-def lstm_while_timed(x, h0, c0, w_x, w_h, b, dh, dc_last):
-    """A small part of a large pass that depends on all of it: the last c, and db."""
+def lstm_while_timed(x, h0, c0, w_x, w_h, b, dh, dc_last, along):
+    """Sums of h, the last c and all gradients over all axes but the first, with these weights."""
     inputs = (x, h0, c0, w_x, w_h, b)
     leaves = _leaves(inputs)
     outputs = _lstm(*leaves, None)
-    gradients = _gradients(outputs, leaves, [dh, dc_last], _float_type(*inputs))
-    return _array(outputs[1][:, :4], x.dtype), gradients[5]
+    gradients = _gradients(outputs, leaves, [dh, dc_last], np.float64)
+    arrays = [*(_array(output, np.float64) for output in outputs), *gradients]
+    pairs = zip(arrays, along, strict=True)
+    sums = [array.reshape(len(array), -1) @ weights for array, weights in pairs]
+    return tuple(array.astype(x.dtype) for array in sums)
 
 
 def lstm_baseline(x, h0, c0, dh):

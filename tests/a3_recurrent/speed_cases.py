@@ -1,5 +1,7 @@
 """How the tests of exercise 3.2 time an LSTM against a baseline."""
 
+import math
+
 import numpy as np
 
 from common.testing.compare import assert_close, unpack
@@ -15,6 +17,11 @@ CASES = 10  # as many tries at most, each with inputs of its own
 PATIENCE = 30  # seconds: slow code must fail before the test's time limit
 # Half of the docstring's steps: the ratio is the same, and a cache with copies stays small.
 N, T, D, M = 32, 32, 128, 128
+# What both passes return, in order.
+PARTS = (
+    *(("h", (N, T, M)), ("c_last", (N, M)), ("dx", (N, T, D)), ("dh0", (N, M)), ("dc0", (N, M))),
+    *(("dw_x", (D, 4 * M)), ("dw_h", (M, 4 * M)), ("db", (4 * M,))),
+)
 
 
 def check_lstm_speed(student, oracle, rng, baseline=None):
@@ -25,7 +32,11 @@ def check_lstm_speed(student, oracle, rng, baseline=None):
     """
     cases = [draw_case(rng) for _ in range(CASES)]
     # All of them now, however many tries there are: public tests have stored answers.
-    right = [oracle.lstm_while_timed(*inputs, *upstream) for inputs, upstream in cases]
+    directions = [draw_directions(rng) for _ in cases]
+    right = [
+        oracle.lstm_while_timed(*inputs, *upstream, along)
+        for (inputs, upstream), along in zip(cases, directions, strict=True)
+    ]
     (x, h0, c0, w_x, w_h, _), (dh, _) = cases[0]
     if baseline is None:
         bar, than = PRODUCTS_BAR, "the matrix products of an LSTM alone"
@@ -33,13 +44,13 @@ def check_lstm_speed(student, oracle, rng, baseline=None):
     else:
         bar, than = BAR, "PyTorch's nn.LSTM"
         run_baseline = baseline(x, h0, c0, dh)
-    waiting = iter(zip(cases, right, strict=True))
+    waiting = iter(zip(cases, directions, right, strict=True))
 
     def prepare():
-        case, expected = next(waiting, (None, None))
+        case, along, expected = next(waiting, (None, None, None))
 
         def verify(results, _):
-            compare_timed(*results[0], expected)
+            compare_timed(*results[0], along, expected)
 
         def run():
             return timed_passes(student.lstm_forward, student.lstm_backward, [case], outputs=2)
@@ -63,15 +74,21 @@ def draw_case(rng):
     return inputs, draw_upstream(rng, "lstm", inputs)
 
 
-def compare_timed(outputs, gradients, expected):
-    """What was timed is right: a part of it that depends on all of it."""
+def draw_directions(rng):
+    """For each output and gradient, the weights of a sum over all axes but the first."""
+    return [rng.normal(size=math.prod(shape[1:])) for _, shape in PARTS]
+
+
+def compare_timed(outputs, gradients, along, expected):
+    """Everything that was timed is right, each array by its sums with random weights."""
     if gradients is None:
         unpack(outputs, 3, "lstm_forward")
-    c_last, db = expected
-    check_array(outputs[1], (N, M), "float32", "c_last")
-    assert_close(outputs[1][:, :4], c_last, what="c_last (while timed)")
-    actual = unpack(gradients, 6, "lstm_backward")[5]
-    assert_close(actual, db, what="db (while timed)")
+    arrays = [*outputs, *unpack(gradients, 6, "lstm_backward")]
+    rows = zip(PARTS, arrays, along, expected, strict=True)
+    for (name, shape), array, weights, right in rows:
+        check_array(array, shape, "float32", name)
+        sums = (array.reshape(len(array), -1) @ weights).astype(np.float32)
+        assert_close(sums, right, what=f"{name} (while timed, in sums with random weights)")
 
 
 def matrix_products(x, h, w_x, w_h):

@@ -187,11 +187,8 @@ def draw_pass(rng):
 
 
 def compare_timed_pass(result, oracle, heads, *, inputs, upstream):
-    """Outputs and gradients of a timed pass. Two of its sequences are enough to compare."""
-    outputs, gradients, _ = result
-    inputs, upstream = ([x[:2] for x in arrays] for arrays in (inputs, upstream))
-    outputs = [x[:2] for x in unpack(outputs, 2, "MultiHeadAttention")]
-    compare_outputs(outputs, oracle.multi_head_attention(*heads, *inputs), "while timed")
-    expected, _ = oracle.multi_head_attention_gradients(*heads, inputs, upstream)
-    for name, actual, wanted in zip(LAYERS[:3], gradients, expected, strict=True):
-        assert_close(actual[:2], wanted, what=f"the gradient of {name} (while timed)")
+    """All outputs and gradients of a timed pass, but the rounding that is the keys' bias's."""
+    outputs = oracle.multi_head_attention(*heads, *inputs)
+    of_inputs, named = oracle.multi_head_attention_gradients(*heads, inputs, upstream)
+    named = {name: right for name, right in named.items() if name != "key.bias"}
+    compare_heads_passes(result, (outputs, of_inputs, named), "while timed")

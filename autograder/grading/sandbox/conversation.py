@@ -27,7 +27,7 @@ from autograder.grading.sandbox.wire.frames import (
 from autograder.grading.sandbox.wire.message_reader import KEPT
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter, SharedArrays
 from common.assignment import Forbidden, Limits
-from common.errors import ChildFailure, Failure, ForbiddenCall
+from common.errors import MALFORMED, ChildFailure, Failure, ForbiddenCall
 from common.student_code.forbidden_calls import refusal_texts
 from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
@@ -41,7 +41,6 @@ WATCH_SECONDS = 0.25
 EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
 MOST_CALLS = 10_000  # of a function of ours
-MALFORMED = "Your code's process sent a malformed reply to the grader."
 
 
 class Conversation(StudentObjects):
@@ -75,7 +74,8 @@ class Conversation(StudentObjects):
         self.arrays = SharedArrays()
         self.own_arrays: SharedArrays | None = None  # for baselines
         self.stubs: Path | None = None  # of the assignment, where parameters have their names
-        self.changing: set[str] = set()  # functions that have changed an input
+        self.called: set[str] = set()  # functions that an ordinary call has been made to
+        self.changing: set[str] = set()  # those that have changed an input then
         self.watched: Path | None = None  # a home that only we keep from filling the disk
         self.pid: int | None = None
         self.processes: ProcessTreeTime | None = None  # the child, and what it starts
@@ -105,6 +105,7 @@ class Conversation(StudentObjects):
         self, target: Handle, label: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         result = self.ask("call", target, args, kwargs, label=label)
+        self.called.add(label)
         self.note_changes(label, [*args, *kwargs.values()])
         return result
 
@@ -138,6 +139,8 @@ class Conversation(StudentObjects):
     ) -> list[str]:
         args = tuple(map(alias, args))
         kwargs = {name: alias(value) for name, value in kwargs.items()}
+        if label not in self.called:  # student code can recognize a watched call by its frames
+            self.call(target, label, args, kwargs)
         said = self.operate("changed_inputs", label, (target, args, kwargs), {})
         if not isinstance(said, dict):
             self.fail(MALFORMED)

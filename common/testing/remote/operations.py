@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from common.errors import ChildFailure
+from common.errors import MALFORMED, ChildFailure
 from common.student_code.values import Handle, Held, JudgeFunction, is_tensor
 from common.testing import cuda
 from common.testing.remote.input_changes import changed_by
@@ -31,7 +31,7 @@ def call_each(function: Handle, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
     """
     results = function._face.operate("call_each", function._label, (function, list(calls)), {})
     if not isinstance(results, list) or len(results) != len(calls):
-        raise ChildFailure("Your code's process sent a malformed reply to the grader.")
+        raise ChildFailure(MALFORMED)
     return results
 
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from common.errors import ChildFailure
+from common.errors import MALFORMED, ChildFailure
 from common.student_code.values import Handle, Unkept, is_container, is_tensor, map_items
 from common.testing.remote.torch_modules import MODULE_OPERATIONS
-
-MALFORMED = "Your code's process sent a malformed reply to the grader."
 
 
 def timed_calls(

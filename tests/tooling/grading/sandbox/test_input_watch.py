@@ -50,6 +50,11 @@ def spare_the_third(x):
     return 0
 
 
+def spare_watched(x):
+    if sys._getframe(1).f_code.co_name != "changed_by":
+        x += 1
+
+
 def lie(answer):
     operations = sys.modules["common.testing.remote.operations"]
     operations.OPERATIONS["changed_inputs"] = lambda function, args, kwargs: (
@@ -103,6 +108,12 @@ def test_a_call_that_was_never_made_is_no_excuse_for_those_before(student):
 def test_a_function_can_not_spare_just_the_call_that_is_watched(student):
     call_each(student.spare_the_third, [(np.ones(3),), (np.ones(3),)])
     assert len(changed_inputs(student.spare_the_third, np.ones(3))) == 1
+
+
+def test_a_function_can_not_tell_that_all_its_calls_are_watched(student):
+    assert changed_inputs(student.spare_watched, np.ones(3)) == [
+        "an input in another call of this test"
+    ]
 
 
 def test_what_is_as_before_is_unchanged(student):

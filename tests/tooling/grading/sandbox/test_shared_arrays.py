@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from msgspec import msgpack
 
-from autograder.grading.sandbox.conversation import MALFORMED
 from autograder.grading.sandbox.wire import shared_arrays
 from autograder.grading.sandbox.wire.array_codec import SHARED_ARRAY_EXTENSION
 from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
@@ -22,7 +21,7 @@ from autograder.grading.sandbox.wire.shared_arrays import (
     MappedArrays,
     SharedArrays,
 )
-from common.errors import ChildFailure
+from common.errors import MALFORMED, ChildFailure
 from common.testing.remote.operations import fetch, hold
 from tests.tooling.grading.sandbox.test_codec import Plain
 from tests.tooling.grading_fixtures import both_faces
