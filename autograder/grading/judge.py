@@ -141,6 +141,7 @@ class Judge:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[Any, ...]) -> None:
         self.started = time.monotonic()
+        self.face.printed = ""  # by the test before, which may have been a hidden one
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

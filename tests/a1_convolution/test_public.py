@@ -650,6 +650,7 @@ def test_col2im_is_the_backward_pass_of_im2col(student, rng):
     for name, result, like in (("im2col", cols, y), ("col2im", image, x)):
         right = isinstance(result, np.ndarray) and result.shape == like.shape
         check(right, f"{name} must return an array of the right shape.", f"expected {like.shape}")
+        check(np.any(result), f"{name} returned only zeros.")
     sums = np.stack([(cols * y).sum(axis=(1, 2)), (x * image).sum(axis=(1, 2, 3))])
     check(
         np.array_equal(*sums),

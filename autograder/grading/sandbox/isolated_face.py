@@ -34,7 +34,6 @@ class IsolatedFace(StudentFace):
     def open(self, exercise: str) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         assignment = self.sandbox.assignment
-        self.printed = ""
         if self.seconds > assignment.limits.total_seconds:
             raise ChildFailure(
                 "Not run: the tests before this one used up the "
@@ -55,7 +54,6 @@ class IsolatedFace(StudentFace):
 
     def lab(self, content: bytes) -> Lab:
         """A submitted lab, run once for all its tests, in a child of its own."""
-        self.printed = ""  # by the test before, which may have been a hidden one
         if content not in self.labs:
             with cells_in_a_child(self.sandbox) as run_cell:
                 lab = run_lab(content, self.sandbox.assignment, run_cell)

@@ -28,9 +28,11 @@ class Outcome:
         graded = self.graded
         text = graded.results.decode() + graded.printed
         shown = [place for place, canary in self.tree.canaries.items() if canary in text]
-        hidden = [test for test in graded.content["tests"] if test["visibility"] != "visible"]
-        if any(LEAK in test["output"] for test in hidden):
-            shown.append("inputs of hidden tests")
+        labs = {test.name for test in self.tree.graded_tests if test.reads_lab}
+        for test in graded.content["tests"]:
+            hidden = test["visibility"] != "visible" or test["extra_data"]["test"] in labs
+            if hidden and LEAK in test["output"]:
+                shown.append(f"inputs of hidden tests in {test['extra_data']['test']}")
         return shown
 
 
