@@ -9,6 +9,7 @@ from typing import Any
 
 from common.assignment import Forbidden
 from common.errors import ForbiddenCall
+from common.student_code.compiler_refusal import COMPILE, without_compiler
 from common.student_code.function_removal import (
     find_operators,
     refusing_code,
@@ -47,7 +48,8 @@ class Guard:
         self.modules_by_forbidden: dict[frozenset[str], tuple[set[str], set[str]]] = {}
         self.by_call: dict[str, Forbidden] = {}
         entries = list(known)
-        resolved = {call: resolve(call) for entry in entries for call in calls_of(entry)}
+        calls = [COMPILE, *(call for entry in entries for call in calls_of(entry))]
+        resolved = {call: resolve(call) for call in calls}
         self.functions: dict[str, Any] = {
             call: found for call, found in resolved.items() if callable(found)
         }
@@ -107,6 +109,8 @@ class Guard:
     def refusal(self, call: str) -> Callable[..., Any]:
         """The replacement of a forbidden function or class."""
         original = self.functions[call]
+        if call == COMPILE:
+            return without_compiler(original, lambda: self.held > 0)
         if isinstance(original, type):
             return refusing_class(original, lambda: self.refuse(call))
 

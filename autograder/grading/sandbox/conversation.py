@@ -28,6 +28,7 @@ from autograder.grading.sandbox.wire.message_reader import KEPT
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter, SharedArrays
 from common.assignment import Forbidden, Limits
 from common.errors import MALFORMED, ChildFailure, Failure, ForbiddenCall
+from common.student_code.compiler_refusal import COMPILER_REFUSED
 from common.student_code.forbidden_calls import refusal_texts
 from common.student_code.loader import possible_failures, student_attribute_label
 from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
@@ -316,10 +317,10 @@ class Conversation(StudentObjects):
 
     def refusal(self, sentence: StudentText) -> Exception:
         """The refusal of a forbidden call, if it is one that this exercise's rules make."""
-        for entry in self.forbidden:
-            for known in refusal_texts(entry):
-                if known == sentence:
-                    return ForbiddenCall(known)
+        texts = [text for entry in self.forbidden for text in refusal_texts(entry)]
+        for known in (COMPILER_REFUSED, *texts):
+            if known == sentence:
+                return ForbiddenCall(known)
         return self.checked_failure(sentence)
 
     def container_reference(self, value: Any) -> None:

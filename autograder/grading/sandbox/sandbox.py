@@ -17,7 +17,7 @@ from autograder.grading.sandbox.defenses import Defense, Findings, defenses_in_f
 from autograder.grading.sandbox.fork_client import ForkServerClient
 from autograder.grading.sandbox.kernel import gpu_files
 from autograder.grading.sandbox.kernel.cgroups import remove_groups
-from autograder.grading.sandbox.kernel.confine import reachable_by_others
+from autograder.grading.sandbox.kernel.closed_folders import reachable_by_others
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan, ServerPlan
 from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree

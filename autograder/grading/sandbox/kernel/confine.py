@@ -9,6 +9,7 @@ from typing import Any
 
 from autograder.grading.sandbox.kernel import gpu_files, landlock, seccomp
 from autograder.grading.sandbox.kernel.child_mounts import ChildMounts
+from autograder.grading.sandbox.kernel.closed_folders import open_libraries, reachable_by_others
 from autograder.grading.sandbox.kernel.confinement_plan import Plan, ServerPlan
 from autograder.grading.sandbox.kernel.namespaces import ProcessTrees
 from autograder.grading.sandbox.kernel.rlimits import (
@@ -48,6 +49,9 @@ class Confinement:
         other_uid = plan.uid is not None
         self.folders = python_folders()
         self.common = Path(plan.common)
+        if own_mounts and other_uid:
+            with suppress(OSError):  # an old kernel: then imports alone work, by descriptors
+                open_libraries(self.folders)
         # Open folders that every child imports from.
         self.folder_descriptors = settle_imports(self.common, other_uid)
         self.mounts = ChildMounts(trees, own_mounts, needs_proc=bool(self.folder_descriptors))
@@ -151,7 +155,7 @@ def top_name(item: Path) -> str:
 def settle_imports(common: Path, other_uid: bool) -> list[int]:
     """Have children import common/ from a copy, and nothing else from under our root.
 
-    For another user, also let imports work from under a folder that others can't enter: a
+    For another user, also let imports work from under a folder that is still closed to others: a
     descriptor opened before the change of uid leads there without passing its parents.
     common: the copy.
     """
@@ -191,8 +195,3 @@ def folder_descriptor(folder: Path) -> int:
     with suppress(OSError):  # a kernel before 5.12: the probe will say so
         set_read_only(descriptor, True)
     return descriptor
-
-
-def reachable_by_others(folder: Path) -> bool:
-    """Whether any user may enter the folder and all above it."""
-    return all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents))

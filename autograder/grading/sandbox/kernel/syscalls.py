@@ -8,8 +8,9 @@ from pathlib import Path
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 
-CLOSE_RANGE, OPEN_TREE, MOUNT_SETATTR = 436, 428, 442
+CLOSE_RANGE, OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 436, 428, 429, 442
 FROM_WORKING_FOLDER, CLONE_TREE, RECURSIVE, EMPTY_PATH = -100, 1, 0x8000, 0x1000
+MOVE_FROM_DESCRIPTOR = 4
 READ_ONLY = 1
 LAST_DESCRIPTOR = 0xFFFFFFFF
 PR_SET_PDEATHSIG = 1
@@ -48,6 +49,13 @@ def open_detached(folder: Path) -> int:
     folder_descriptor = ctypes.c_int(FROM_WORKING_FOLDER)
     flags = ctypes.c_uint(CLONE_TREE | RECURSIVE | os.O_CLOEXEC)
     return syscall(OPEN_TREE, folder_descriptor, os.fsencode(folder), flags)
+
+
+def move_mount(descriptor: int, target: Path) -> None:
+    """move_mount(2): mount what open_detached has opened."""
+    here = ctypes.c_int(FROM_WORKING_FOLDER)
+    arguments = (ctypes.c_int(descriptor), b"", here, os.fsencode(target))
+    syscall(MOVE_MOUNT, *arguments, ctypes.c_uint(MOVE_FROM_DESCRIPTOR))
 
 
 def unshare(flags: int) -> None:

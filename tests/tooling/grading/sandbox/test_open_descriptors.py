@@ -5,7 +5,12 @@ import json
 import pytest
 
 from tests.tooling.scratch_copies import copy_repo, python
-from tests.tooling.weakened_sandbox import NO_LANDLOCK, needs_root, sitecustomize
+from tests.tooling.weakened_sandbox import (
+    NO_LANDLOCK,
+    NO_OWN_MOUNTS,
+    needs_root,
+    sitecustomize,
+)
 
 pytestmark = needs_root
 
@@ -70,6 +75,7 @@ def course(tmp_path_factory):
     [
         ((), "own uid"),
         ((NO_LANDLOCK,), "own uid"),
+        ((NO_LANDLOCK, NO_OWN_MOUNTS), "own uid"),
         # Libraries beside the tests then need a kernel that can cut the way up from them.
         ((NO_LANDLOCK, NO_DETACHED), "not protected"),
     ],
