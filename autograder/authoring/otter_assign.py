@@ -34,8 +34,8 @@ from common.errors import CourseError
 OTTER_REQUIREMENTS = "requirements.txt"
 OTTER_PYTHON = "3.12"
 SUBMITTING = "The zip contains this notebook and your code: upload it to Gradescope as it is."
-# Printed below Otter's "All test cases passed!", which would promise too much.
-FORM_OK = "The form is right. Hidden tests decide whether the answer is right."
+# What a check says that doesn't decide the answer.
+FORM_OK = "The form is right. When you submit, hidden tests decide whether the answer is right."
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ STANDARD_ERRORS = 7  # correct code exceeds this with probability below 1e-8, pe
 def check_refused(situation: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The call raises ValueError; what it says comes back."""
     try:
-        function(*args, **kwargs)
+        # What must be refused may overflow first, as a training with a rate of 1e300 does.
+        with np.errstate(over="ignore", invalid="ignore"):
+            function(*args, **kwargs)
     except ValueError as error:
         return error.args[0] if len(error.args) == 1 else str(error)
     except Exception as error:

@@ -15,6 +15,7 @@ from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.check_log import LOG
 from common.errors import Failure
 from common.labs.lab_run import Lab
+from common.missing_packages import missing_sentence
 from common.student_code.values import Handle
 from common.testing import cuda
 from common.testing.artifacts import (
@@ -29,6 +30,7 @@ from common.testing.feedback.hints import add_hint, hints_beside
 from common.testing.graded_tests import (
     GPU,
     HIDDEN_FILE,
+    MARKS,
     PRACTICE_SALT,
     PUBLIC_FILE,
     Pace,
@@ -41,6 +43,7 @@ from common.testing.points_summary import EarnedPoints, write_points
 from common.testing.stored_answers import RecordingOracle, StoredOracle
 from common.testing.student_face import StudentFace
 from common.testing.waiting_line import end_waiting, waiting_for
+from common.training.training_progress import hidden_progress
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
@@ -77,6 +80,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for mark, about in MARKS.items():
+        config.addinivalue_line("markers", f"{mark}: {about}")
     config.stash.setdefault(SALT, config.getoption("--salt"))
     config.stash.setdefault(POINTS, {})
     config.stash.setdefault(LEADERBOARD, Leaderboard())
@@ -240,6 +245,19 @@ def pace(item: pytest.Item) -> Pace:
     return pace_of(decorator_value(item, "__tags__", ()), getattr(item, "fixturenames", ()))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Say in words that a package is missing which tests import, as PyTorch in a new handout."""
+    report = yield
+    error = report.call.excinfo.value if report.failed and report.call.excinfo else None
+    cause = error.__cause__ if error else None
+    if collector.path.name == PUBLIC_FILE and isinstance(cause, ModuleNotFoundError):
+        report.longrepr = missing_sentence(str(cause.name))
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)  # a judge puts its tests into an order of its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what is quick first, then the labs, and what trains last."""
@@ -252,6 +270,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     LOG.clear()
     if is_graded(item) and GPU in decorator_value(item, "__tags__", ()) and not cuda.available():
         pytest.skip(NO_GPU)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep the progress of trainings out of what pytest captures, and shows if a test fails."""
+    if not is_graded(item) or item.config.getoption("capture") == "no":
+        return (yield)
+    with hidden_progress():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -282,7 +309,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Skip pytest's traceback, which `failure_text` replaces: it takes half of a run."""
+    """Let `-m` choose by tags, and skip pytest's traceback, which takes half of a run.
+
+    `failure_text` replaces it.
+    """
+    if is_graded(item):
+        for tag in MARKS.keys() & set(decorator_value(item, "__tags__", ())):
+            item.add_marker(tag)
     if is_graded(item) and item.config.getoption("tbstyle", "auto") == "auto":
         vars(item)["repr_failure"] = lambda excinfo, style=None: failure_text(item, excinfo.value)
 
@@ -296,15 +329,17 @@ def pytest_runtest_makereport(
     if not is_graded(item):
         return report
     points_so_far = item.config.stash[POINTS].setdefault(item.path.parent.name, EarnedPoints())
-    points, hidden = decorator_value(item, "__weight__", 0), item.path.name == HIDDEN_FILE
+    points = decorator_value(item, "__weight__", 0)
+    if call.when == "setup":
+        points_so_far.add_asked(item.name, points, item.path.name == HIDDEN_FILE)
     if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
-        points_so_far.add_not_run(points, hidden)
+        points_so_far.not_run_without_gpu += points
         return report
     if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
         report.longrepr = failure_text(item, call.excinfo.value)
     if call.when == "call" or (call.when == "setup" and not report.passed):
         passed = report.passed and call.when == "call"
-        points_so_far.add(decorator_value(item, "__number__", ""), points, passed, hidden)
+        points_so_far.add(decorator_value(item, "__number__", ""), points, passed)
     return report
 
 

@@ -17,6 +17,11 @@ HIDDEN_FILE = "test_hidden.py"
 HIDDEN_POINTS_FILE = "hidden_points.json"
 TRAINING, TIMING = "training", "timing"  # tags of tests that take long, or depend on a clock
 GPU = "gpu"  # the tag of tests that need one
+MARKS = {  # the tags that `pytest -m` knows
+    TRAINING: "trains a model, and takes long",
+    TIMING: "measures how fast code is",
+    GPU: "needs a GPU",
+}
 PRACTICE_SALT = "practice"  # public: what inputs are drawn from without a secret
 
 

@@ -3,7 +3,14 @@
 from typing import Any
 
 from common.assignment import ROOT, Assignment
-from common.testing.graded_tests import PUBLIC_FILE, format_points, read_hidden_points, read_tests
+from common.testing.graded_tests import (
+    PUBLIC_FILE,
+    TRAINING,
+    GradedTest,
+    format_points,
+    read_hidden_points,
+    read_tests,
+)
 
 
 class EarnedPoints:
@@ -13,24 +20,20 @@ class EarnedPoints:
         self.earned: dict[str, float] = {}
         self.shown: dict[str, float] = {}
         self.hidden_shown = 0.0
-        self.public_shown = 0.0
+        self.public_names: set[str] = set()  # of the tests that were asked for
         self.not_run_without_gpu = 0.0  # points of tests that need one
 
-    def add(self, exercise: str, points: float, passed: bool, hidden: bool) -> None:
-        """Count one test."""
-        self.count(points, hidden)
+    def add(self, exercise: str, points: float, passed: bool) -> None:
+        """Count the points of one test."""
         self.shown[exercise] = self.shown.get(exercise, 0) + points
         self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
 
-    def add_not_run(self, points: float, hidden: bool) -> None:
-        """Count a test that needs a GPU, where there is none."""
-        self.count(points, hidden)
-        self.not_run_without_gpu += points
-
-    def count(self, points: float, hidden: bool) -> None:
-        """Note that a test was among those that were asked for."""
-        self.hidden_shown += points if hidden else 0
-        self.public_shown += 0 if hidden else points
+    def add_asked(self, name: str, points: float, hidden: bool) -> None:
+        """Note that a test was among those that were asked for, whether or not it could run."""
+        if hidden:
+            self.hidden_shown += points
+        else:
+            self.public_names.add(name)
 
 
 def write_points(terminal: Any, assignment: Assignment, points_so_far: EarnedPoints) -> None:
@@ -53,11 +56,23 @@ def write_points(terminal: Any, assignment: Assignment, points_so_far: EarnedPoi
         f"  {format_points(earned)} of {format_points(shown)} points in this run. "
         f"Hidden tests decide {format_points(hidden - points_so_far.hidden_shown)} more."
     )
-    public = sum(test.points for test in read_tests(ROOT / "tests" / assignment.name / PUBLIC_FILE))
-    if public > points_so_far.public_shown:
-        points = format_points(public - points_so_far.public_shown)
-        terminal.write_line(f"  Public tests that you have not run decide {points} more.")
+    public = read_tests(ROOT / "tests" / assignment.name / PUBLIC_FILE)
+    left_out = [test for test in public if test.name not in points_so_far.public_names]
+    if left_out:
+        terminal.write_line(f"  {left_out_sentence(left_out)}")
     if points_so_far.not_run_without_gpu:
         points = format_points(points_so_far.not_run_without_gpu)
         unit = "point needs" if points == "1" else "points need"
         terminal.write_line(f"  {points} {unit} a GPU, and this machine has none.")
+
+
+def left_out_sentence(tests: list[GradedTest]) -> str:
+    """How many public tests were not run, what they decide, and how many of them train a model."""
+    many, total = len(tests) > 1, sum(test.points for test in tests)
+    what = f"{len(tests)} public tests" if many else "1 public test"
+    points = f"{format_points(total)} more {'point' if total == 1 else 'points'}"
+    sentence = f"{what} that you have not run {'decide' if many else 'decides'} {points}"
+    training = sum(TRAINING in test.tags for test in tests)
+    if training:
+        sentence += f" ({training} of them {'trains' if training == 1 else 'train'} a model)"
+    return f"{sentence}."

@@ -14,7 +14,8 @@ import os
 import sys
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TextIO
@@ -87,6 +88,19 @@ def running_status(since: float) -> Status | None:
         if display._start >= since:
             return display.status(time.monotonic())
     return None
+
+
+HIDDEN: list[bool] = []  # not empty while displays show nothing
+
+
+@contextmanager
+def hidden_progress() -> Iterator[None]:
+    """Let displays that are made in this block show nothing; `running_status` still knows."""
+    HIDDEN.append(True)
+    try:
+        yield
+    finally:
+        HIDDEN.pop()
 
 
 class TrainingDisplay:
@@ -178,6 +192,23 @@ class Lines:
         self.note(f"{status.title}: {'stopped early, ' if failed else ''}{status.summary}")
 
 
+class Nothing:
+    """No screen: for tests, whose captured output is for what went wrong."""
+
+    seconds_between = math.inf
+
+    def open(self, status: Status) -> None:
+        """Show nothing."""
+
+    show = open
+
+    def note(self, text: str) -> None:
+        """Print nothing."""
+
+    def close(self, status: Status, failed: bool) -> None:
+        """Leave nothing behind."""
+
+
 class Bar:
     """A progress bar on a terminal, drawn by rich."""
 
@@ -225,7 +256,9 @@ class Bar:
 
 
 def choose_screen(stream: TextIO | None) -> Screen:
-    """A bar where one can be drawn, else lines."""
+    """A bar where one can be drawn, else lines; nothing where progress is hidden."""
+    if HIDDEN:
+        return Nothing()
     terminal = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
     if terminal and stream is not None:
         with suppress(ImportError):  # students need not have rich

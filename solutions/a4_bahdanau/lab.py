@@ -493,7 +493,7 @@ scores = torch.tensor([2.0, 1.0] + [0.0] * 10).double()
 real = torch.arange(12) < 3
 _, panels = plt.subplots(1, 2, figsize=(8, 2.2), sharey=True)
 for axis, mask, name in zip(panels, (None, real), ("no mask", "mask"), strict=True):
-    axis.bar(range(12), masked_softmax(scores, mask), color=["black"] * 3 + ["red"] * 9)
+    axis.bar(range(12), masked_softmax(scores, mask).numpy(), color=["black"] * 3 + ["red"] * 9)
     axis.set_xticks(range(12))
     axis.set_title(name, fontsize=9)
     axis.set_xlabel("position")

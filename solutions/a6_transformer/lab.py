@@ -90,7 +90,7 @@ TransformerConfig = beside(attention_maps).TransformerConfig
 encoding = sinusoidal_encoding(2000, 64)  # (2000, 64)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 3.6))
-left.imshow(encoding[:100].T, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+left.imshow(encoding[:100].T.numpy(), cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
 left.set(xlabel="position", ylabel="feature")
 for pair in (0, 4, 8, 16):
     right.plot(encoding[:100, 2 * pair], label=f"pair {pair}")
@@ -147,7 +147,7 @@ answered(q1_fast=q1_fast, q1_slow=q1_slow)
 products = encoding[:200] @ encoding[:200].T
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 3.6))
-image = left.imshow(products[:100, :100], cmap="viridis")
+image = left.imshow(products[:100, :100].numpy(), cmap="viridis")
 figure.colorbar(image, ax=left)
 left.set(xlabel="position", ylabel="position")
 right.plot(products[0, :60], ".-")
@@ -491,7 +491,7 @@ x, shuffled = torch.randn(12, 16) / 2, torch.randperm(12)
 _, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for axis, (name, layer) in zip(axes, LAYERS_TO_COMPARE.items(), strict=True):
     derivative = torch.autograd.functional.jacobian(layer, x)  # (12, 16, 12, 16)
-    axis.imshow(derivative.square().sum(dim=(1, 3)).sqrt(), cmap="Blues", vmin=0)
+    axis.imshow(derivative.square().sum(dim=(1, 3)).sqrt().numpy(), cmap="Blues", vmin=0)
     axis.set(title=name, xlabel="input position", ylabel="output position")
     with torch.no_grad():
         rolled = (layer(x.roll(1, dims=0)) - layer(x).roll(1, dims=0)).abs().amax(dim=1)
@@ -525,7 +525,7 @@ with torch.no_grad():
 
 _, axes = plt.subplots(1, 2, figsize=(12, 3))
 for axis, picture, title in zip(axes, (encoded, bare), ("with", "without"), strict=True):
-    axis.imshow(picture, cmap="RdBu_r", vmin=-3, vmax=3, aspect="auto")
+    axis.imshow(picture.numpy(), cmap="RdBu_r", vmin=-3, vmax=3, aspect="auto")
     axis.set_yticks(range(9), digits)
     axis.set(title=f"{title} positions", xlabel="feature")
 plt.show()
@@ -690,7 +690,7 @@ def draw_maps(model, digits):
     _, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
     sides = {"encoder": (read, read), "decoder": (reads, reads), "cross": (reads, read)}
     for axis, (kind, (queries, keys)) in zip(axes, sides.items(), strict=True):
-        axis.imshow(weights[kind][0, 0, 0], cmap="Blues", vmin=0, vmax=1)
+        axis.imshow(weights[kind][0, 0, 0].numpy(), cmap="Blues", vmin=0, vmax=1)
         axis.set_xticks(range(len(keys)), keys)
         axis.get_xticklabels()[0].set_rotation(90 if keys is reads else 0)  # <bos> is long
         axis.set_yticks(range(len(queries)), queries)

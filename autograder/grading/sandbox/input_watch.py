@@ -17,7 +17,6 @@ from common.student_code.values import is_tensor
 from common.student_text import plain
 
 CHUNK = 1 << 18  # bytes that are compared at once, which fit into the processor's cache
-OF_MODULES = frozenset({"args", "kwargs"})  # the parameters of any PyTorch module
 
 
 def is_array(value: Any) -> bool:
@@ -83,7 +82,7 @@ def name_of(key: int | str, said: Any, stubs: Path | None) -> str:
 def parameters_of_stubs(folder: Path | None) -> frozenset[str]:
     """The names of all parameters in an assignment's stubs."""
     files = sorted(folder.glob("*.py")) if folder else []
-    return OF_MODULES.union(
+    return frozenset(
         node.arg
         for file in files
         for node in ast.walk(ast.parse(file.read_bytes()))

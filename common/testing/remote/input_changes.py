@@ -1,6 +1,7 @@
 """Finds changed inputs as the process of student code sees them: modes, flags, keys, order."""
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ def changed_by(
     function(*args, **kwargs)
     names = positional_names(function)
     return {
-        key: names[key] if isinstance(key, int) and key < len(names) else str(key)
+        key: name_of_argument(key, names)
         for key, value in arrays.items()
         if content(value) != before[key]
     }
@@ -33,9 +34,26 @@ def content(array: Any) -> tuple[Any, ...]:
     return array.dtype, array.shape, array.tobytes()
 
 
+def name_of_argument(key: int | str, names: list[str]) -> str:
+    """What a message calls an argument: by its name, or by its place where it has none."""
+    if isinstance(key, str):
+        return key
+    return names[key] if key < len(names) else f"input {key + 1}"
+
+
 def positional_names(function: Callable[..., Any]) -> list[str]:
-    """The names of the function's parameters, where they can be determined."""
+    """The names of the function's positional parameters, where they can be determined.
+
+    Calling a PyTorch module takes what its `forward` takes; the module itself says *args.
+    """
+    if "torch" in sys.modules and isinstance(function, sys.modules["torch"].nn.Module):
+        function = function.forward
     try:
-        return list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
+    return [
+        each.name
+        for each in parameters
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]

@@ -1,5 +1,8 @@
 """Tests of check_refused: its message, and what is raised instead."""
 
+import warnings
+
+import numpy as np
 import pytest
 
 from common.errors import Failure
@@ -48,6 +51,18 @@ def test_what_is_no_answer_to_bad_input_stays_what_it_is(student, kind, error):
 def test_an_error_of_the_test_itself_is_not_the_students(student):
     with pytest.raises(TypeError, match="a test"):
         check_refused("a bad number", broken_test)
+
+
+def test_what_overflows_before_it_is_refused_prints_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check_refused("a rate of 1e300", overflow) == "step 2"
+
+
+def overflow():
+    infinite = np.float32([1]) * np.array([1e300]).astype("float32")
+    if not np.isfinite(infinite - infinite).all():
+        raise ValueError("step 2")
 
 
 def broken_test():

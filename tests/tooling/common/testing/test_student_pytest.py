@@ -52,7 +52,7 @@ def test_the_reference_can_be_tested_and_earns_all():
     assert re.search(r"  1\.1 +5 of 5   conv_output_size", done.stdout)
     assert re.search(r"  1\.7 +3 of 3   conv_parameters", done.stdout)
     assert "8 of 8 points in this run. Hidden tests decide 36 more." in done.stdout
-    assert "Public tests that you have not run decide 56 more." in done.stdout
+    assert "public tests that you have not run decide 56 more points." in done.stdout
 
 
 def test_a_traceback_is_there_for_those_who_ask_for_it():
@@ -131,14 +131,51 @@ TRAINING_LINE = "training: it learns something (exercise 1.1) ..."
 LAB_LINE = "lab: running lab.ipynb (a1) ..."
 
 
-@pytest.fixture
-def waits(tmp_path):
+def write_waits(tmp_path, text):
     """The command that runs a test that trains, one of a lab and a quick one, as a1's."""
     file = tmp_path / "a1_convolution" / "test_public.py"
     file.parent.mkdir()
-    file.write_text(WAITS)
+    file.write_text(text)
     config = ["--noconftest", "-c", os.devnull, f"--rootdir={tmp_path}", "-p", "no:cacheprovider"]
     return ["-m", "pytest", "-p", "common.testing.fixtures", *config, str(file)]
+
+
+@pytest.fixture
+def waits(tmp_path):
+    return write_waits(tmp_path, WAITS)
+
+
+def test_training_can_be_left_out_and_its_mark_is_known(waits):
+    done = run(*waits, "-v", "-m", "not training", "--strict-markers", "-W", "error")
+    assert re.findall(r"::(test_\w+)", done.stdout) == [
+        "test_it_is_quick",
+        "test_q1_the_lab_is_right",
+    ]
+    assert "2 passed, 1 deselected" in done.stdout and "warning" not in done.stdout
+    assert "1 passed, 2 deselected" in run(*waits, "-m", "training").stdout
+    marks = run(*waits, "--markers").stdout
+    assert all(f"@pytest.mark.{mark}: " in marks for mark in ("training", "timing", "gpu"))
+
+
+def test_the_summary_counts_the_tests_that_were_left_out():
+    public = "tests/a2_lenet/test_public.py"
+    done = run_pytest("--impl=solutions", public, "-m", "not training", "-k", "relu")
+    assert re.search(
+        r"^  \d+ public tests that you have not run decide [\d.]+ more points "
+        r"\(2 of them train a model\)\.$",
+        done.stdout,
+        re.MULTILINE,
+    )
+
+
+def test_a_failed_test_shows_what_was_printed_but_no_progress(tmp_path):
+    failing = WAITS.replace("time.sleep(1.2)", "display.note('epoch 1'); assert False, 'so'")
+    arguments = write_waits(tmp_path, failing)
+    shown = run(*arguments).stdout
+    assert "1 failed" in shown and "said by the student" in shown
+    assert "steps in" not in shown and "epoch 1" not in shown and "Captured stderr" not in shown
+    with_s = run(*arguments, "-s")
+    assert "epoch 1" in with_s.stderr and "3/7 steps in" in with_s.stderr
 
 
 def on_a_terminal(*arguments, folder, typed=""):

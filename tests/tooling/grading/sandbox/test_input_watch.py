@@ -154,7 +154,7 @@ def test_a_name_that_no_stub_has_is_not_repeated(student):
 
 def test_names_are_those_of_stubs_or_places():
     stubs = ROOT / "assignments" / "a1_convolution"
-    assert {"x", "w", "b", "dout", "args"} <= parameters_of_stubs(stubs)
+    assert {"x", "w", "b", "dout"} <= parameters_of_stubs(stubs)
     assert name_of(0, "x", stubs) == "x" and name_of("dout", "x", stubs) == "dout"
     for said in ("0.25", "x ", None, 1, ["x"], b"x"):
         assert name_of(1, said, stubs) == "input 2"
