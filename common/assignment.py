@@ -13,6 +13,18 @@ ROOT = Path(__file__).resolve().parents[1]
 STANDINS = Path(__file__).resolve().parent / "standins"
 LAB_STANDINS = Path(__file__).resolve().parent / "labs" / "standins"
 
+# A limit of seconds is one of processor time: on a busy machine code takes longer, and does no more
+# work. By the clock it may take so many times as long, which ends code that merely waits.
+WALL_FACTOR = 4
+GRADESCOPE_SECONDS = 40 * 60  # the longest that Gradescope lets a grading take, by the clock
+OWN_SECONDS = 3 * 60  # of these, for our own work
+
+
+def wall_limit(seconds: float) -> float:
+    """What code may take by the clock that may use so many seconds of processor time."""
+    return WALL_FACTOR * seconds
+
+
 Name = Annotated[str, Meta(min_length=1)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.py$")]
 # A plain name without a path, and no Python: that is what `files` is for.
@@ -27,13 +39,27 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Limits(Record, frozen=True):
-    """What student code may use: for each test, and for all tests together."""
+    """What student code may use: for each test, and for all tests together.
+
+    Seconds are of processor time, of all its processes together.
+    """
 
     test_seconds: Annotated[float, Meta(gt=0)]
     total_seconds: Annotated[float, Meta(gt=0)]
     memory_mb: Annotated[int, Meta(gt=0)]
-    cpu_seconds: Annotated[float, Meta(gt=0)] | None = None  # of each test; None: test_seconds
+    # Of each test, by the clock; None: WALL_FACTOR times test_seconds.
+    wall_seconds: Annotated[float, Meta(gt=0)] | None = None
     gpu: bool = False  # whether it may reach the machine's GPUs
+
+    @property
+    def test_wall_seconds(self) -> float:
+        """What a test may take by the clock."""
+        return self.wall_seconds or wall_limit(self.test_seconds)
+
+    @property
+    def total_wall_seconds(self) -> float:
+        """What all tests may take by the clock, but for the last that is begun in time."""
+        return wall_limit(self.total_seconds)
 
 
 class Forbidden(Record, frozen=True):
@@ -77,6 +103,8 @@ class Artifact(Record, frozen=True):
 
 class LabSettings(Record, frozen=True):
     """What the cells of the lab's notebook may use: each of them, and all together.
+
+    Seconds are of processor time; by the clock, cells may take WALL_FACTOR times as long.
 
     data: what they load from common/data. When labs are graded, it is in memory already: a child
     of the sandbox has no cache and would prepare it again.
@@ -159,6 +187,12 @@ class Assignment(Record, frozen=True):
         return (*self.standins, *(f"common.labs.standins.{self.name}.{file.stem}" for file in own))
 
     @property
+    def wall_seconds(self) -> float:
+        """The longest that all student code may take, by the clock."""
+        lab = wall_limit(self.lab.total_seconds) if self.lab else 0.0
+        return self.limits.total_wall_seconds + self.limits.test_wall_seconds + lab
+
+    @property
     def preloaded(self) -> tuple[str, ...]:
         """The modules that grading loads once for all tests.
 
@@ -209,7 +243,7 @@ def read_assignment(file: Path) -> Assignment:
     for name in content.prerequisites:
         if not (STANDINS / name).is_dir():
             raise CourseError(f"{file}: prerequisites names {name}, which has no stand-in.")
-    return Assignment(
+    assignment = Assignment(
         name=file.parent.name,
         title=content.title,
         files=tuple(content.files),
@@ -223,6 +257,13 @@ def read_assignment(file: Path) -> Assignment:
         given=tuple(content.given),
         lab=content.lab,
     )
+    if assignment.wall_seconds > GRADESCOPE_SECONDS - OWN_SECONDS:
+        raise CourseError(
+            f"{file}: limits let code that sleeps take {assignment.wall_seconds:g} seconds by the "
+            f"clock. Gradescope allows {GRADESCOPE_SECONDS}, of which the grader itself needs "
+            f"{OWN_SECONDS}. Lower limits.total_seconds."
+        )
+    return assignment
 
 
 def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:

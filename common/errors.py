@@ -79,7 +79,14 @@ class Failure(AssertionError):
 
 
 class ChildFailure(Exception):
-    """Student code that hung, died, flooded or answered nonsense; the text says which."""
+    """Student code that hung, died, flooded or answered nonsense; the text says which.
+
+    details: what hidden tests don't show.
+    """
+
+    def __init__(self, sentence: str, details: str = "") -> None:
+        self.details = details
+        super().__init__(sentence)
 
 
 class ForbiddenCall(Exception):

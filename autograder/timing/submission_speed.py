@@ -67,7 +67,6 @@ def measure(
         assignment.limits,
         test_seconds=HOUR,
         total_seconds=HOUR,
-        cpu_seconds=HOUR,
         gpu=options.device == "cuda",
     )
     with_limits = msgspec.structs.replace(assignment, limits=limits)

@@ -1,8 +1,9 @@
 """Runs a lab in the current process, for a student's own pytest run."""
 
+import time
 from typing import Any
 
-from common.assignment import Assignment, LabSettings
+from common.assignment import Assignment, LabSettings, wall_limit
 from common.determinism import seed_all
 from common.errors import Failure
 from common.labs.cells import Cells
@@ -28,13 +29,13 @@ class LimitedCells:
 
     def __init__(self, cells: Cells, limits: LabSettings) -> None:
         self.cells = cells
-        self.clock = LabClock(limits)
+        self.clock = LabClock(limits, time.process_time)
 
     def run(self, number: int, source: str) -> Any:
         """Run one cell, and say that it took too long where it does."""
         with self.clock.cell() as seconds:
             try:
-                with time_limit(seconds):
+                with time_limit(wall_limit(seconds), computing=seconds):
                     return self.cells.run(number, source)
-            except TookTooLong:
-                raise self.clock.time_limit_failure(seconds) from None
+            except TookTooLong as error:
+                raise self.clock.time_limit_failure(seconds, error.by_clock) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from common.assignment import LAB_FILE, Assignment, LabSettings
+from common.assignment import LAB_FILE, Assignment, LabSettings, wall_limit
 from common.errors import ChildFailure, Failure
 from common.labs.cells import DATA, ERROR_NAMES, LARGE, MAX_ANSWERS, OBJECT, UNANSWERED
 from common.labs.notebook import read_notebook
@@ -71,28 +71,41 @@ class Lab:
 
 
 class LabClock:
-    """How much time the cells of a lab have left."""
+    """How much time the cells of a lab have left.
 
-    def __init__(self, limits: LabSettings) -> None:
+    computed: the processor time that they have used so far.
+    """
+
+    def __init__(self, limits: LabSettings, computed: Callable[[], float]) -> None:
         self.limits = limits
-        self.used = 0.0
+        self.computed = computed
+        self.used = 0.0  # seconds of processor time, or of waiting that is worth as many
 
     @contextmanager
     def cell(self) -> Iterator[float]:
-        """The seconds that one cell may take; those that it takes count."""
+        """The seconds of processor time that one cell may take; those that it takes count."""
         left = max(self.limits.total_seconds - self.used, 0.001)
-        start = time.monotonic()
+        start, before = time.monotonic(), self.computed()
         try:
             yield min(self.limits.cell_seconds, left)
         finally:
-            self.used += time.monotonic() - start
+            waited = (time.monotonic() - start) / wall_limit(1)
+            self.used += max(self.computed() - before, waited)
 
-    def time_limit_failure(self, seconds: float) -> ChildFailure:
+    def time_limit_failure(self, seconds: float, by_clock: bool) -> ChildFailure:
         """The failure of a cell that exceeded a time limit."""
-        if seconds < self.limits.cell_seconds:
-            whole = f"{self.limits.total_seconds:g} seconds"
-            return ChildFailure(f"All cells together took longer than {whole}.")
-        return ChildFailure(f"It took longer than {self.limits.cell_seconds:g} seconds.")
+        cell = self.limits.cell_seconds
+        if seconds < cell:
+            whole = self.limits.total_seconds
+            return ChildFailure(
+                f"All cells together used more than {whole:g} seconds of processor time, or took "
+                f"longer than {wall_limit(whole):g}."
+            )
+        if by_clock:
+            return ChildFailure(f"It took longer than {wall_limit(cell):g} seconds.")
+        return ChildFailure(
+            f"It used more than the {cell:g} seconds of processor time that a cell may take."
+        )
 
 
 def run_lab(content: bytes, assignment: Assignment, run_cell: RunCell) -> Lab:

@@ -47,6 +47,7 @@ from common.training.training_progress import hidden_progress
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
+HIDDEN_TESTS = "hidden tests"
 NO_GPU = "not run here: no GPU"
 
 # How a run may be steered from outside: the grader sets all but RECORDING and POINTS.
@@ -152,7 +153,9 @@ def assignment(request: pytest.FixtureRequest) -> Assignment:
 def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[Handle]:
     """The code under test."""
     face = request.config.stash[FACE](assignment)
-    with face.open(decorator_value(request.node, "__number__", "")) as code:
+    # What hidden tests take may tell of their inputs: none is named.
+    name = HIDDEN_TESTS if request.path.name == HIDDEN_FILE else name_as_sentence(request.node.name)
+    with face.open(decorator_value(request.node, "__number__", ""), name) as code:
         yield code
 
 

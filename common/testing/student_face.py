@@ -14,8 +14,11 @@ class StudentFace(Protocol):
     printed: str  # by the code of the last test; nothing where it went to the terminal
     labs: dict[bytes, Lab]  # those that were run, by their content
 
-    def open(self, exercise: str) -> AbstractContextManager[Handle]:
-        """What a test of that exercise gets as `student`, for as long as the test runs."""
+    def open(self, exercise: str, test: str = "") -> AbstractContextManager[Handle]:
+        """What a test of that exercise gets as `student`, for as long as the test runs.
+
+        test: what to call it where its time is left to no other.
+        """
 
     def lab(self, content: bytes) -> Lab:
         """A submitted lab, run once for all its tests."""

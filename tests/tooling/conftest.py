@@ -101,3 +101,9 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Lets code take long by the clock, which it does on a busy machine."""
+    monkeypatch.setattr("common.assignment.WALL_FACTOR", 60)

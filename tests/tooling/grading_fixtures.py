@@ -29,10 +29,13 @@ FACES = ("direct", "isolated")
 
 
 def assignment(
-    test_seconds: float = 5, total_seconds: float = 60, memory_mb: int = 512
+    test_seconds: float = 5,
+    total_seconds: float = 60,
+    memory_mb: int = 512,
+    wall_seconds: float | None = None,
 ) -> Assignment:
     """Assignment 1 with limits that suit a test."""
-    limits = Limits(test_seconds, total_seconds, memory_mb)
+    limits = Limits(test_seconds, total_seconds, memory_mb, wall_seconds)
     return msgspec.structs.replace(load_assignment("a1"), limits=limits)
 
 

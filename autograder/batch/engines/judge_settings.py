@@ -7,7 +7,7 @@ from autograder.grading.warm.judge_messages import JudgeOptions
 from common.assignment import Assignment
 
 JUDGE_MB = 700  # a judge with PyTorch, its fork, and their fork server
-SPARE_SECONDS = 300  # for a judge's own work, beyond what student code may take
+SPARE_SECONDS = 600  # for a judge's own work, beyond what student code may take
 
 
 def judge_options(
@@ -23,5 +23,4 @@ def judge_options(
 
 def reply_timeout(assignment: Assignment) -> float:
     """The seconds after which a judge that has not answered counts as dead."""
-    lab = assignment.lab.total_seconds if assignment.lab else 0.0
-    return 2 * (assignment.limits.total_seconds + lab) + SPARE_SECONDS
+    return assignment.wall_seconds + SPARE_SECONDS

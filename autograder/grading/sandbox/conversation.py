@@ -1,4 +1,4 @@
-"""The judge's connection to one child: requests, replies, time limit, limit on printed output."""
+"""The judge's connection to one child: requests, replies, time limits, limit on printed output."""
 
 import builtins
 import math
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
+from autograder.grading.sandbox.kernel.group_time import GroupTime
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
 from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.standin_process.standin_starter import StandinStarter
@@ -39,7 +40,6 @@ OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
-EXTRA_CPU_SECONDS = 2.0
 TEXT_LIMIT = 5000
 MOST_CALLS = 10_000  # of a function of ours
 
@@ -69,6 +69,7 @@ class Conversation(StudentObjects):
         self.printed_bytes = 0
         self.failure: str | None = None
         self.timed_out = False
+        self.by_clock = False  # whether it exceeded the limit by the clock
         self.functions: dict[str, Handle] = {}
         self.own_functions: list[JudgeFunction] = []  # those that student code may call
         self.modules: tuple[str, ...] = ()
@@ -79,9 +80,22 @@ class Conversation(StudentObjects):
         self.changing: set[str] = set()  # those that have changed an input then
         self.watched: Path | None = None  # a home that only we keep from filling the disk
         self.pid: int | None = None
-        self.processes: ProcessTreeTime | None = None  # the child, and what it starts
+        # The child, and what it starts.
+        self.processes: GroupTime | ProcessTreeTime | None = None
+        self.computed_before = 0.0  # their processor time that doesn't count
         self.standins: StandinStarter | None = None  # those that it asks another process for
         self.next_look = math.inf  # when to look at them
+
+    def limit(self, limits: Limits) -> None:
+        """Let these limits hold for what follows. What came before doesn't count."""
+        self.limits, self.seconds = limits, 0.0
+        self.computed_before += self.computed
+        self.next_look = time.monotonic() + WATCH_SECONDS
+
+    @property
+    def computed(self) -> float:
+        """The seconds of processor time that the child and all that it started have used."""
+        return self.processes.seconds() - self.computed_before if self.processes else 0.0
 
     def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
@@ -165,7 +179,7 @@ class Conversation(StudentObjects):
         request = codec.encode([self.questions, question, *details], self, self.arrays.inputs)
         start = time.monotonic()
         try:
-            deadline = start + self.limits.test_seconds - self.seconds
+            deadline = start + self.limits.test_wall_seconds - self.seconds
             while True:
                 reply = self.exchange(request, deadline)
                 self.arrays.results.begin()
@@ -175,12 +189,13 @@ class Conversation(StudentObjects):
                     return self.parse_reply(answer, label)
                 request = codec.encode(called(), self)
         except ChannelTimeout:
-            self.timed_out = True
+            self.timed_out = self.by_clock = True
             self.fail(
-                f"Your code took longer than the {self.limits.test_seconds:g} seconds "
-                "allowed for a test.",
+                f"Your code took longer than {self.limits.test_wall_seconds:g} seconds.",
+                f"It computed for {self.computed:.1f} of them, and waited for the rest.",
             )
         except ChannelClosed:
+            self.check_processor_time()  # the kernel ends a process that uses more
             self.fail("Your code's process died: a crash, out of memory, or a call to exit().")
         except FrameTooLarge:
             self.fail("Your code returned more data than the grader reads.")
@@ -211,10 +226,10 @@ class Conversation(StudentObjects):
             self.fail(MALFORMED)
         self.arrays.reuse(end)
 
-    def fail(self, sentence: str) -> NoReturn:
+    def fail(self, sentence: str, details: str = "") -> NoReturn:
         """Give up on this child: every further question fails the same way."""
         self.failure = sentence
-        raise ChildFailure(sentence) from None
+        raise ChildFailure(sentence, details) from None
 
     def exchange(self, request: bytes, deadline: float) -> bytes:
         """Send a request and wait for the reply, watching what the child prints."""
@@ -222,7 +237,6 @@ class Conversation(StudentObjects):
             raise CodecError("an unexpected reply")
         send_frame_until(self.sock, request, deadline)
         printed = False
-        self.next_look = time.monotonic() + WATCH_SECONDS
         while True:
             reply = self.reader.take()
             if reply is not None:
@@ -231,7 +245,9 @@ class Conversation(StudentObjects):
                 return reply
             if self.watched and too_full(self.watched):
                 self.fail(f"Your code wrote more than {HOME_BYTES // 2**20} MB of files.")
-            self.check_processor_time()
+            if time.monotonic() > self.next_look:
+                self.check_processor_time()
+                self.next_look = time.monotonic() + WATCH_SECONDS
             seconds = min(seconds_left(deadline), WATCH_SECONDS)
             # The child prints before it replies, so that what it printed is seen with the reply.
             calls = self.standins.watched if self.standins else []
@@ -246,17 +262,12 @@ class Conversation(StudentObjects):
 
     def check_processor_time(self) -> None:
         """End the test of a child whose processes together take more time than one may have."""
-        if self.processes is None or time.monotonic() < self.next_look:
-            return
-        allowed = self.limits.cpu_seconds or self.limits.test_seconds
-        # The kernel ends a single process before that.
-        if self.processes.seconds() > allowed + EXTRA_CPU_SECONDS:
+        if self.computed > self.limits.test_seconds:
             self.timed_out = True
             self.fail(
-                f"Your code's processes together used more than the {allowed:g} seconds of "
-                "processor time allowed for a test."
+                f"Your code used more than the {self.limits.test_seconds:g} seconds of processor "
+                "time that a test may take."
             )
-        self.next_look = time.monotonic() + WATCH_SECONDS
 
     def read_output(self) -> None:
         """Take some of what the child printed; too much of it ends the test."""

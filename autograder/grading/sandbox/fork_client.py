@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
-from autograder.grading.sandbox.kernel import gpu_files
+from autograder.grading.sandbox.kernel import gpu_files, group_time
 from autograder.grading.sandbox.kernel.confinement_plan import Mechanisms, ServerPlan
 from common.assignment import ROOT
 from common.determinism import SAME_ARITHMETIC
@@ -73,6 +74,11 @@ class ForkServerClient:
     def groups(self) -> set[Path]:
         """The control groups that it has named."""
         return set(map(Path, self.known.cgroups.values())) if self.known else set()
+
+    @cached_property
+    def time_file(self) -> Path | None:
+        """What counts the processor time of its children, if one of its control groups does."""
+        return group_time.time_file(map(Path, self.mechanisms.cgroups.values()))
 
     def ask(self, request: dict[str, Any], descriptors: Iterable[int] = ()) -> dict[str, Any]:
         """One question, and its answer. After a fault there are no further answers."""

@@ -76,12 +76,15 @@ class ForkServer:
         self.homes = homes
         self.trees = ProcessTrees()
         self.confinement = Confinement(plan, self.trees, homes.in_memory)
-        self.group = Group(f"conv2gpt-{plan.uid or os.getpid()}", plan.memory_mb)
         self.uid = plan.uid
         self.child: int | None = None
         self.home = Path(plan.folder) / "homes" / "none"
         if plan.first:
             self.sweep()  # what a server that was killed has left
+
+    def join_group(self, memory_mb: int) -> None:
+        """Let control groups bound what will be started, and count the time that it computes."""
+        self.group = Group(f"conv2gpt-{self.uid or os.getpid()}", memory_mb)
 
     def serve(self, greeting: Mechanisms) -> bool:
         """Do what the judge asks until it is done or gone; whether the folder is to be kept."""
@@ -289,6 +292,8 @@ def run(control: socket.socket) -> bool:
     server = ForkServer(control, plan, homes)
     gc.collect()
     gc.freeze()
+    # Servers of one user share a group: what they have done so far must not count for a child.
+    server.join_group(plan.memory_mb)
     return server.serve(
         Mechanisms(
             network_namespace=network,

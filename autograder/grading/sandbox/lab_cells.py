@@ -1,4 +1,4 @@
-"""Runs a submitted lab's cells in a sandboxed child, each with a time limit."""
+"""Runs a submitted lab's cells in a sandboxed child, each with time limits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,9 @@ def cells_in_a_child(sandbox: Sandbox) -> Iterator[RunCell]:
     lab, limits = sandbox.assignment.lab, sandbox.assignment.limits
     if lab is None:
         raise GraderFault(f"{sandbox.assignment.short} has no lab")
-    with sandbox.lab_child(msgspec.structs.replace(limits, cpu_seconds=lab.total_seconds)) as child:
+    # The kernel's limit, which is that of a process, is the one of all cells.
+    limits = msgspec.structs.replace(limits, test_seconds=lab.total_seconds)
+    with sandbox.lab_child(limits) as child:
         child.reader.limit = REPLY_BYTES
         yield CellRunner(child, lab, limits).run
 
@@ -32,19 +34,19 @@ class CellRunner:
 
     def __init__(self, child: Conversation, lab: LabSettings, limits: Limits) -> None:
         self.child = child
-        self.clock = LabClock(lab)
+        self.clock = LabClock(lab, lambda: child.processes.seconds() if child.processes else 0.0)
         self.limits = limits
 
     def run(self, number: int, source: str) -> Any:
         """Run one cell; a ChildFailure says why it didn't come to its end."""
         with self.clock.cell() as seconds:
-            self.child.limits = msgspec.structs.replace(self.limits, test_seconds=seconds)
-            self.child.seconds = 0.0  # the limit is a cell's
+            self.child.limit(msgspec.structs.replace(self.limits, test_seconds=seconds))
             try:
                 return self.child.ask("cell", number, source)
             except ChildFailure as failure:
                 if self.child.timed_out:
-                    raise self.clock.time_limit_failure(seconds) from None
+                    by_clock = self.child.by_clock
+                    raise self.clock.time_limit_failure(seconds, by_clock) from None
                 raise ChildFailure(about_a_cell(str(failure))) from None
             except GraderFault:
                 raise

@@ -19,6 +19,7 @@ from autograder.grading.sandbox.kernel import gpu_files
 from autograder.grading.sandbox.kernel.cgroups import remove_groups
 from autograder.grading.sandbox.kernel.closed_folders import reachable_by_others
 from autograder.grading.sandbox.kernel.confinement_plan import Attempts, Plan, ServerPlan
+from autograder.grading.sandbox.kernel.group_time import GroupTime
 from autograder.grading.sandbox.kernel.process_tree_time import ProcessTreeTime
 from autograder.grading.sandbox.kernel.tree_removal import remove_tree
 from autograder.grading.sandbox.probe_targets import (
@@ -243,7 +244,8 @@ class Sandbox:
             os.close(writing)
         conversation.watched = watched
         conversation.pid = started["pid"]
-        conversation.processes = ProcessTreeTime(*(one.process.pid for one in self.busy))
+        conversation.processes = processor_time(self.busy)
+        conversation.limit(plan.limits)
         try:
             yield conversation
         finally:
@@ -289,12 +291,12 @@ class Sandbox:
                 output = os.dup(child.output)
                 child.watched = None  # it is to see for itself how much it can write
                 # No student code runs yet, and a busy machine is no reason not to grade.
-                child.limits = msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS)
+                child.limit(msgspec.structs.replace(limits, test_seconds=PROBE_SECONDS))
                 try:
                     refused = child.ask("probe", msgspec.to_builtins(attempts))
                 except ChildFailure as error:
                     raise GraderFault(f"an empty child did not reply ({error})") from None
-                child.limits, child.seconds = limits, 0.0
+                child.limit(limits)
                 folder = Path(self.packages[self.assignment.name])
                 compile_files(folder, self.assignment.files, child)
         self.settle()
@@ -315,6 +317,14 @@ class Sandbox:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def processor_time(servers: set[ForkServerClient]) -> GroupTime | ProcessTreeTime:
+    """What counts the processor time of children that these servers have just started."""
+    files = {server.time_file for server in servers}
+    if None in files:
+        return ProcessTreeTime(*(server.process.pid for server in servers))
+    return GroupTime(file for file in files if file)
 
 
 def stop_servers(servers: Sequence[ForkServerClient], keep_folder: bool) -> None:

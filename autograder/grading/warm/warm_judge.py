@@ -152,7 +152,10 @@ class WarmJudge:
         """The assignment, with the limit that a request brings."""
         if request.cpu_seconds is None:
             return self.assignment
-        limits = msgspec.structs.replace(self.assignment.limits, cpu_seconds=request.cpu_seconds)
+        limits = self.assignment.limits
+        limits = msgspec.structs.replace(
+            limits, test_seconds=request.cpu_seconds, wall_seconds=limits.test_wall_seconds
+        )
         return msgspec.structs.replace(self.assignment, limits=limits)
 
     def settings(self, request: GradingRequest) -> Settings:

@@ -38,6 +38,7 @@ from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, read_graded_te
 SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
+WALL_SECONDS = 3
 MEMORY_MB = {"a1": 512, "a2": 512, "a5": 1024, "a6": 1024, "a7": 1024}
 # Quick and certain exercises: what follows an attack must still earn exactly these.
 HONEST = {"a1": ["1.1", "1.7"], "a2": ["2.2"], "a5": ["5.4"], "a6": ["6.1"], "a7": ["7.1"]}
@@ -258,7 +259,9 @@ def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[st
     text = members[settings].decode()
     for key, value in {**LIMITS, "memory_mb": MEMORY_MB[assignment.short]}.items():
         text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
-    members[settings] = text.encode()
+    members[settings] = text.replace(
+        "[limits]", f"[limits]\nwall_seconds = {WALL_SECONDS}"
+    ).encode()
     for folder in CHECKOUT:
         for path in (ROOT / folder).rglob("*.py"):
             members[str(path.relative_to(ROOT))] = path.read_bytes()

@@ -59,7 +59,7 @@ def explain(error: BaseException) -> Explanation:
     if isinstance(error, Failure):
         return error.explanation
     if isinstance(error, ForbiddenCall | ChildFailure):
-        return Explanation(str(error))
+        return Explanation(str(error), getattr(error, "details", ""))
     if call is not None:
         return explain_students(error, call)
     if type(error).__module__.startswith("_pytest") and "DID NOT RAISE" in str(error):

@@ -92,6 +92,11 @@ BAD = {
         'operators = ["aten::add", "aten::add"]\n\n[[exercises]]',
         "forbidden.operators of x lists aten::add, which exercise 1.1 forbids already",
     ),
+    "more time by the clock than Gradescope has": (
+        "total_seconds = 240",
+        "total_seconds = 580",
+        "limits let code that sleeps take 2400 seconds by the clock. Gradescope allows 2400",
+    ),
     "not TOML": ("[limits]", "[limits", "not valid TOML.*line 6"),
 }
 

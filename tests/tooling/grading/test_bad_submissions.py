@@ -1,10 +1,10 @@
 """Tests of bad submissions: each gets a complete result and a clear sentence in limited time."""
 
 import json
+import re
 import time
 from textwrap import dedent
 
-import msgspec
 import pytest
 
 from autograder.grading.results import to_gradescope
@@ -13,7 +13,10 @@ from common.errors import GraderFault
 from tests.tooling.grading_fixtures import assignment, grade, outcome, submission, write_tests
 
 # One function for each way to go wrong: what it does, and a piece of the sentence about it.
-BEYOND = ("process died", "raised a MemoryError", "took longer than")
+BEYOND = (
+    *("process died", "raised a MemoryError"),
+    *("used more than the 0.5 seconds of processor time", "took longer than 10 seconds"),
+)
 DEEDS = {
     "nothing": ("return", "nothing is None."),
     "text": ("return 'text'", "must be a NumPy array, got a string"),
@@ -22,8 +25,8 @@ DEEDS = {
     "shape": ("return 2 * x[:-1]", "has the wrong size along axis 0"),
     "dtype": ("return np.float32(2) * x.astype('f4')", "must have dtype float64"),
     "subclass": ("return np.asmatrix(2 * x)", "got another type of object"),
-    "hang": ("while True: pass", "took longer than the 1 seconds"),
-    "sleep": ("import time; time.sleep(60)", "took longer than the 1 seconds"),
+    "hang": ("while True: pass", "used more than the 0.5 seconds of processor time"),
+    "sleep": ("import time; time.sleep(60)", "took longer than 10 seconds"),
     "abort": ("os.abort()", "process died"),
     "segfault": ("import ctypes; ctypes.string_at(0)", "process died"),
     "leave": ("os._exit(0)", "process died"),
@@ -103,8 +106,9 @@ def graded(tmp_path_factory):
         hidden += TEST.format(name=name, kind="unshown", number="1.2")
     hidden += HEALTHY.format(after="all", kind="unshown")
     tests = write_tests(tmp_path_factory.mktemp("deeds"), public, hidden)
+    chosen = assignment(test_seconds=0.5, memory_mb=256, wall_seconds=10)
     start = time.monotonic()
-    result = grade(source.encode(), assignment(test_seconds=1, memory_mb=256), tests=tests)
+    result = grade(source.encode(), chosen, tests=tests)
     return result, time.monotonic() - start
 
 
@@ -192,7 +196,7 @@ WHOLE_FILE = {
     ),
     "hang at import": (
         b"while True: pass",
-        "Your code took longer than the 0.3 seconds allowed for a test.",
+        "Your code used more than the 0.3 seconds of processor time that a test may take.",
     ),
 }
 
@@ -201,7 +205,7 @@ WHOLE_FILE = {
 def test_a_file_that_cannot_be_used_fails_all_tests_with_a_sentence(case, tests, tmp_path):
     source, sentence = WHOLE_FILE[case]
     out = tmp_path / "results.json"
-    limits = assignment(test_seconds=0.3) if "hang" in case else assignment()
+    limits = assignment(test_seconds=0.3, wall_seconds=30) if "hang" in case else assignment()
     result = grade(source, limits, out=out, tests=tests)
     second = sentence.replace("define first", "define second")
     assert [item.explanation.sentence for item in result.all_outcomes] == [sentence, second] * 2
@@ -237,12 +241,18 @@ def test_a_renamed_function_costs_its_own_exercise_only(tests):
     assert result.score == 4
 
 
+COMPUTE = "import time; [None for _ in iter(lambda: time.process_time() > 1.2, True)]"
+
+
 def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
-    source = GOOD.replace("return n + 1", "print('early'); import time; time.sleep(0.6)")
+    source = GOOD.replace("return n + 1", f"print('early'); {COMPUTE}")
     limits = assignment(test_seconds=5, total_seconds=0.5)
     result = grade(source, limits, tests=tests)
     late = outcome(result, "test_second")
-    assert late.explanation.sentence.startswith("Not run: the tests before this one used up")
+    assert late.explanation.sentence == (
+        "Not run: the tests before this one used up the 0.5 seconds of processor time that all "
+        "tests may take. Most of it went to 'first'."
+    )
     assert "early" in outcome(result, "test_first").text()
     assert "early" not in late.text()
     assert (result.score, len(result.outcomes), result.maximum) == (0, 4, 10)
@@ -254,16 +264,48 @@ def test_a_test_file_that_cannot_be_read_is_a_fault_and_no_verdict(tmp_path):
         grade(GOOD, tests=write_tests(tmp_path, public))
 
 
+def test_code_that_sleeps_uses_up_the_total_by_the_clock(tests):
+    source = GOOD.replace("return n + 2", "import time; time.sleep(1.3)")
+    limits = assignment(test_seconds=5, total_seconds=3)
+    result = grade(source, limits, tests=tests)
+    assert [item.passed for item in result.all_outcomes] == [True, False, True, False]
+    assert "Not run" not in outcome(result, "test_second_hidden").explanation.sentence
+    limits = assignment(test_seconds=5, total_seconds=0.3)
+    result = grade(source, limits, tests=tests)
+    assert outcome(result, "test_second_hidden").explanation.sentence == (
+        "Not run: the tests before this one used up the 1.2 seconds that all tests may take. "
+        "Most of it went to 'second'."
+    )
+
+
+def test_what_hidden_tests_used_of_the_total_names_none_of_them(tmp_path):
+    hidden = FIRST_AND_SECOND.format(kind="_hidden")
+    source = GOOD.replace("return n + 1", COMPUTE)
+    result = grade(source, assignment(total_seconds=0.5), tests=write_tests(tmp_path, "", hidden))
+    late = outcome(result, "test_second_hidden").explanation.sentence
+    assert late.endswith("Most of it went to 'hidden tests'.")
+
+
+def test_what_a_test_computed_before_its_time_was_over_is_shown_of_public_ones(tests):
+    """Of a hidden test it could carry inputs: code may choose how long it computes."""
+    source = GOOD.replace("return n + 1", "import time; time.sleep(60)")
+    result = grade(source, assignment(test_seconds=0.5), tests=tests)
+    shown, unshown = (outcome(result, f"test_first{kind}") for kind in ("", "_hidden"))
+    sentence = "Your code took longer than 2 seconds."
+    assert shown.explanation.sentence == unshown.explanation.sentence == sentence
+    assert re.search(r"It computed for 0\.[0-4] of them, and waited for the rest.", shown.text())
+    assert "computed" not in unshown.text()
+    assert outcome(result, "test_second").passed
+
+
 def test_processor_time_can_be_bounded_apart_from_the_clock(tmp_path):
     """So that a proof on a busy machine stops endless loops, and nothing that merely waits."""
     source, public = HEAD, ""
     for name, deed in (("loops", "while True: pass"), ("waits", "__import__('time').sleep(3)")):
         source += f"\ndef {name}(x):\n    {deed}\n    return 2 * x\n"
         public += TEST.format(name=name, kind="shown", number="1.2")
-    chosen = assignment(test_seconds=50)
-    limits = msgspec.structs.replace(chosen.limits, cpu_seconds=1.0)
-    chosen = msgspec.structs.replace(chosen, limits=limits)
+    chosen = assignment(test_seconds=0.5, wall_seconds=50)
     result = grade(source.encode(), chosen, tests=write_tests(tmp_path, public, ""))
     assert outcome(result, "test_waits_shown").passed
     loops = outcome(result, "test_loops_shown").explanation.sentence
-    assert loops.startswith("Your code's process died")
+    assert loops.startswith("Your code used more than the 0.5 seconds of processor time")

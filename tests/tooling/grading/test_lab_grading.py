@@ -50,7 +50,10 @@ def sandbox():
 
 
 FATAL = {
-    "hangs": ("while True: pass", "It took longer than 2 seconds."),
+    "hangs": (
+        "while True: pass",
+        "It used more than the 2 seconds of processor time that a cell may take.",
+    ),
     "dies": ("import os; os._exit(0)", "Its process died: a crash, out of memory, or"),
     "crashes": ("import ctypes; ctypes.string_at(0)", "Its process died"),
     "floods": ("while True: print('x' * 10000)", "It printed more than 1 MB."),
@@ -58,6 +61,13 @@ FATAL = {
 }
 
 
+def test_a_cell_that_sleeps_is_stopped_by_the_clock(sandbox):
+    lab = run_isolated(sandbox, notebook("q1_a = 1", "import time; time.sleep(60)", "q3_a = 3"))
+    assert lab.answer("q1_a") == 1 and "q3_a" not in lab.answers
+    assert "It took longer than 8 seconds." in lab.cell_errors[0]
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(("source", "why"), FATAL.values(), ids=FATAL)
 def test_a_notebook_that_is_stopped_keeps_what_it_answered_before(sandbox, source, why):
     lab = run_isolated(sandbox, notebook("q1_a = 1", f"q2_a = 2\n{source}", "q3_a = 3"))

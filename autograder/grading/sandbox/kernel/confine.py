@@ -104,8 +104,7 @@ class Confinement:
         os.umask(0o077)
         limits = plan.limits
         os.chdir(plan.home)
-        cpu_seconds = limits.cpu_seconds or limits.test_seconds
-        set_limits(limits.memory_mb, cpu_seconds, self.processes, limits.gpu)
+        set_limits(limits.memory_mb, limits.test_seconds, self.processes, limits.gpu)
         if self.mounts.available:  # drivers of GPUs read more of /proc
             self.mounts.enter(Path(plan.home), hide_processes=not limits.gpu)
         if plan.uid is not None:

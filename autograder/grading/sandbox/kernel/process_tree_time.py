@@ -1,7 +1,7 @@
 """Sums the processor time of all processes that fork servers have started, however nested.
 
-A process that ended before it was looked at once isn't counted: where there are control groups,
-they bound those, too.
+For where no control group counts it. A process whose parent doesn't wait for it, and that ended
+before it was looked at once, isn't counted.
 """
 
 import os
@@ -9,8 +9,9 @@ from collections import defaultdict
 from contextlib import suppress
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat, counted from what follows the name.
-PARENT, USER, SYSTEM, STARTED = 1, 11, 12, 19
+# In /proc/PID/stat, counted from what follows the name. A process's children are those that have
+# ended and that it has waited for, with theirs.
+PARENT, USER, SYSTEM, CHILDRENS_USER, CHILDRENS_SYSTEM, STARTED = 1, 11, 12, 13, 14, 19
 
 
 class ProcessTreeTime:
@@ -19,9 +20,15 @@ class ProcessTreeTime:
     def __init__(self, *servers: int) -> None:
         self.servers = servers
         self.ticks: dict[tuple[int, bytes], int] = {}  # by pid and start: pids are used again
+        self.before = self.waited_for()
+        self.known = 0
 
     def seconds(self) -> float:
-        """The sum so far. Whose parent has ended belongs to the server, or to the child."""
+        """The sum so far. Whose parent has ended belongs to the server, or to the child.
+
+        Two sums miss different processes: what was seen of each misses those that lived between two
+        looks, and what parents have waited for misses those that nobody waits for.
+        """
         children = defaultdict(list)
         for name in os.listdir("/proc"):
             if name.isdigit():
@@ -29,11 +36,24 @@ class ProcessTreeTime:
                     fields = fields_of(name)
                     children[int(fields[PARENT])].append((int(name), fields))
         waiting = [*self.servers]
+        waited_for = self.waited_for() - self.before
         while waiting:
             for pid, fields in children[waiting.pop()]:
-                self.ticks[pid, fields[STARTED]] = int(fields[USER]) + int(fields[SYSTEM])
+                own = int(fields[USER]) + int(fields[SYSTEM])
+                self.ticks[pid, fields[STARTED]] = own
+                waited_for += own + int(fields[CHILDRENS_USER]) + int(fields[CHILDRENS_SYSTEM])
                 waiting.append(pid)
-        return sum(self.ticks.values()) / TICKS
+        self.known = max(self.known, waited_for, sum(self.ticks.values()))
+        return self.known / TICKS
+
+    def waited_for(self) -> int:
+        """The ticks of what the servers have started, and have seen end."""
+        ticks = 0
+        for server in self.servers:
+            with suppress(OSError):  # it was killed
+                fields = fields_of(str(server))
+                ticks += int(fields[CHILDRENS_USER]) + int(fields[CHILDRENS_SYSTEM])
+        return ticks
 
 
 def fields_of(pid: str) -> list[bytes]:

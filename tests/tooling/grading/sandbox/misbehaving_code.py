@@ -157,6 +157,21 @@ def spin(count, seconds):
     return count
 
 
+def relay(count, seconds, waits=True):
+    """Processes that work one after another, each for a part of a second of its own."""
+    if not waits:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(count):
+        worker = os.fork()
+        if worker == 0:
+            while time.process_time() < seconds:
+                pass
+            os._exit(0)
+        with suppress(ChildProcessError):
+            os.waitpid(worker, 0)
+    return count
+
+
 def breed(count):
     made = 0
     with suppress(OSError):
