@@ -22,7 +22,7 @@ def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[
     proving_modules: the code that draws conclusions from gradings.
     """
     solution = ROOT / "solutions" / assignment.name
-    catalogues = [solution / "mistakes.toml", solution / "equivalent.toml"]
+    catalogs = [solution / "mistakes.toml", solution / "equivalent.toml"]
     return {
         "tests": joined(
             f"{name} {digest}" for name, digest in sorted(test_hashes(assignment).items())
@@ -32,7 +32,7 @@ def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[
             f"{file.relative_to(solution)} {file_hash(file)}"
             for file in sorted(solution.glob("alternatives/*/*.py"))
         ),
-        "mistakes": joined(toml_hash(file) for file in catalogues if file.is_file()),
+        "mistakes": joined(toml_hash(file) for file in catalogs if file.is_file()),
         "lab": files_hash([solution / MASTER]),
         "artifacts": files_hash([reference_artifact(assignment, RECORD)]),
         "shared code": joined([grading_code_hash(assignment)]),

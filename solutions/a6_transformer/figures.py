@@ -106,7 +106,7 @@ def encoding() -> Figure:
 
 
 def clocks() -> Figure:
-    """Each pair of features is a hand on a dial; after k positions it has rotated by k times w."""
+    """Each pair of features is a dial's hand; after k positions it has rotated by k times w."""
     figure, axes = canvas(27, 10.4, cell=0.31)
     for index, (w, angle_text) in enumerate(((1.0, "3 rad"), (0.1, "0.3 rad"), (0.01, "0.03 rad"))):
         x, y, radius = 5.0 + 8.5 * index, 5.0, 3.0

@@ -312,10 +312,10 @@ assert np.cos(q4_back) > 0.9998, "close, but another position is closer"
 answered(q4_back=q4_back)
 
 
-def follow(norm, layers=24, d_model=64):
+def follow(norm, num_layers=24, d_model=64):
     """Mean squares of the vectors, and root mean squares of the gradients, by layer."""
     torch.manual_seed(0)
-    stack = Encoder(d_model, 4, 2 * d_model, layers, norm=norm)
+    stack = Encoder(d_model, 4, 2 * d_model, num_layers, norm=norm)
     with torch.no_grad():
         for weight in stack.parameters():
             weight *= 3**0.5 if weight.ndim == 2 else 1

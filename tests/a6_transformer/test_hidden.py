@@ -229,7 +229,7 @@ def test_encoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
 @weight(1)
 @number("6.3")
 def test_encoder_has_dropout_and_keeps_dtypes_with_other_sizes(student, rng, oracle):
-    """Dropout in the right places at another rate; float32, views, unchanged inputs."""
+    """Dropout acts where it should, at another rate; float32, views, unchanged inputs."""
     for norm, sublayer in itertools.product(("post", "pre"), ("feed_forward", "self_attention")):
         case = dropout.draw_layer(rng, "EncoderLayer", sublayer, norm, p=0.4, shape=(15, 8))
         block, (x,), _ = case
@@ -294,7 +294,7 @@ def test_decoder_is_right_for_other_numbers_of_layers(student, rng, oracle):
 @weight(1)
 @number("6.4")
 def test_decoder_has_dropout_and_keeps_dtypes_with_other_sizes(student, rng, oracle):
-    """Dropout in the right places at another rate; float32, views, unchanged inputs."""
+    """Dropout acts where it should, at another rate; float32, views, unchanged inputs."""
     sublayers = ("feed_forward", "cross_attention", "self_attention")
     for sublayer, norm in itertools.product(sublayers, ("post", "pre")):
         case = dropout.draw_layer(rng, "DecoderLayer", sublayer, norm, p=0.4, shape=(15, 8))

@@ -52,19 +52,23 @@ WORDS = {
     r"\b[Aa]rtefact|\b[Bb]ehaviour|(?<![\w.])[Cc]olour(?!s?=)|\b[Cc]atalogue|\b[Dd]efence|\b[Nn]eighbour|"
     r"\b[Cc]entre[ds]?\b|\b[Gg]rey\b": "the American spelling",
 }
-# Names of an earlier API: in stubs, handouts, labs and hints only.
+# What follows the name of an argument: its type or its value. Plots have arguments named width
+# and alpha, so these need the type.
+INTEGER = r"(?:: int\b|=\d+\b(?!\.))"
+NUMBER = r"(?:: float\b|=\d)"
+# Names of an earlier API: in stubs, handouts, labs, figures, titles and hints only.
 NAMES = {
     r"(?<!\w)Config\b": "TrainConfig",
-    r"\b(?:vocabulary|vocabulary_size): int\b": "vocab_size",
+    rf"\b(?:vocabulary|vocabulary_size){INTEGER}": "vocab_size",
     r"\bblock_size\b": "context_length",
-    r"\b(?:window|context): int\b": "context_length",
-    r"\b(?:n_)?heads: int\b": "num_heads",
-    r"\b(?:n_)?layers: int\b": "num_layers",
+    rf"\b(?:window|context){INTEGER}": "context_length",
+    rf"\b(?:n_)?heads{INTEGER}": "num_heads",
+    rf"\b(?:n_)?layers{INTEGER}": "num_layers",
     r"(?<!beam_)\bwidth: int\b": "d_model or beam_width",
     r"\balpha: float\b": "length_penalty",
-    r"\bkernel: int\b": "kernel_size",
-    r"\bclip: float\b": "max_norm",
-    r"\b(?:peak|floor): float\b": "max_lr or min_lr",
+    rf"\bkernel{INTEGER}": "kernel_size",
+    rf"\bclip{NUMBER}": "max_norm",
+    rf"\b(?:peak|floor){NUMBER}": "max_lr or min_lr",
     r"\bmicro_batches\b": "grad_accum_steps",
     r"\bprime\b": "prompt",
     r"\bPADDING\b|\bBEGIN\b(?! (?:QUESTION|SOLUTION|TESTS|PROMPT))|"
@@ -83,6 +87,8 @@ ALLOWED = {
 GUIDES = (
     "README.md",
     "autograder/packaging/templates/handout/README.md",
+    "docs/architecture.md",
+    "docs/security.md",
     "docs/speedrun.md",
     "docs/students.md",
 )
@@ -143,19 +149,31 @@ def whole(file: Path, root: Path) -> Passage:
 
 
 def student_texts(name: str, root: Path = ROOT) -> Iterator[Passage]:
-    """What students read of an assignment: stubs, handout, lab and hints."""
+    """What students read of an assignment: stubs, handout, lab, figures, titles and hints."""
     for file in sorted((root / "assignments" / name).glob("*.py")):
         yield whole(file, root)
     yield whole(root / "assignments" / name / "README.md", root)
     solution = root / "solutions" / name
-    if (solution / "lab.py").is_file():
-        yield whole(solution / "lab.py", root)
+    for file in (solution / "lab.py", solution / "figures.py"):
+        if file.is_file():
+            yield whole(file, root)
+    for file in sorted((root / "tests" / name).glob("test_*.py")):
+        yield from titles(file, root)
     catalog = solution / "mistakes.toml"
     lines = catalog.read_text("utf-8").split("\n")
     hints = [mistake["hint"] for mistake in tomllib.loads("\n".join(lines))["mistakes"]]
     starts = [number for number, line in enumerate(lines, 1) if line.startswith("hint = ")]
     for start, hint in zip(starts, hints, strict=True):
         yield Passage(str(catalog.relative_to(root)), start, hint)
+
+
+def titles(file: Path, root: Path = ROOT) -> Iterator[Passage]:
+    """The docstrings of a module's tests, which results show as their titles."""
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            title = ast.get_docstring(node)
+            if title:
+                yield Passage(str(file.relative_to(root)), node.body[0].lineno, title)
 
 
 def literals(file: Path, root: Path = ROOT) -> Iterator[Passage]:
@@ -211,7 +229,9 @@ def test_a_retired_word_is_found_with_file_line_and_replacement(tmp_path):
         f"assignments/{name}/some.py": "x = 1\n# One place\n# is in place of\n# another.\n",
         f"assignments/{name}/README.md": "Two decimal places take place here.\nIt goes\non.\n",
         f"solutions/{name}/lab.py": "# Optimise it.\n",
+        f"solutions/{name}/figures.py": "draw(layers=12, num_layers=12, width=0.8)\n",
         f"solutions/{name}/mistakes.toml": '[[mistakes]]\nhint = "A normed row."\n',
+        f"tests/{name}/test_public.py": 'def test_it():\n    """It is told."""\n    told = 1\n',
     }
     for file, text in files.items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -222,6 +242,8 @@ def test_a_retired_word_is_found_with_file_line_and_replacement(tmp_path):
         f"assignments/{name}/some.py:3: 'in place of' -> instead of",
         f"assignments/{name}/README.md:2: 'goes on' -> continue",
         f"solutions/{name}/lab.py:1: 'Optimise' -> the spelling with -ize",
+        f"solutions/{name}/figures.py:1: 'layers=12' -> num_layers",
+        f"tests/{name}/test_public.py:2: 'told' -> given, reported or shown",
         f"solutions/{name}/mistakes.toml:2: 'normed' -> normalized",
     ]
 
