@@ -58,6 +58,7 @@ class Conversation(StudentObjects):
     ) -> None:
         self.sock = sock
         self.output = output
+        os.set_blocking(output, False)
         self.limits = limits
         self.forbidden = tuple(forbidden)
         self.asked = ("", "")  # the file, and the name in it
@@ -271,7 +272,10 @@ class Conversation(StudentObjects):
 
     def read_output(self) -> None:
         """Take some of what the child printed; too much of it ends the test."""
-        data = os.read(self.output, 1 << 16)
+        try:
+            data = os.read(self.output, 1 << 16)
+        except BlockingIOError:  # another reader was faster
+            return
         self.printed_bytes += len(data)
         self.printed += data[: max(0, OUTPUT_SHOWN - len(self.printed))]
         if self.printed_bytes > OUTPUT_LIMIT:

@@ -1,7 +1,6 @@
 """Remote operations for clocks: inputs arrive, and results come back, while the clock runs."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from common.errors import MALFORMED, ChildFailure
@@ -16,25 +15,30 @@ def timed_calls(
     device: str = "cpu",
     **kwargs: Any,
 ) -> list[Any]:
-    """Call the function with each tuple of arguments; the results, once all calls have returned.
+    """Call the function with each tuple of arguments, one after the other; the results.
 
     Draw new arguments each time: nothing can be computed before they are there, and nothing after
-    the results are here.
+    the results are here. A call's arguments leave when the result before has come, so no work for
+    one call can be shared by others.
     outputs: of results that are tuples, this many items are returned; a cache after them stays.
     device: where tensors among the arguments go, by code of ours in the student's process.
     """
-    details = (function, list(calls), outputs, device)
-    results = function._face.operate("timed_calls", function._label, details, kwargs)
-    return one_for_each(calls, results)
+    results = []
+    for call in calls:
+        details = (function, call, outputs, device)
+        results.append(function._face.operate("timed_call", function._label, details, kwargs))
+    return results
 
 
 def timed_vjps(
     function: Handle, calls: Sequence[tuple[Sequence[Any], Sequence[Any]]]
 ) -> list[tuple[list[Any], list[Any], dict[str, Any]]]:
     """Run vjp for each pair of inputs and cotangents; the results, as of timed_calls."""
-    details = (function, [(list(inputs), list(cotangents)) for inputs, cotangents in calls])
-    results = function._face.operate("timed_vjps", function._label, details, {})
-    return one_for_each(calls, results, parts=3)
+    results = []
+    for inputs, cotangents in calls:
+        details = (function, list(inputs), list(cotangents))
+        results.append(function._face.operate("timed_vjp", function._label, details, {}))
+    return tuples_of(3, results)
 
 
 def timed_passes(
@@ -48,9 +52,11 @@ def timed_passes(
     forward returns so many outputs, and a cache after them, which stays. Returns pairs of the
     outputs and the gradients. What forward returned instead comes back with None.
     """
-    details = (forward, backward, list(calls), outputs)
-    results = forward._face.operate("timed_passes", forward._label, details, {})
-    return one_for_each(calls, results, parts=2)
+    results = []
+    for inputs, upstream in calls:
+        details = (forward, backward, inputs, upstream, outputs)
+        results.append(forward._face.operate("timed_pass", forward._label, details, {}))
+    return tuples_of(2, results)
 
 
 def carried(student: Handle, value: Any) -> Any:
@@ -58,13 +64,11 @@ def carried(student: Handle, value: Any) -> Any:
     return student._face.carried(value)
 
 
-def one_for_each(calls: Sequence[Any], results: Any, parts: int | None = None) -> list[Any]:
-    """The results, if there are as many as calls, and each is a tuple of so many parts."""
-    found = results if isinstance(results, list) else []
-    whole = parts is None or all(isinstance(r, tuple) and len(r) == parts for r in found)
-    if len(found) != len(calls) or not whole:
+def tuples_of(length: int, results: list[Any]) -> list[Any]:
+    """The results, if each is a tuple of so many parts."""
+    if not all(isinstance(result, tuple) and len(result) == length for result in results):
         raise ChildFailure(MALFORMED)
-    return found
+    return results
 
 
 def on_device(value: Any, device: str) -> Any:
@@ -74,40 +78,38 @@ def on_device(value: Any, device: str) -> Any:
     return value.to(device) if is_tensor(value) else value
 
 
-def _timed_calls(
+def _timed_call(
     function: Callable[..., Any],
-    calls: list[tuple[Any, ...]],
+    args: tuple[Any, ...],
     outputs: int | None,
     device: str,
     **kwargs: Any,
 ) -> Unkept:
-    results = [function(*on_device(args, device), **kwargs) for args in calls]
-    return Unkept([r[:outputs] if isinstance(r, tuple) else r for r in results])
+    result = function(*on_device(args, device), **kwargs)
+    return Unkept(result[:outputs] if isinstance(result, tuple) else result)
 
 
-def _timed_passes(
+def _timed_pass(
     forward: Callable[..., Any],
     backward: Callable[..., Any],
-    calls: list[tuple[Any, Any]],
+    inputs: Sequence[Any],
+    upstream: Sequence[Any],
     outputs: int,
 ) -> Unkept:
-    results: list[tuple[Any, Any]] = []
-    for inputs, upstream in calls:
-        found = forward(*inputs)
-        if isinstance(found, tuple) and len(found) == outputs + 1:
-            results.append((found[:outputs], backward(*upstream, found[outputs])))
-        else:
-            results.append((found, None))
-    return Unkept(results)
+    found = forward(*inputs)
+    if isinstance(found, tuple) and len(found) == outputs + 1:
+        return Unkept((found[:outputs], backward(*upstream, found[outputs])))
+    return Unkept((found, None))
 
 
-def _timed_vjps(function: Callable[..., Any], calls: list[tuple[Any, Any]]) -> Unkept:
-    vjp = partial(MODULE_OPERATIONS["vjp"], function)
-    return Unkept([vjp(inputs, cotangents, {}) for inputs, cotangents in calls])
+def _timed_vjp(
+    function: Callable[..., Any], inputs: Sequence[Any], cotangents: Sequence[Any]
+) -> Unkept:
+    return Unkept(MODULE_OPERATIONS["vjp"](function, inputs, cotangents, {}))
 
 
 TIMED_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "timed_calls": _timed_calls,
-    "timed_passes": _timed_passes,
-    "timed_vjps": _timed_vjps,
+    "timed_call": _timed_call,
+    "timed_pass": _timed_pass,
+    "timed_vjp": _timed_vjp,
 }

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 MAX_FRAME = 256 * 1024 * 1024
+NOTHING_SECONDS = 0.001
 CHUNK = 1 << 16  # more would be mapped and unmapped for each answer, however short
 HEADER = struct.Struct("<Q")
 
@@ -86,13 +87,16 @@ class FrameReader:
     def wait(self) -> bytes:
         """The next frame, for as long as it takes."""
         while (frame := self.take()) is None:
-            self.feed()
+            self.feed(wait=True)
         return frame
 
-    def feed(self) -> None:
-        """Read what is there now; call it when the socket is readable, or wait for it."""
+    def feed(self, wait: bool = False) -> None:
+        """Read what is there now, if anything is: out-of-band data looks readable, and isn't."""
         try:
-            chunk = self.sock.recv(CHUNK)
+            chunk = self.sock.recv(CHUNK, 0 if wait else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            time.sleep(NOTHING_SECONDS)  # or a caller who polls again would spin
+            return
         except OSError:
             chunk = b""
         if not chunk:

@@ -18,6 +18,7 @@ from common.student_code.values import MAX_DEPTH
 MAX_ITEMS = 1_000_000
 MAX_SAME_HASH = 16
 NODE_PARTS = 6  # an object costs as much as this many plain items
+TEXT_PARTS = 2  # so many more than a number, however short it is
 TUPLE, LIST, DICT, HANDLE, KEPT = range(5)
 
 # The bytes that a value of msgpack's can start with. Some hold a number or a length themselves,
@@ -94,6 +95,7 @@ class MessageReader:
         if first >= NEGATIVE:
             return first - 0x100
         if first in TEXTS:
+            self.count(TEXT_PARTS)
             return self.side.text(self.piece(self.length(first, TEXTS)).decode())
         if first in CONSTANTS:
             return CONSTANTS[first]
@@ -102,6 +104,7 @@ class MessageReader:
         if first in EXTENSIONS:
             return self.extension(self.length(first, EXTENSIONS))
         if first in BYTES:
+            self.count(TEXT_PARTS)
             return self.side.data(self.piece(self.length(first, BYTES)))
         raise CodecError("a map, or an array where none is allowed")
 

@@ -18,9 +18,9 @@ SILENT = {
 # The judge compares the values that they return with expected ones.
 COMPARED = {
     "call_each": "results of calls",
-    "timed_calls": "results of calls, by the judge's clock, with new inputs in each try",
-    "timed_passes": "outputs and gradients, by the judge's clock, with new inputs in each try",
-    "timed_vjps": "outputs and gradients, by the judge's clock, with new inputs in each try",
+    "timed_call": "results of calls, by the judge's clock, with new inputs in each try",
+    "timed_pass": "outputs and gradients, by the judge's clock, with new inputs in each try",
+    "timed_vjp": "outputs and gradients, by the judge's clock, with new inputs in each try",
     "vjp": "outputs and gradients",
     "loss_gradients": "a loss and gradients",
     "parameters_of": "parameters",

