@@ -65,7 +65,7 @@ class DirectFace(StudentFace, StudentObjects):
         self.pid = None
 
     @contextmanager
-    def open(self, exercise: str, test: str = "") -> Iterator[Handle]:
+    def open(self, exercise: str, test: str = "", share: float = 1.0) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         self.guard.forbid(self.assignment.forbidden_in(exercise))
         mount(self.packages)

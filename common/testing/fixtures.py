@@ -47,6 +47,9 @@ from common.training.training_progress import hidden_progress
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
+# What may be used up of the time of all tests when a public test that trains begins: the hidden
+# ones follow, and those that are quick must not be left without any.
+SHARE_BEFORE_HIDDEN = 0.5
 HIDDEN_TESTS = "hidden tests"
 NO_GPU = "not run here: no GPU"
 
@@ -155,7 +158,9 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
     face = request.config.stash[FACE](assignment)
     # What hidden tests take may tell of their inputs: none is named.
     name = HIDDEN_TESTS if request.path.name == HIDDEN_FILE else name_as_sentence(request.node.name)
-    with face.open(decorator_value(request.node, "__number__", ""), name) as code:
+    public_training = request.path.name == PUBLIC_FILE and pace(request.node) is Pace.TRAINING
+    share = SHARE_BEFORE_HIDDEN if public_training else 1.0
+    with face.open(decorator_value(request.node, "__number__", ""), name, share) as code:
         yield code
 
 

@@ -14,10 +14,13 @@ class StudentFace(Protocol):
     printed: str  # by the code of the last test; nothing where it went to the terminal
     labs: dict[bytes, Lab]  # those that were run, by their content
 
-    def open(self, exercise: str, test: str = "") -> AbstractContextManager[Handle]:
+    def open(
+        self, exercise: str, test: str = "", share: float = 1.0
+    ) -> AbstractContextManager[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs.
 
         test: what to call it where its time is left to no other.
+        share: of the time of all tests, how much may be used up when this one begins.
         """
 
     def lab(self, content: bytes) -> Lab:

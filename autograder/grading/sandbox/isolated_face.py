@@ -38,12 +38,12 @@ class IsolatedFace(StudentFace):
         self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
-    def open(self, exercise: str, test: str = "") -> Iterator[Handle]:
+    def open(self, exercise: str, test: str = "", share: float = 1.0) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         assignment = self.sandbox.assignment
         limits = assignment.limits
         self.note_last()
-        self.check_total(limits)
+        self.check_total(limits, share)
         if self.timeouts.get(exercise, 0) >= TIMEOUTS:  # leave time for the other exercises
             seconds = min(limits.test_seconds, SHORTENED_SECONDS)
             wall_seconds = min(limits.test_wall_seconds, wall_limit(seconds))
@@ -67,16 +67,17 @@ class IsolatedFace(StudentFace):
             self.sandbox.settle()
             self.computed[test] += child.computed
 
-    def check_total(self, limits: Limits) -> None:
+    def check_total(self, limits: Limits, share: float) -> None:
         """Run no further test once all together have used up their time, and say which did."""
         for used, most, kind in (
             (self.computed, limits.total_seconds, "seconds of processor time"),
             (self.elapsed, limits.total_wall_seconds, "seconds"),
         ):
+            most *= share
             if sum(used.values()) > most:
                 raise ChildFailure(
-                    f"Not run: the tests before this one used up the {most:g} {kind} that all "
-                    f"tests may take. Most of it went to {in_words(used_most(used))}."
+                    f"Not run: the tests before this one used up the {most:g} {kind} that "
+                    f"they may take. Most of it went to {in_words(used_most(used))}."
                 )
 
     def lab(self, content: bytes) -> Lab:

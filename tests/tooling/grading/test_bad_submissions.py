@@ -250,8 +250,8 @@ def test_once_the_total_time_is_used_up_the_rest_is_not_run(tests):
     result = grade(source, limits, tests=tests)
     late = outcome(result, "test_second")
     assert late.explanation.sentence == (
-        "Not run: the tests before this one used up the 0.5 seconds of processor time that all "
-        "tests may take. Most of it went to 'first'."
+        "Not run: the tests before this one used up the 0.5 seconds of processor time that "
+        "they may take. Most of it went to 'first'."
     )
     assert "early" in outcome(result, "test_first").text()
     assert "early" not in late.text()
@@ -273,9 +273,22 @@ def test_code_that_sleeps_uses_up_the_total_by_the_clock(tests):
     limits = assignment(test_seconds=5, total_seconds=0.3)
     result = grade(source, limits, tests=tests)
     assert outcome(result, "test_second_hidden").explanation.sentence == (
-        "Not run: the tests before this one used up the 1.2 seconds that all tests may take. "
+        "Not run: the tests before this one used up the 1.2 seconds that they may take. "
         "Most of it went to 'second'."
     )
+
+
+def test_public_training_leaves_time_to_the_hidden_tests_after_it(tmp_path):
+    public, hidden = (FIRST_AND_SECOND.format(kind=kind) for kind in ("", "_hidden"))
+    public = public.replace("def test_second", "def test_x").replace(
+        '@number("1.7")', '@number("1.7")\n    @tags("training")'
+    )
+    source = GOOD.replace("return n + 1", f"{COMPUTE}\n    return n + 1")
+    result = grade(source, assignment(total_seconds=2), tests=write_tests(tmp_path, public, hidden))
+    assert outcome(result, "test_x").explanation.sentence.startswith(
+        "Not run: the tests before this one used up the 1 seconds of processor time"
+    )
+    assert outcome(result, "test_first_hidden").passed
 
 
 def test_what_hidden_tests_used_of_the_total_names_none_of_them(tmp_path):

@@ -214,14 +214,15 @@ def test_quick_tests_run_first_then_the_lab_and_what_trains_last(waits):
     assert listed.stdout.index("is_quick") < listed.stdout.index("learns_something")
 
 
-def test_a_judge_runs_what_trains_last_and_reports_in_the_order_of_the_files():
+def test_a_judge_runs_hidden_tests_last_and_reports_in_the_order_of_the_files():
+    """Each time, what is quick comes before the lab, and what trains after it."""
     assignment = load_assignment("a2")
     graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
     result = Result(assignment, list(graded_tests), "")
     judge = Judge(result, Submission(), None, Settings(SEMESTER))
-    paces = [test.pace for test in judge.tests]
-    assert paces == sorted(paces) and set(paces) == set(Pace)
-    assert [test.pace for test in graded_tests] != paces
+    order = [(test.hidden, test.pace) for test in judge.tests]
+    assert order == sorted(order) and {pace for _, pace in order} == set(Pace)
+    assert [(test.hidden, test.pace) for test in graded_tests] != order
     assert [outcome.test for outcome in result.all_outcomes] == graded_tests
     chosen = tuple(test.name for test in reversed(graded_tests))
     result = Result(assignment, [*reversed(graded_tests)], "")
