@@ -84,7 +84,7 @@ def test_a_hidden_input_that_this_grader_shows_counts_as_elsewhere(visibility, s
         "visibility": visibility,
     }
     content = {"tests": [test], "extra_data": {"finished": True}}
-    graded = Graded(json.dumps(content).encode(), "", 1.0, None, [], [], [])
+    graded = Graded(json.dumps(content).encode(), "", 1.0, None, [], [], [], None)
     tree = SimpleNamespace(graded_tests=[], canaries={"hidden": "canary-hidden-1"})
     entry = next(entry for entry in read_corpus() if entry.name == "showing/returned")
     assert hostile_benchmarks.harm(entry, Outcome(graded, graded, tree)) == Harm(secret=secret)
