@@ -22,6 +22,7 @@ from autograder.batch.input.export_reader import nothing_at
 from autograder.batch.input.export_zip import DOWNLOAD_AGAIN
 from autograder.batch.output.anonymization import anonymized
 from autograder.batch.output.batch_comparison import changes
+from autograder.batch.output.missing_defenses import missing_defenses
 from autograder.batch.output.written_answers import TEXTS
 from autograder.batch.work_queue import Work
 from autograder.commands.batch_progress import batch_display
@@ -213,6 +214,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 def print_batch_summary(console: Console, graded: Batch, work: Work) -> None:
     """How the batch went, and where its results are."""
     print_notes(console, graded)
+    for note in missing_defenses(graded):
+        console.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
     for entry in [entry for entry in graded.entries if entry.status == "failed"][:NOTES_SHOWN]:
         print_problem(console, graded, entry, " was not graded:", entry.why)
     again = print_older_results(console, graded)

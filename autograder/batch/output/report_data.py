@@ -10,6 +10,7 @@ from typing import Any
 
 from autograder.batch.batch_records import Batch, Entry
 from autograder.batch.output.anonymization import anonymized
+from autograder.batch.output.missing_defenses import defense_notes
 from autograder.grading.results import title_and_rest, without_printed
 from common.assignment import Assignment
 from common.errors import HINT_PREFIX, PRINTED
@@ -83,6 +84,7 @@ class ReportData:
         self.mistakes = {hint: Seen(hint) for hint in hints}
         self.boards: dict[tuple[str, str], list[tuple[float, int]]] = {}
         self.rows: list[dict[str, Any]] = []
+        self.defenses: list[list[str]] = []  # of each result
         entries = batch.entries
         if anonymous:  # the order of an export is that of its ids, or of names
             entries = tuple(sorted(entries, key=lambda entry: int(entry.alias.split()[-1])))
@@ -110,6 +112,7 @@ class ReportData:
         if result is not None:
             row["said"] = self.texts.number(self.shown(result.get("output", ""), entry))
             row["ending"] = self.ending(entry, result, row_index)
+            self.defenses.append(result.get("extra_data", {}).get("defenses", []))
             for board in result.get("leaderboard", []):
                 key = (str(board["name"]), str(board.get("order", "asc")))
                 self.boards.setdefault(key, []).append((float(board["value"]), row_index))
@@ -200,7 +203,7 @@ class ReportData:
             "short": self.assignment.short,
             "title": self.assignment.title,
             "anonymous": self.anonymous,
-            "notes": self.notes,
+            "notes": [*self.notes, *defense_notes(self.defenses)],
             "printed": PRINTED,
             "hint_prefix": HINT_PREFIX,
             "summary": self.summary(),

@@ -8,12 +8,12 @@ from autograder.proving.hostile.corpus_gradings import CorpusGradings, Outcome
 from autograder.proving.hostile.fuzzed_submissions import FuzzedSubmission
 from autograder.proving.hostile.gradescope_tree import HONEST, Graded
 from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, HostileSubmission
-from common.assignment import Record
+from common.assignment import Assignment, Record
 from common.testing.feedback.failure import BROKEN_TEST
 from common.visible_text import visible
 
 # The judge's peak memory, libraries included: PyTorch, which answers live.
-PEAK_MB = {"a1": 600, "a2": 900, "a5": 1200, "a6": 1200, "a7": 1200}
+NUMPY_PEAK_MB, TORCH_PEAK_MB = 600, 1200
 LONGEST_SECONDS = 60
 RESULT_BYTES = 500_000
 SHOWN = 300
@@ -44,11 +44,16 @@ def grade_attacks(
 
 def judge_attack(attack: HostileSubmission, outcome: Outcome) -> AttackRow:
     """The row of a hostile submission. A problem is whatever it gained, broke or left behind."""
-    graded, bar = outcome.graded, PEAK_MB[attack.assignment.short]
+    graded, bar = outcome.graded, peak_bar(attack.assignment)
     found = [*result_problems(attack, outcome), *costs(graded, bar), *leftovers(graded)]
     found += [f"it shows a secret: {place}" for place in outcome.secrets_shown]
     found += problems_after(attack, outcome)
     return AttackRow(attack.name, round(graded.seconds, 2), graded.peak_mb, bar, found)
+
+
+def peak_bar(assignment: Assignment) -> float:
+    """How many MB the judge of an assignment may take."""
+    return TORCH_PEAK_MB if "torch" in assignment.libraries else NUMPY_PEAK_MB
 
 
 def result_problems(attack: HostileSubmission, outcome: Outcome) -> list[str]:

@@ -39,9 +39,17 @@ SECONDS = 600  # the longest that a grading may take before the tree gives up
 # Short, so that what hangs ends soon; what is honest here takes a tenth of a second.
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
 WALL_SECONDS = 3
-MEMORY_MB = {"a1": 512, "a2": 512, "a5": 1024, "a6": 1024, "a7": 1024}
+NUMPY_MEMORY_MB, TORCH_MEMORY_MB = 512, 1024
 # Quick and certain exercises: what follows an attack must still earn exactly these.
-HONEST = {"a1": ["1.1", "1.7"], "a2": ["2.2"], "a5": ["5.4"], "a6": ["6.1"], "a7": ["7.1"]}
+HONEST = {
+    "a1": ["1.1", "1.7"],
+    "a2": ["2.2"],
+    "a3": ["3.4"],
+    "a4": ["4.1"],
+    "a5": ["5.4"],
+    "a6": ["6.1"],
+    "a7": ["7.1"],
+}
 # What a checkout has beside the content of a zip: code that does what exercises ask for.
 CHECKOUT = ("common/standins", "common/labs/standins", "solutions")
 
@@ -257,7 +265,8 @@ def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[st
     members[file] += f'\nSECRET = "{canaries["hidden"]}"\n'.encode()
     settings = f"assignments/{assignment.name}/assignment.toml"
     text = members[settings].decode()
-    for key, value in {**LIMITS, "memory_mb": MEMORY_MB[assignment.short]}.items():
+    memory_mb = TORCH_MEMORY_MB if "torch" in assignment.libraries else NUMPY_MEMORY_MB
+    for key, value in {**LIMITS, "memory_mb": memory_mb}.items():
         text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
     members[settings] = text.replace(
         "[limits]", f"[limits]\nwall_seconds = {WALL_SECONDS}"

@@ -16,6 +16,7 @@ from autograder.benchmarks import (
     hostile_benchmarks,
     processor_time,
     public_test_benchmarks,
+    sandbox_benchmarks,
 )
 from autograder.benchmarks.benchmark_row import NotMeasured, Row
 from autograder.commands.bench_commands import bench, measured
@@ -243,3 +244,11 @@ def test_the_time_of_a_test_is_that_of_the_processor():
     with pytest.raises(StopIteration):
         measuring.send(True)
     assert times.seconds["test_that_sleeps"] < 0.1
+
+
+def test_what_a_stand_in_costs_is_measured_against_a_test_without_one(monkeypatch):
+    monkeypatch.setattr(sandbox_benchmarks, "REPEATS", 3)
+    row = sandbox_benchmarks.standin_row()
+    assert row.name.startswith("a child for one test of a2 that calls a stand-in (")
+    assert row.baseline == "one that calls none and 20 ms"
+    assert row.baseline_seconds > 0.02 and row.seconds > 0 and row.bar == 1

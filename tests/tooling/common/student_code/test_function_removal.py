@@ -20,8 +20,20 @@ from common.testing.direct_face import DirectFace
 from tests.tooling.grading_fixtures import FACES, code_in
 from tests.tooling.sampling import sample
 
-# Exercises, with some of what is refused there, and with what must not come out of any call.
+# Exercises, with some of what is refused there, and with what must not come out of any call: in a7
+# nothing, since scaled_dot_product_attention is allowed there.
 WALKS = {
+    ("a4", "4.2"): (
+        {
+            *(
+                "torch.nn.functional.scaled_dot_product_attention",
+                "torch._triton_scaled_dot_attention",
+            ),
+            *("aten.scaled_dot_product_attention.default", "torch._native_multi_head_attention"),
+            "torch.nn.functional.multi_head_attention_forward",
+        },
+        "attention",
+    ),
     ("a5", "5.3"): (
         {
             *("torch._C._nn.scaled_dot_product_attention", "aten._native_multi_head_attention.out"),
@@ -43,6 +55,16 @@ WALKS = {
     ("a6", "6.6"): (
         {"torch._C._nn.cross_entropy_loss", "aten.cross_entropy_loss.default"},
         "cross entropy",
+    ),
+    ("a7", "7.3"): (
+        {
+            *(
+                "torch.nn.functional.multi_head_attention_forward",
+                "torch._triton_multi_head_attention",
+            ),
+            *("aten._native_multi_head_attention.out", "torch._VF._transformer_encoder_layer_fwd"),
+        },
+        "",
     ),
 }
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from autograder.grading.terminal import print_result
 from common.testing.leaderboard import Leaderboard
+from tests.a7_minigpt.artifact_cases import report_loss
 from tests.a7_minigpt.optimizer_cases import report_speed
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, write_tests
@@ -92,3 +93,11 @@ def test_a_speed_that_cannot_be_is_no_entry():
     assert board.entries == {}
     report_speed(board.add, 1.234)
     assert board.lines == ["tokens/s relative to the baseline: 1.23"]
+
+
+def test_a_loss_that_cannot_be_is_no_entry():
+    board = Leaderboard()
+    report_loss(board.add, 0.98)
+    assert board.entries == {}
+    report_loss(board.add, 1.4567)
+    assert board.lines == ["validation loss: 1.457"]

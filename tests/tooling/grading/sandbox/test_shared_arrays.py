@@ -1,6 +1,7 @@
 """Tests of the memory that judge and child share: layouts, hostile places, reuse, and its end."""
 
 import errno
+import fcntl
 import os
 import random
 from contextlib import suppress
@@ -27,6 +28,7 @@ from tests.tooling.grading.sandbox.test_codec import Plain
 from tests.tooling.grading_fixtures import both_faces
 
 MEGABYTE = 1024 * 1024
+F_SEAL_FUTURE_WRITE = 0x10  # which Python's fcntl doesn't name
 SIDE = Plain()
 CODE = b'''
 import ctypes, os, threading, time
@@ -182,6 +184,13 @@ def test_the_size_of_the_memory_is_sealed(arrays):
     for size in (0, INPUT_BYTES, 2 * (INPUT_BYTES + RESULT_BYTES)):
         with pytest.raises(OSError) as raised:
             os.ftruncate(arrays.descriptor, size)
+        assert raised.value.errno == errno.EPERM
+
+
+def test_no_other_seal_can_be_added_to_the_memory(arrays):
+    for seal in (fcntl.F_SEAL_WRITE, F_SEAL_FUTURE_WRITE):
+        with pytest.raises(OSError) as raised:
+            fcntl.fcntl(arrays.descriptor, fcntl.F_ADD_SEALS, seal)
         assert raised.value.errno == errno.EPERM
 
 

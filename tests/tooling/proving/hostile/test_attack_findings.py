@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.proving.hostile.attack_findings import AttackRow, judge_attack
+from autograder.proving.hostile.attack_findings import AttackRow, judge_attack, peak_bar
 from autograder.proving.hostile.corpus_gradings import Outcome
-from autograder.proving.hostile.gradescope_tree import Graded
+from autograder.proving.hostile.gradescope_tree import HONEST, Graded, prepared_zip
 from autograder.proving.hostile.hostile_corpus import LEAK, SUCCESS_TEXT, read_corpus
 from autograder.proving.proof_page import proof_page
+from common.assignment import load_all
 from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading_fixtures import ROOT
@@ -78,6 +79,16 @@ SEEN = {
 def test_an_attack_that_gains_nothing_has_no_problem():
     row = judge_attack(ATTACK, outcome_of(HARMLESS))
     assert row == AttackRow("bombs/memory", 1.0, 300.0, 600, [])
+
+
+@pytest.mark.parametrize("assignment", load_all(), ids=lambda assignment: assignment.short)
+def test_every_assignment_can_be_attacked(assignment):
+    """It has a bar, limits, and an honest submission to follow."""
+    assert peak_bar(assignment) == (600 if assignment.short in ("a1", "a2", "a3") else 1200)
+    settings = f"assignments/{assignment.name}/assignment.toml"
+    text = prepared_zip(assignment, {"hidden": "x", "salt": "y"})[settings].decode()
+    assert f"memory_mb = {512 if peak_bar(assignment) == 600 else 1024}\n" in text
+    assert {*HONEST[assignment.short]} <= {one.number for one in assignment.exercises}
 
 
 @pytest.mark.parametrize("problem", CONTENTS)

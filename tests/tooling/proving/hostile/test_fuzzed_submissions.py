@@ -9,7 +9,8 @@ from autograder.proving.hostile.fuzzed_submissions import (
     SEED,
     FuzzedSubmission,
 )
-from common.assignment import LAB_FILE
+from common.assignment import LAB_FILE, ROOT
+from tests.tooling.scratch_copies import python
 
 FEW = [FuzzedSubmission(SEED, number) for number in range(1, 101)]
 
@@ -55,3 +56,11 @@ def test_every_moment_value_and_deed_is_used():
     tables = ("PLAIN_VALUES", "ARRAY_VALUES", "TENSOR_VALUES", "EXCEPTIONS", "ENDS", "DEEDS")
     for entry in (entry for table in tables for entry in getattr(odd_behavior, table)):
         assert entry.partition("#")[0] in everything, entry
+
+
+def test_the_command_grades_as_many_as_it_is_asked_to():
+    ran = python("-m", "autograder", "chaos-submissions", "--count", "1", cwd=ROOT)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    *_, summary = ran.stdout.splitlines()
+    assert summary.startswith("1 fuzzed submissions in ")
+    assert summary.endswith(f"seed {SEED}: every result held.")

@@ -49,7 +49,8 @@ ITEMS = {
     "fingerprints": "stored_answers seed table_by_bytes table_by_shape answers_on_disk",
     "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
     "places_outside",
-    "timing": "answers_remembered answers_on_arrival loss_alone",
+    "timing": "answers_remembered answers_on_arrival loss_alone part_of_the_batch "
+    "gradients_left_out",
     "measuring": "times_forged memory_forged runs_forged",
     "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
     "machine_wide_counts",

@@ -17,11 +17,12 @@ for address in ("\0hostile", "/run/docker.sock", "hostile-pair.sock"):
             WON.append(address)
         except OSError:
             pass
-for descriptor in range(3, 64):  # hand ourselves to whoever listens at the other end
+rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ours.fileno()]))
+for descriptor in range(3, 64):  # hand one end to whoever listens at the other end of a socket
     try:
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))
         with socket.socket(fileno=os.dup(descriptor)) as channel:
-            channel.getpeername()
+            channel.sendmsg([b"x"], [rights])
+            WON.append(f"descriptor {descriptor}")
     except (OSError, ValueError):
         pass
 
