@@ -14,7 +14,7 @@ from autograder.proving.faults.fault_injector import kill
 from autograder.proving.process_table import children_of, command_line
 
 RECURSIVE, SLAVE, DETACH, REMOUNT, READ_ONLY = 1 << 14, 1 << 19, 1 << 1, 1 << 5, 1
-DISK_BYTES = 1024 * 1024
+DISK_BYTES = 4 * 1024 * 1024  # common/ is copied there, and compiled
 RESULTS = "results.json"
 SERVER = Sandbox.server_module
 
