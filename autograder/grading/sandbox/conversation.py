@@ -1,6 +1,5 @@
 """The judge's connection to one child: requests, replies, time limits, limit on printed output."""
 
-import builtins
 import math
 import os
 import socket
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from autograder.grading.sandbox.child_replies import Answers, Request, value_of_reply
 from autograder.grading.sandbox.input_watch import alias, any_changed, changed_keys, name_of
 from autograder.grading.sandbox.kernel.group_time import GroupTime
 from autograder.grading.sandbox.kernel.home_folder import HOME_BYTES, too_full
@@ -28,19 +28,15 @@ from autograder.grading.sandbox.wire.frames import (
 from autograder.grading.sandbox.wire.message_reader import KEPT
 from autograder.grading.sandbox.wire.shared_arrays import ArrayWriter, SharedArrays
 from common.assignment import Forbidden, Limits
-from common.errors import MALFORMED, ChildFailure, Failure, ForbiddenCall
-from common.student_code.compiler_refusal import COMPILER_REFUSED
-from common.student_code.forbidden_calls import refusal_texts
-from common.student_code.loader import possible_failures, student_attribute_label
-from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept, keep
-from common.student_text import StudentBytes, StudentText, plain
-from common.testing.feedback.failure import StudentCall, mark_as_students
+from common.errors import MALFORMED, ChildFailure
+from common.student_code.loader import student_attribute_label
+from common.student_code.values import Handle, JudgeFunction, StudentObjects, is_kept
+from common.student_text import StudentText
 
 OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
-TEXT_LIMIT = 5000
 MOST_CALLS = 10_000  # of a function of ours
 
 
@@ -58,7 +54,6 @@ class Conversation(StudentObjects):
     ) -> None:
         self.sock = sock
         self.output = output
-        os.set_blocking(output, False)
         self.limits = limits
         self.forbidden = tuple(forbidden)
         self.asked = ("", "")  # the file, and the name in it
@@ -187,7 +182,9 @@ class Conversation(StudentObjects):
                 answer = codec.decode(reply, Answers(self, label), shared=self.arrays.results)
                 called = self.function_called(answer)
                 if called is None:
-                    return self.parse_reply(answer, label)
+                    return value_of_reply(
+                        answer, Request(self.questions, label, self.asked, self.forbidden)
+                    )
                 request = codec.encode(called(), self)
         except ChannelTimeout:
             self.timed_out = self.by_clock = True
@@ -290,54 +287,6 @@ class Conversation(StudentObjects):
         while readable([self.output], 0):
             self.read_output()
 
-    def parse_reply(self, reply: Any, label: str) -> Any:
-        """The value of a reply; exceptions of the child are raised here."""
-        if not isinstance(reply, list) or len(reply) < 3:
-            raise CodecError("a malformed reply")
-        number, status, *content = reply
-        # Exact types: True is 1, and an array may be equal to anything.
-        if (type(number), type(status)) != (int, StudentText) or number != self.questions:
-            raise CodecError("a reply to another request")
-        if status == "value" and len(content) == 1:
-            return content[0]
-        if not all(type(part) is StudentText and len(part) <= TEXT_LIMIT for part in content):
-            raise CodecError("an error that is not text")
-        if status == "failure" and len(content) == 3:
-            raise self.checked_failure(*content)
-        if status == "forbidden" and len(content) == 1:
-            raise self.refusal(content[0])
-        if status == "raised" and len(content) == 3:
-            name, message, frames = content
-            kind = getattr(builtins, plain(name), None)
-            error: Exception = RuntimeError(message)
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                try:
-                    error = kind(message)
-                except TypeError:  # UnicodeDecodeError and the like take more than a message
-                    error = RuntimeError(message)
-            mark_as_students(error, StudentCall(label or "Your code", str(frames)))
-            raise error
-        raise CodecError("an unknown reply")
-
-    def checked_failure(self, sentence: StudentText, *more: StudentText) -> Failure:
-        """A failure that the child reports, if it is one of those that may be shown.
-
-        Student code that made up its own sentence could put a hidden input into it.
-        """
-        for failure in possible_failures(*self.asked):
-            known = failure.explanation
-            if known.sentence == sentence:
-                return Failure(known.sentence, str(more[0]) if more else "", known.help)
-        return Failure("Your code failed.", "\n".join(map(str, (sentence, *more))))
-
-    def refusal(self, sentence: StudentText) -> Exception:
-        """The refusal of a forbidden call, if it is one that this exercise's rules make."""
-        texts = [text for entry in self.forbidden for text in refusal_texts(entry)]
-        for known in (COMPILER_REFUSED, *texts):
-            if known == sentence:
-                return ForbiddenCall(known)
-        return self.checked_failure(sentence)
-
     def container_reference(self, value: Any) -> None:
         return None
 
@@ -369,26 +318,3 @@ class Conversation(StudentObjects):
         text = str(StudentText(self.printed.decode("utf-8", "replace")))
         more = self.printed_bytes - len(self.printed)
         return f"{text}\n... ({more} more bytes)" if more > 0 else text
-
-
-class Answers:
-    """What the judge makes of the nodes in a reply."""
-
-    def __init__(self, conversation: Conversation, label: str) -> None:
-        self.conversation = conversation
-        self.label = label
-
-    def container(self, value: Any, reference: int | None) -> Any:
-        return value if reference is None else keep(value, reference)
-
-    def text(self, value: str) -> StudentText:
-        return StudentText(value)
-
-    def data(self, value: bytes) -> StudentBytes:
-        return StudentBytes(value)
-
-    def handle(self, reference: int) -> Handle:
-        return Handle(self.conversation, reference, self.label)
-
-    def kept(self, reference: int) -> Any:
-        raise CodecError("the judge keeps no objects")

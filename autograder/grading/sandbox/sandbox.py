@@ -221,6 +221,7 @@ class Sandbox:
         home = Path(plan.home)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
+        os.set_blocking(reading, False)  # whoever else reads what is there
         conversation = Conversation(ours, reading, plan.limits, plan.forbidden)
         conversation.stubs = ROOT / "assignments" / plan.package
         given = [theirs.fileno(), writing, conversation.arrays.descriptor]

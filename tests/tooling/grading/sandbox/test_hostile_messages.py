@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import msgpack
 
-from autograder.grading.sandbox.conversation import REPLY_LIMIT, Answers, Conversation
+from autograder.grading.sandbox.child_replies import Answers
+from autograder.grading.sandbox.conversation import REPLY_LIMIT, Conversation
 from autograder.grading.sandbox.wire import array_codec, message_reader
 from autograder.grading.sandbox.wire.codec import CodecError, decode, encode
 from autograder.grading.sandbox.wire.frames import HEADER, ChannelClosed, FrameReader, FrameTooLarge
