@@ -416,7 +416,8 @@ def test_temporal_cross_entropy_is_stable_for_large_logits(student, rng, oracle)
     targets = rng.integers(0, 4, size=(2, 3))
     for situation, logits in (
         ("logits of 1e4", large),
-        ("logits of 1e4 in float32", large.astype(np.float32)),
+        # Right code may take logits minus the log of a sum: more would be too coarse for float32.
+        ("logits of 300 in float32", (large / 100).astype(np.float32)),
         ("logits near -1e4", rng.normal(size=(2, 3, 4)) - 1e4),
     ):
         result = student.temporal_cross_entropy(logits, targets)
