@@ -21,7 +21,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help demo test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -43,6 +43,9 @@ test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 ru
 	$(RUN) -m ruff check --quiet . && $(RUN) -m ruff format --quiet --check . && $(RUN) -m mypy \
 		&& $(TOOLING) tests/tooling; code=$$?; seconds=$$(($$(date +%s) - start)); \
 	echo "make test took $$((seconds / 60)) min $$((seconds % 60)) s"; exit $$code
+
+demo: $(VENV)/.installed  ## grade a submission with one wrong line, show what a student sees (10 seconds)
+	@$(RUN) -m autograder demo
 
 stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
