@@ -56,7 +56,7 @@ answers: $(VENV)/.installed  ## record the oracles' answers that public tests of
 artifacts: $(VENV)/.installed  ## train the models that the references submit with their code
 	@$(RUN) -m autograder artifacts $(A)
 
-figures: $(VENV)/.installed  ## draw the figures of the handouts
+figures: $(VENV)/.installed  ## draw the figures of the handouts, and what a student sees (docs/images/demo.svg)
 	@$(RUN) -m autograder figures $(A)
 
 labs: $(VENV)/.installed  ## generate the labs' notebooks from their masters
