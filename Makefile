@@ -21,7 +21,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help demo test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -44,6 +44,9 @@ test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 ru
 		&& $(TOOLING) tests/tooling; code=$$?; seconds=$$(($$(date +%s) - start)); \
 	echo "make test took $$((seconds / 60)) min $$((seconds % 60)) s"; exit $$code
 
+demo: $(VENV)/.installed  ## grade a submission with one wrong line, show what a student sees (10 seconds)
+	@$(RUN) -m autograder demo
+
 stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
 
@@ -53,7 +56,7 @@ answers: $(VENV)/.installed  ## record the oracles' answers that public tests of
 artifacts: $(VENV)/.installed  ## train the models that the references submit with their code
 	@$(RUN) -m autograder artifacts $(A)
 
-figures: $(VENV)/.installed  ## draw the figures of the handouts
+figures: $(VENV)/.installed  ## draw the figures of the handouts, and what a student sees (docs/images/demo.svg)
 	@$(RUN) -m autograder figures $(A)
 
 labs: $(VENV)/.installed  ## generate the labs' notebooks from their masters

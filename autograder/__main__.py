@@ -28,6 +28,7 @@ COMMANDS = {
     "time": "autograder.commands.timing_command:time",
     "doctor": "autograder.commands.doctor_command:doctor",
     "rehearse": "autograder.commands.packaging_commands:rehearse",
+    "demo": "autograder.commands.classroom_commands:demo",
     "class": "autograder.commands.classroom_commands:make",
     "truth": "autograder.commands.classroom_commands:truth",
     "verify": "autograder.commands.proving_commands:verify",

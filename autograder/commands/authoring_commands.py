@@ -8,6 +8,10 @@ from autograder.authoring.handout_figures import draw_figures, has_figures
 from autograder.authoring.module_tree import write_module_tree
 from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
+from autograder.classroom.demo_grading import ASSIGNMENT as DEMO
+from autograder.classroom.demo_grading import grade_demo
+from autograder.classroom.demo_picture import write_picture
+from autograder.semester import DIST
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
 
@@ -61,7 +65,7 @@ def artifacts(assignments: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("assignments", nargs=-1)
 def figures(assignments: tuple[str, ...]) -> None:
-    """Draw the figures of the handouts.
+    """Draw the figures of the handouts, and with a1 the picture of what a student sees.
 
     ASSIGNMENTS: a1 to a7; none: all.
     """
@@ -71,6 +75,9 @@ def figures(assignments: tuple[str, ...]) -> None:
             continue
         for file in draw_figures(assignment, ROOT / "assignments" / assignment.name / "images"):
             click.echo(f"wrote {file.relative_to(ROOT)}")
+        if assignment.short == DEMO:
+            graded = grade_demo(DIST / "demo", lambda done, count: None)
+            click.echo(f"wrote {write_picture(graded.result).relative_to(ROOT)}")
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Commands `class` and `truth`: make a synthetic class, and check its grades."""
+"""Commands `demo`, `class` and `truth`: grade a synthetic submission, or make a whole class."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,24 @@ from pathlib import Path
 import click
 
 from autograder.batch.batch_records import read_batch
+from autograder.classroom.demo_grading import grade_demo
+from autograder.classroom.demo_view import print_demo
 from autograder.classroom.synthetic_class import SHARES, make_class
 from autograder.classroom.synthetic_export import TRUTH, read_truths, write_class
 from autograder.classroom.truth_comparison import differences
+from autograder.commands.progress_display import progress_bar
+from autograder.screen import Screen
+from autograder.semester import DIST
 from common.assignment import load_assignment
+
+
+@click.command()
+def demo() -> None:
+    """Grade a small a1 submission with one wrong line, and show what a student sees."""
+    console = Screen()
+    with progress_bar(console, "grading a submission with one wrong line") as show:
+        graded = grade_demo(DIST / "demo", show)
+    print_demo(graded, console)
 
 
 @click.command("class")

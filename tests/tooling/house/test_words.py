@@ -83,9 +83,11 @@ ALLOWED = {
         "a reference that is no number",
     ): "of the protocol between judge and child: nobody reads it",
 }
-# What students read beside the handouts.
+# What students and contributors read beside the handouts.
 GUIDES = (
     "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     "autograder/packaging/templates/handout/README.md",
     "docs/architecture.md",
     "docs/security.md",
