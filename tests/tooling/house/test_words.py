@@ -89,10 +89,8 @@ GUIDES = (
     "CONTRIBUTING.md",
     "SECURITY.md",
     "autograder/packaging/templates/handout/README.md",
-    "docs/architecture.md",
-    "docs/security.md",
-    "docs/speedrun.md",
-    "docs/students.md",
+    "autograder/runners/README.md",
+    *sorted(str(file.relative_to(ROOT)) for file in (ROOT / "docs").glob("*.md")),
 )
 ASSIGNMENTS = [file.parent.name for file in assignment_files()]
 PACKAGES = sorted(
