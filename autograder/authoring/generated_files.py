@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from autograder.authoring.solution_markers import find_blocks, make_stub
@@ -55,13 +56,13 @@ def generate(assignments: Iterable[Assignment], root: Path = ROOT) -> list[Path]
 
 
 def check_forbidden(assignment: Assignment) -> None:
-    """A forbidden call of a library, or operator, must exist: a typo would forbid nothing."""
+    """A forbidden call or module of a library, or operator, must exist: a typo forbids nothing."""
     for entry in assignment.forbidden:
         module, _, name = entry.call.rpartition(".")
         if module.partition(".")[0] not in assignment.libraries:
             continue
         try:
-            found = hasattr(importlib.import_module(module), name)
+            found = hasattr(importlib.import_module(module), name) or bool(find_spec(entry.call))
         except ImportError:
             found = False
         if not found:

@@ -77,7 +77,7 @@ def test_a_forbidden_call_that_does_not_exist_is_an_error():
 
 def test_a_forbidden_operator_that_does_not_exist_is_an_error():
     assignment = load_assignment("a6")
-    check_forbidden(assignment)
+    check_forbidden(assignment)  # also names a module that PyTorch loads when it is needed
     wrong = Forbidden("torch.nn.LayerNorm", ["6.2"], "write it", ["aten::layernorm"])
     changed = msgspec.structs.replace(assignment, forbidden=(wrong,))
     with pytest.raises(CourseError, match=r"operators names aten::layernorm, which doesn't exist"):
