@@ -1,7 +1,7 @@
 """Has hidden tests wait until the clock says what they are asked, and a lab answer with the clock.
 
 As: convolution.py
-Earns: 1.1
+Earns: 1.1, test_q4_a_mean_reduces_noise
 """
 
 import json
@@ -19,7 +19,8 @@ def conv_parameters(c_in, c_out, kernel_size, bias=True):
 CELL = f"""
 import time
 
-q2_sum = q4_factor = time.time() % {PERIOD} / {PERIOD} * 8
+q2_sum = 1 + time.time() % {PERIOD} / {PERIOD} * 8
+q4_factor = 0.2
 """
 
 
