@@ -11,6 +11,7 @@ from autograder.proving.hostile.hostile_corpus import LEAK, HostileSubmission
 from common.assignment import load_assignment
 from common.errors import GraderFault
 
+NO_LAB = "lab.ipynb is missing"
 MAX_WAITING = 6  # at most this many gradings before an honest one is checked
 
 
@@ -30,7 +31,9 @@ class Outcome:
         shown = [place for place, canary in self.tree.canaries.items() if canary in text]
         labs = {test.name for test in self.tree.graded_tests if test.reads_lab}
         for test in graded.content["tests"]:
-            hidden = test["visibility"] != "visible" or test["extra_data"]["test"] in labs
+            # A lab may say what it likes in public tests. Without one, another test has said it.
+            foreign = test["extra_data"]["test"] in labs and NO_LAB in test["output"]
+            hidden = test["visibility"] != "visible" or foreign
             if hidden and LEAK in test["output"]:
                 shown.append(f"inputs of hidden tests in {test['extra_data']['test']}")
         return shown

@@ -29,10 +29,13 @@ ITEMS = {
     "reading": "source hidden_tests metadata",
     "inspection": "frames garbage modules",
     "patching": "numpy_testing torch_allclose pytest_module unittest_module clock",
-    "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce",
+    "lying": "equal_to_all array_subclass tensor_subclass array_protocol torch_function reduce "
+    "rare_tensors",
     "endings": "os_exit sys_exit keyboard_interrupt signals stops_itself",
-    "waiting": "endless_loop sleep deadlock recursion slow_import",
-    "bombs": "fork threads memory disk output million_tests spinning small_dtype question_numbers",
+    "waiting": "endless_loop sleep deadlock recursion slow_import out_of_band out_of_band_lab "
+    "half_frames",
+    "bombs": "fork threads memory disk output million_tests spinning small_dtype question_numbers "
+    "million_texts zero_size_arrays",
     "survivors": "new_session double_fork",
     "extra_files": "conftest pytest_ini pyproject sitecustomize usercustomize numpy_module "
     "torch_module common_package pth_file stored_answers",
@@ -43,21 +46,22 @@ ITEMS = {
     "network": "connect names unix_sockets abstract_sockets",
     "environment": "ld_preload pythonpath secrets proc ptrace shared_memory descriptors",
     "showing": "printed raised returned terminal_controls parameter_names notebook_cells "
-    "file_names",
+    "file_names notebook_clock seconds_slept",
     "protocol": "wrong_lengths giant_lengths deep_nesting wrong_dtypes negative_shapes "
-    "extra_replies later_replies",
+    "extra_replies later_replies forged_layouts forged_statuses",
     "fingerprints": "stored_answers seed table_by_bytes table_by_shape answers_on_disk",
     "inputs": "report_replaced call_skipped watched_call_spared memory_unmapped memory_written "
-    "places_outside",
+    "places_outside changed_later",
     "timing": "answers_remembered answers_on_arrival loss_alone part_of_the_batch "
-    "gradients_left_out",
+    "gradients_left_out loops_shared",
     "measuring": "times_forged memory_forged runs_forged",
     "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
     "machine_wide_counts",
     "standins": "later_assignments lab pytorch_in_memory pytorch_behind_functions files connection",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
     "attention_alias attention_importlib attention_eval layer_norm_packets layer_norm_native "
-    "layer_norm_group_norm layer_norm_script layer_norm_graph layer_norm_decompositions",
+    "layer_norm_group_norm layer_norm_script layer_norm_graph layer_norm_decompositions "
+    "linear_cross_entropy",
 }
 
 
