@@ -6,14 +6,17 @@ Conventions:
 - Convolution: the kernel slides over the image without being flipped, as in PyTorch.
 - Sizes: in 2-d functions, `kernel_size`, `stride` and `padding` are an int or a pair
   (vertical, horizontal). Padding p adds p zeros on both sides of an axis.
-- Types: float32 in gives float32 out; all float arrays of a call have one dtype. Integer arrays
-  are converted to float64, except in im2col, col2im and max pooling, which keep the dtype.
+- Types: float32 in gives float32 out; the float arrays passed in one call share one dtype. Integer
+  arrays are converted to float64, except in im2col, col2im and max pooling, which keep the dtype.
+- Inputs may be views, such as slices and transposes of other arrays.
 - State: no function changes its inputs or remembers anything between calls. `cache` is whatever
-  your backward pass needs from your forward pass. Tests only pass it on, sometimes twice.
+  your backward pass needs from your forward pass; it may hold the inputs themselves. Tests only
+  pass it on, sometimes twice.
 - Errors: ValueError for a kernel size or stride below 1, a padding below 0, a kernel that doesn't
   fit into the padded input, and different c_in in x and w.
 
-NumPy only: no PyTorch, no SciPy, no np.convolve, no np.correlate.
+NumPy only. Tests refuse PyTorch, SciPy, np.convolve and np.correlate; the handout says in which
+exercises.
 """
 
 import numpy as np
@@ -45,7 +48,11 @@ def check_channels(x: Num[Array, "n c_in h w"], w: Num[Array, "c_out c_in kh kw"
 def pooling_sizes(
     x: Num[Array, "n c h w"], kernel_size: Size, stride: Size | None, padding: Size
 ) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Given: kernel size, stride, padding and output size as pairs; check the padding."""
+    """Given: kernel size, stride, padding and output size as pairs.
+
+    Raises ValueError for a padding above half the kernel size, and for sizes that your
+    conv_output_size refuses.
+    """
     kernel_size, padding = pair(kernel_size), pair(padding)
     stride = kernel_size if stride is None else pair(stride)
     for k, p in zip(kernel_size, padding, strict=True):
@@ -83,7 +90,7 @@ def conv2d_forward(
     stride: Size = 1,
     padding: Size = 0,
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
-    """Convolve every image with every kernel, in plain loops over the output values.
+    """Convolve every image with every kernel. Plain loops over the output values are enough.
 
     out[i, k, r, s] = b[k] + sum over c, p, q of
         w[k, c, p, q] * padded_x[i, c, r * stride_h + p, s * stride_w + q]
@@ -99,7 +106,7 @@ def conv2d_forward(
 def conv2d_backward(
     dout: Float[Array, "n c_out out_h out_w"], cache: object
 ) -> tuple[Float[Array, "n c_in h w"], Float[Array, "c_out c_in kh kw"], Float[Array, " c_out"]]:
-    """The backward pass of conv2d_forward, in plain loops over the output values.
+    """The backward pass of conv2d_forward. Plain loops over the output values are enough.
 
     dout: the gradient of the loss with respect to out.
     Returns (dx, dw, db): the gradients with respect to x, w and b, with their shapes.
@@ -199,8 +206,9 @@ def conv2d_forward_fast(
 ) -> tuple[Float[Array, "n c_out out_h out_w"], object]:
     """The same as conv2d_forward, as a matrix product with the columns of im2col.
 
-    Must be at least 10 times as fast as a Python loop with one multiply-and-sum per output value,
-    on one image of 1 x 81 x 91 with one kernel of 2 x 3. The same holds for conv2d_backward_fast.
+    Must be at least 10 times as fast as a Python loop with one np.sum(patch * kernel) per output
+    value, on one image of 1 x 81 x 91 with one kernel of 2 x 3. The same holds for
+    conv2d_backward_fast.
     """
     raise NotImplementedError("conv2d_forward_fast: exercise 1.6 is yours to write")
 

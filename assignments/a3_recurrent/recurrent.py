@@ -12,12 +12,13 @@ Conventions of this file:
   Losses and norms are Python floats.
 - No side effects: no function changes its inputs or remembers anything between calls.
 - cache: whatever the backward pass needs from the forward pass. Tests only pass it on, sometimes
-  twice: a backward pass doesn't change it, and it holds none of the arrays that are returned.
+  twice: a backward pass doesn't change it. It may hold the inputs themselves, but none of the
+  arrays that are returned, nor views of them.
 - Gradients: dx is the gradient of the loss with respect to x, in the shape of x. A backward
   function takes the gradients of the outputs and returns those of the inputs, in their order.
 - Bad input raises ValueError: mismatched shapes, empty axes, masks that aren't boolean, ids that
-  aren't integers or are out of range. The given checks handle this, except where a docstring
-  names more.
+  aren't integers or are out of range. The given checks handle this, and functions without a given
+  check need none. Only what a docstring names beyond them is for you to check.
 - NumPy only: no PyTorch, no SciPy.
 """
 
@@ -238,7 +239,7 @@ def lstm_forward(
 
     h[:, s] is the hidden state after time step s; c_last is the cell state after the last step.
     Speed: lstm_forward and lstm_backward together take at most 4 times as long as PyTorch's nn.LSTM
-    on one thread, at n = 32, t = 64, d = m = 128 in float32.
+    on one thread, at n = 32, t = 64, d = m = 128 in float32. (The hidden test allows 5 times.)
     Returns (h, c_last, cache).
     """
     check_shapes(
@@ -369,7 +370,7 @@ def clip_by_global_norm(
     summed in float64. If it is above max_norm, all gradients are multiplied by max_norm / norm;
     otherwise they are unchanged.
     Returns (a new dict of gradients, norm). Raises ValueError unless max_norm is above 0 and the
-    norm is finite.
+    norm is finite. (In float64, squares of entries above 1e154 overflow: that norm isn't finite.)
     """
     raise NotImplementedError("clip_by_global_norm: exercise 3.5 is yours to write")
 
@@ -588,7 +589,7 @@ def train(
     config.learning_rate * config.decay ** (t - 1).
 
     Shows its progress with TrainingDisplay:
-        with TrainingDisplay(number_of_steps, title="...") as display:
+        with TrainingDisplay(steps_of_this_call, title="...") as display:
             display.step(loss=loss, bits=bits)  # once per step
 
     Returns history, a dict of lists with one entry for each step of this call:
@@ -600,10 +601,11 @@ def train(
     resumes training when passed as `state`: copies of all that the next step needs, the weights
     included. Given a state, train first loads its weights into model.parameters. So a new model of
     the same sizes, with the same text and the same config with a larger `steps`, gives exactly the
-    numbers of an uninterrupted run. Neither using a state nor further training changes it.
+    numbers of an uninterrupted run. Neither using a state nor further training changes it. If the
+    state has done config.steps or more, train takes no step, and the lists are empty.
 
-    Raises ValueError, naming the step t, if the loss is not finite; and if the arrays of the state
-    don't fit the model (check_same_shapes).
+    Raises ValueError, naming the step t, if the loss is not finite; and if the weights in the state
+    don't fit the model (check_same_shapes). The other arrays of the state need no check.
     """
     raise NotImplementedError("train: exercise 3.7 is yours to write")
 

@@ -170,6 +170,7 @@ class AdditiveAttention(nn.Module):
     ) -> tuple[Float[Tensor, "n key_size"], Float[Tensor, "n t"]]:
         """One query per sentence. Returns (context, weights).
 
+        mask: (n, t), or a shape that broadcasts to it, as in masked_softmax.
         Raises ValueError if query and keys differ in n, and if n or t is 0.
         """
         check_batch(query, keys)
@@ -470,8 +471,8 @@ class Seq2Seq(nn.Module):
         """The mean cross-entropy of the targets in nats, with teacher forcing: a scalar tensor.
 
         Step k reads target[:, k] and predicts target[:, k + 1]. The mean is over all predicted ids
-        of the batch: EOS is one of them, BOS and padding are not. So long sentences weigh more
-        than short ones.
+        of the batch: EOS is one of them, the BOS at the start and padding are not. So long
+        sentences weigh more than short ones.
         """
         check_target(target, self.target_vocab_size, n=len(source))
         # BEGIN SOLUTION
@@ -485,7 +486,8 @@ class Seq2Seq(nn.Module):
         A sentence is finished when EOS is generated, or after max_length steps.
         Returns a list of int for each sentence: the generated ids, without EOS. All other ids are
         kept, even PAD and BOS.
-        Raises ValueError if max_length is below 1, and if a logit is not finite: self.step does.
+        Raises ValueError if max_length is below 1, and if a logit is not finite: self.step does. It
+        may also do so for a finished sentence that you keep in the batch.
         """
         if max_length < 1:
             raise ValueError(f"max_length must be at least 1, got {max_length}")
@@ -536,7 +538,8 @@ class Seq2Seq(nn.Module):
 
         Returns (the best of each sentence as a list of int without EOS, their scores as floats).
         Raises ValueError if beam_width or max_length is below 1, if length_penalty is below 0 or
-        not finite, and if a logit is not finite: self.step does.
+        not finite, and if a logit is not finite: self.step does. No test has a length_penalty so
+        large that length**length_penalty overflows.
         """
         if beam_width < 1 or max_length < 1 or not 0 <= length_penalty < math.inf:
             raise ValueError(
@@ -618,7 +621,8 @@ def train(
     """Fit a model to pairs: target[i] is the translation of source[i].
 
     Each epoch goes once through all pairs, in mini-batches of config.batch_size (the last may be
-    smaller) and in a new random order; the same config.seed gives the same run.
+    smaller) and in a new random order; the same config.seed gives the same run. A
+    torch.Generator of your own leaves PyTorch's global random state alone.
     Each mini-batch is one step: the loss, its gradients, clipped so that the norm of all of them
     together is at most config.max_norm, and an update with torch.optim.Adam. The learning rate
     falls linearly: step t = 1, 2, ..., steps has config.learning_rate * (1 - (t - 1) / steps).

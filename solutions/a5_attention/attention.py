@@ -2,6 +2,7 @@
 
 Conventions of this file:
     - Shapes: sequences are tensors of shape (n, t, d): sequence, time, feature.
+      In causal_mask and padding_mask, though, the argument n is the length t.
     - Masks: a boolean tensor or None. True means "this query may attend to this key", everywhere.
       (In PyTorch's nn.MultiheadAttention True means "may not".)
     - Fully masked queries: a query that may attend to no key gets weights of zero and an output of
@@ -117,7 +118,7 @@ def scaled_dot_product_attention(
         Where it is False, the weight is exactly 0; the others still sum to 1 over the keys. A query
         whose row is all False gets weights and an output of zeros, and a gradient of zeros.
     dropout: a function, such as an nn.Dropout, that is applied to the weights before they are
-        multiplied by v. None means no dropout.
+        multiplied by v, and returns a new tensor. None means no dropout.
     Returns (out, weights), with the weights from before dropout, which still sum to 1. Gradients
     flow through both.
     """
@@ -178,7 +179,8 @@ def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | N
     """The logical and of all masks: True where each is True, with the usual broadcasting.
 
     So a causal (n, n) and a padding (batch, 1, n) make (batch, n, n). None allows everything and
-    is skipped; with nothing but None, or without any mask, the result is None.
+    is skipped; with nothing but None, or without any mask, the result is None. A single mask may be
+    returned as it is.
     Raises ValueError for masks that are not boolean tensors, or don't broadcast together.
     """
     for mask in masks:
@@ -277,6 +279,7 @@ class MultiHeadAttention(nn.Module):
         A fully masked query gets zeros from every head, so its out is out.bias.
         Forward and backward together take at most 1.5 times as long as nn.MultiheadAttention
         (need_weights=True) on one thread, at d_model = 128, 4 heads, n = 64, t = 24 in float32.
+        (The test allows 2 times.)
         Returns (out, weights), with the weights of each head. Gradients flow through both.
         Raises ValueError also for a query, key or value that is not a tensor.
         """
@@ -419,9 +422,10 @@ def soft_lookup(
     value = the sum over j of weights[j] * values[j]
 
     Temperature sqrt(d) is the attention of 5.3. Temperature 0 is the hard lookup, the limit of the
-    soft one: all weight is on the key with the largest score keys . query; keys that tie exactly
-    for the largest score split the weight equally.
-    Any temperature above 0 works, 1e-6 too.
+    soft one: all weight is on the key with the largest score keys . query; keys whose computed
+    scores tie exactly for the largest split the weight equally. (Rounding can separate equal keys.
+    Where tests expect a tie, all products and sums are exact.)
+    Small temperatures work too, down to 1e-12.
     Returns (value, weights). Raises ValueError for shapes that don't fit together, and if
     temperature is below 0 or not finite.
     """

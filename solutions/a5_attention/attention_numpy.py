@@ -12,8 +12,8 @@ Conventions of this file:
       have one dtype.
     - No side effects: no function changes its inputs or keeps state between calls.
     - Caches: `cache` holds whatever your backward pass needs from your forward pass. Tests only
-      pass it back, sometimes more than once: a backward pass doesn't change it, and it holds none
-      of the arrays that are returned.
+      pass it back, sometimes more than once: a backward pass doesn't change it. It may hold q, k
+      and v themselves, but none of the arrays that are returned, nor views of them.
     - Gradients: `dsomething` is the gradient of the loss with respect to `something`, with its
       shape and dtype.
     - Errors: bad input raises ValueError: shapes that don't fit, an axis of length 0, a mask that
