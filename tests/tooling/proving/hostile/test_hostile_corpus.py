@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from autograder.proving.hostile import leftover_traces
 from autograder.proving.hostile.attack_findings import judge_attack
 from autograder.proving.hostile.corpus_gradings import CorpusGradings
 from autograder.proving.hostile.fuzzed_submissions import SEED, SUBMISSIONS, FuzzedSubmission
@@ -112,8 +113,9 @@ def test_syntax_trees_are_made_in_one_thread_only(gradings):
     assert gradings.parsing == {threading.main_thread()}
 
 
-def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():
-    """One tree looks around while another grades."""
+def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here(monkeypatch):
+    """One tree looks around while another grades, and while what that one has killed dies."""
+    monkeypatch.setattr(leftover_traces, "DYING_SECONDS", 0.3)
     call = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'hostile-sleep'); print(flush=True); "
     with subprocess.Popen(
         [sys.executable, "-c", call + "time.sleep(60)"], stdout=subprocess.PIPE
@@ -123,4 +125,6 @@ def test_an_attack_that_is_still_graded_elsewhere_is_no_survivor_here():
         assert found in survivors(None, -1, set(), set())
         assert found not in survivors(None, -1, set(), {os.getpid()})
         assert found in survivors(None, -1, set(), {2})
-        process.kill()
+        monkeypatch.setattr(leftover_traces, "DYING_SECONDS", 60.0)
+        threading.Timer(0.5, process.kill).start()
+        assert found not in survivors(None, -1, set(), set())
