@@ -6,7 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder.proving.hostile.attack_findings import AttackRow, judge_attack, peak_bar
+from autograder.proving.hostile.attack_findings import (
+    LONGEST_SECONDS,
+    AttackRow,
+    judge_attack,
+    peak_bar,
+)
 from autograder.proving.hostile.corpus_gradings import Outcome
 from autograder.proving.hostile.gradescope_tree import HONEST, Graded, prepared_zip
 from autograder.proving.hostile.hostile_corpus import LEAK, SUCCESS_TEXT, read_corpus
@@ -67,7 +72,7 @@ CONTENTS = {
     "the result has": HARMLESS | {"output": "x" * 600_000},
 }
 SEEN = {
-    "grading it took": {"seconds": 61.0},
+    "grading it took": {"seconds": LONGEST_SECONDS + 1},
     "the judge's peak memory": {"peak_mb": 601.0},
     "changed": {"changes": ["source/x"]},
     "left behind": {"leftover_files": ["/tmp/x"]},
