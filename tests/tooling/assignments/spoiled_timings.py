@@ -23,6 +23,8 @@ from tests.tooling import sampling
 
 SALT = "timed results"  # not the handout's, so that oracles answer live
 FAR = 1000  # times the largest entry: no tolerance is as wide
+# Shifts all scores of a query alike: its gradient is 0 but for rounding, and saves no work.
+WITHOUT_WORK = "key.bias"
 
 MOST = 8  # results of a test that are spoiled in turn, one of each kind at least
 
@@ -103,7 +105,8 @@ class SpoiledTimings:
         attempt.verify(found, right)
         assert not LOG.failures
         what = f"timed results of {self.assignment}"
-        chosen = sampling.sample(what, list(paths(found)), MOST, kind_of)
+        compared = [path for path in paths(found) if WITHOUT_WORK not in path]
+        chosen = sampling.sample(what, compared, MOST, kind_of)
         self.test["results"] += len(chosen)
         for path in chosen:
             if not fails(attempt.verify, spoiled(found, path), right):
