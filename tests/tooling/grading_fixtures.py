@@ -20,6 +20,7 @@ from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.assignment import LAB_FILE, ROOT, Assignment, Limits, load_assignment
 from common.testing.direct_face import DirectFace
+from common.testing.student_face import StudentFace
 
 SEMESTER = Semester("testing", "a salt for tests")
 FILE = "convolution.py"
@@ -129,3 +130,15 @@ def write_tests(folder: Path, public: str, hidden: str = "") -> Path:
 def outcome(result: Result, name: str):
     """How the test of that name ended."""
     return next(item for item in result.all_outcomes if item.test.name == name)
+
+
+@contextmanager
+def attention_faces(folder: Path, source: bytes) -> Iterator[dict[str, StudentFace]]:
+    """Both faces on an assignment 5 whose attention.py is that source, and whose rest is empty."""
+    assignment = load_assignment("a5")
+    code = dict.fromkeys(assignment.files, b"") | {"attention.py": source}
+    package = Submission(code).write_to(folder / assignment.name)
+    with Sandbox(assignment) as sandbox:
+        sandbox.admit(code)
+        direct = DirectFace(assignment, {assignment.name: package})
+        yield {"direct": direct, "isolated": IsolatedFace(sandbox)}

@@ -3,14 +3,11 @@
 import pytest
 import torch  # noqa: F401  # a guard refuses what is loaded when it is made, as in tests
 
-from autograder.grading.sandbox.isolated_face import IsolatedFace
-from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_assignment
 from common.errors import ForbiddenCall
 from common.student_code.compiler_refusal import COMPILER_REFUSED
-from common.testing.direct_face import DirectFace
 from common.testing.feedback.failure import explain
-from tests.tooling.grading_fixtures import FACES
+from tests.tooling.grading_fixtures import FACES, attention_faces
 
 ATTENTION = load_assignment("a5")
 CODE = """
@@ -51,15 +48,8 @@ def without_compiler():
 
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("package") / ATTENTION.name
-    folder.mkdir()
-    code = dict.fromkeys(ATTENTION.files, b"") | {"attention.py": CODE.encode()}
-    for name, content in code.items():
-        (folder / name).write_bytes(content)
-    with Sandbox(ATTENTION) as sandbox:
-        sandbox.admit(code)
-        direct = DirectFace(ATTENTION, {ATTENTION.name: folder})
-        yield {"direct": direct, "isolated": IsolatedFace(sandbox)}
+    with attention_faces(tmp_path_factory.mktemp("package"), CODE.encode()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("kind", FACES)

@@ -6,12 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.grading.sandbox.isolated_face import IsolatedFace
-from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import load_assignment
 from common.student_text import plain
-from common.testing.direct_face import DirectFace
-from tests.tooling.grading_fixtures import FACES
+from tests.tooling.grading_fixtures import FACES, attention_faces
 from tests.tooling.weakened_sandbox import needs_root
 
 pytestmark = needs_root
@@ -27,15 +24,8 @@ FEATURES = [
 
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("package") / ATTENTION.name
-    folder.mkdir()
-    code = dict.fromkeys(ATTENTION.files, b"") | {"attention.py": SOURCE.read_bytes()}
-    for name, content in code.items():
-        (folder / name).write_bytes(content)
-    with Sandbox(ATTENTION) as sandbox:
-        sandbox.admit(code)
-        direct = DirectFace(ATTENTION, {ATTENTION.name: folder})
-        yield {"direct": direct, "isolated": IsolatedFace(sandbox)}
+    with attention_faces(tmp_path_factory.mktemp("package"), SOURCE.read_bytes()) as made:
+        yield made
 
 
 @pytest.mark.parametrize("kind", FACES)
