@@ -35,6 +35,7 @@ class IsolatedFace(StudentFace):
         self.printed = ""
         self.fault = ""
         self.timeouts: dict[str, int] = {}  # by exercise
+        self.slept = 0  # how many tests have slept until their time was over
         self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
@@ -51,6 +52,7 @@ class IsolatedFace(StudentFace):
                 limits, test_seconds=seconds, wall_seconds=wall_seconds
             )
         with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
+            child.may_sleep = self.slept < TIMEOUTS
             try:
                 yield child.student(assignment.modules)
             finally:
@@ -59,6 +61,7 @@ class IsolatedFace(StudentFace):
                 self.printed = self.repeatable(child.printed_text)
                 if child.timed_out:
                     self.timeouts[exercise] = self.timeouts.get(exercise, 0) + 1
+                    self.slept += child.sleeps
 
     def note_last(self) -> None:
         """Note the processor time of the last test, now that all of its processes are gone."""
