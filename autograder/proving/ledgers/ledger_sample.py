@@ -61,7 +61,7 @@ class Sampler:
         said = {*(row.name for row in proof.scored), *self.rows}
         mutants = [*proof.noticed, *(survivor.name for survivor in proof.survivors)]
         said |= {name for name in mutants if function_of(name) in self.functions}
-        there = {"stub", *self.plan.right_versions(), *self.mutants}
+        there = {"stub", *self.plan.right_versions, *self.mutants}
         there |= {mistake.name for mistake in self.plan.mistakes}
         functions = {function_of(name) for name in mutants}
         if not functions <= {*mutated_functions(self.plan.assignment)}:
@@ -69,15 +69,18 @@ class Sampler:
         yield from (f"{name} is not in both" for name in sorted(there ^ said))
 
     def wrong_scores(self) -> Iterator[str]:
-        """Right versions that don't have all points under all salts, and a stub that has some."""
+        """Right versions that don't have all points under their salts, and a stub that has some."""
         proof, tests = self.ledger.proof, self.plan.tests
         points = sum(test.points for test in tests)
         if (proof.tests, proof.points) != (len(tests), points):
             yield f"{proof.tests} tests with {proof.points:g} points; there are {len(tests)}"
         not_run = sum(test.points for test in tests if test.needs_gpu)
+        due_salts = {
+            name: len(self.plan.salts_of(name, SALTS)) for name in self.plan.right_versions
+        }
         for row in proof.scored:
             due = 0.0 if row.name == "stub" else points - not_run
-            salts = 1 if row.name == "stub" else SALTS
+            salts = due_salts.get(row.name, 1)
             if (row.lowest, row.highest) != (due, due) or row.salts < salts:
                 yield f"{row.name} has {row.lowest:g} points, not {due:g} under {salts} salts"
 
