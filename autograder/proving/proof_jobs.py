@@ -39,7 +39,7 @@ class Scope:
 
     seeds: int
     mutants: bool
-    training: bool = True  # whether mistakes are trained too, in the exercises that they name
+    training: bool = True  # whether mistakes that are to be trained are
     salt: str = PRACTICE_SALT
 
 
@@ -184,8 +184,8 @@ class ProofPlan:
         )
 
     def trains(self, mistake: Mistake, test: GradedTest) -> bool:
-        """Whether a mistake goes through a training test, which takes long."""
-        return self.scope.training and test.exercise in mistake.exercises
+        """Whether a mistake goes through a training test, which takes long: a few are enough."""
+        return self.scope.training and mistake.trained and test.exercise in mistake.exercises
 
     def order_for(self, mutant: Mutant) -> tuple[str, ...]:
         """The tests that may notice it, those of its own exercise first: one failure is enough."""

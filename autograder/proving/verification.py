@@ -24,7 +24,7 @@ from autograder.semester import DIST
 from common.assignment import Assignment
 from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.feedback.hints import Hints
-from common.testing.graded_tests import PRACTICE_SALT
+from common.testing.graded_tests import PRACTICE_SALT, TRAINING
 
 SLOWEST = 5
 FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
@@ -67,6 +67,11 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         for name in plan.equivalents
         if plan.mutants and name not in missed
     ]
+    mistakes = [
+        judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
+        for mistake in plan.mistakes
+    ]
+    problems += untold_by_training(plan, mistakes)
     return Proof(
         assignment=plan.assignment.name,
         title=plan.assignment.title,
@@ -74,10 +79,7 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         points=sum(test.points for test in plan.tests),
         exercises=[exercise.number for exercise in plan.assignment.exercises],
         scored=scored,
-        mistakes=[
-            judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
-            for mistake in plan.mistakes
-        ],
+        mistakes=mistakes,
         noticed=noticed_by(plan, replies),
         survivors=survivors,
         margins=margins(evidence.verdicts(*RIGHT), wrong),
@@ -209,6 +211,17 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> Mi
         hinted=hinted,
         problems=problems,
     )
+
+
+def untold_by_training(plan: ProofPlan, mistakes: list[MistakeRow]) -> list[str]:
+    """The tests that train and don't tell right from wrong, as far as is known."""
+    failed = set[str]().union(*(row.failed for row in mistakes))
+    return [
+        f"no mistake fails {test.name}: mark one that does as trained"
+        for test in plan.tests
+        if plan.scope.training and TRAINING in test.tags and not test.needs_gpu
+        if test.name not in failed
+    ]
 
 
 def noticed_by(plan: ProofPlan, replies: Mapping[str, GradingReply]) -> dict[str, str]:

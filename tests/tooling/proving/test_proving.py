@@ -12,12 +12,13 @@ from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.margins import Margin, margins
 from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_findings import Scored
-from autograder.proving.proof_jobs import ProofPlan, Scope
+from autograder.proving.proof_jobs import ONE_SALT, ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import (
     judge_mistake,
     judge_right,
     judge_stub,
+    untold_by_training,
 )
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mutants import mutants
@@ -179,8 +180,24 @@ def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(c
     fresh = ProofPlan(A1, Scope(seeds=1, mutants=False))
     fresh.tests = [replace(fresh.tests[0], tags=(tag,), exercise="1.1"), *fresh.tests[1:]]
     name = fresh.tests[0].name
-    assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)
-    assert name in fresh.tests_for(mistake(exercises=["1.1"]), hidden=False)
+    for trained in (False, True):
+        other, named = (mistake(exercises=[e], trained=trained) for e in ("1.2", "1.1"))
+        assert name not in fresh.tests_for(other, hidden=False)
+        assert (name in fresh.tests_for(named, hidden=False)) == (trained or tag == "timing")
+
+
+def test_each_test_that_trains_must_be_failed_by_a_mistake():
+    plan = ProofPlan(A1, Scope(seeds=1, mutants=False))
+    first, second = (replace(test, tags=("training",)) for test in plan.tests[:2])
+    plan.tests = [first, second, *plan.tests[2:]]
+    rows = [flipped({"1.1": 2.0}, [first.name])]
+    assert untold_by_training(plan, rows) == [
+        f"no mistake fails {second.name}: mark one that does as trained"
+    ]
+    plan.tests[1] = replace(second, tags=("training", "gpu"))
+    assert untold_by_training(plan, rows) == []
+    plan.tests[1], plan.scope = second, ONE_SALT
+    assert untold_by_training(plan, rows) == []
 
 
 @pytest.mark.parametrize(
