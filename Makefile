@@ -21,7 +21,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help demo test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench site shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -99,6 +99,9 @@ chaos: $(VENV)/.installed  ## inject faults into 200 gradings and batches, grade
 
 bench: $(VENV)/.installed  ## run the benchmarks against baselines and limits; ONLY=batch for one part
 	@$(RUN) -m autograder bench $(if $(ONLY),--only "$(ONLY)")
+
+site: $(VENV)/.installed  ## render manual, handouts and labs as a site in dist/site/ that works offline
+	@$(RUN) -m autograder site
 
 shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT (5 to 10 minutes), print what it writes
 	@$(RUN) -m assignments.a7_minigpt.shakespeare --impl solutions --out dist/shakespeare --overwrite

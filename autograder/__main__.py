@@ -41,6 +41,7 @@ COMMANDS = {
     "chaos-submissions": "autograder.commands.fault_commands:chaos_submissions",
     "bench": "autograder.commands.bench_commands:bench",
     "hostile": "autograder.commands.bench_commands:compare_graders",
+    "site": "autograder.commands.authoring_commands:site",
 }
 
 

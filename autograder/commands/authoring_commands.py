@@ -1,4 +1,4 @@
-"""Commands `stubs`, `answers`, `artifacts`, `figures` and `labs`, which write generated files."""
+"""Commands `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site`: they generate files."""
 
 import click
 
@@ -11,7 +11,10 @@ from autograder.authoring.reference_artifacts import make_artifacts, trained
 from autograder.classroom.demo_grading import ASSIGNMENT as DEMO
 from autograder.classroom.demo_grading import grade_demo
 from autograder.classroom.demo_picture import write_picture
+from autograder.commands.progress_display import status_line
+from autograder.screen import Screen
 from autograder.semester import DIST
+from autograder.website.site_build import build_site
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
 
@@ -93,3 +96,12 @@ def labs(assignments: tuple[str, ...]) -> None:
     for entry in entries:
         if assignments and not entry.lab:
             click.echo(f"{entry.short} has no lab: its assignment.toml has no [lab]")
+
+
+@click.command()
+def site() -> None:
+    """Render manual, handouts and labs as a site in dist/site/ that works offline."""
+    console, folder = Screen(), DIST / "site"
+    with status_line(console, "rendering the site"):
+        build_site(folder)
+    console.print(f"Wrote {folder.relative_to(ROOT)}/: open {folder.relative_to(ROOT)}/index.html")

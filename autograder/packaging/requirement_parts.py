@@ -8,7 +8,7 @@ from common.errors import CourseError
 
 HEADING = re.compile(r"# \[(\w+)\]")
 DATA_REQUIREMENTS = "common/data/requirements.txt"
-PARTS = ("student", "grader", "instructor")
+PARTS = ("student", "grader", "instructor", "site")
 
 
 def read_parts(file: Path = ROOT / "requirements.txt") -> dict[str, list[str]]:
