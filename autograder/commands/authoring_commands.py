@@ -28,7 +28,7 @@ def chosen(names: tuple[str, ...]) -> list[Assignment]:
 def stubs(assignments: tuple[str, ...]) -> None:
     """Make stubs and exercise tables from solutions and tests, and the list of modules in docs/.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for file in [*generate(chosen(assignments)), *write_module_tree()]:
         click.echo(f"wrote {file.relative_to(ROOT)}")
@@ -39,7 +39,7 @@ def stubs(assignments: tuple[str, ...]) -> None:
 def answers(assignments: tuple[str, ...]) -> None:
     """Record the oracles' answers that public tests read.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if assignment.stores_answers:
@@ -53,7 +53,7 @@ def answers(assignments: tuple[str, ...]) -> None:
 def artifacts(assignments: tuple[str, ...]) -> None:
     """Retrain the models that the references submit with their code; commit the files.
 
-    ASSIGNMENTS: a1 to a7; none: all that train something.
+    ASSIGNMENTS: a1 a2 ...; none: all that train something.
     """
     for assignment in chosen(assignments):
         if not trained(assignment):
@@ -70,7 +70,7 @@ def artifacts(assignments: tuple[str, ...]) -> None:
 def figures(assignments: tuple[str, ...]) -> None:
     """Draw the figures of the handouts, and with a1 the picture of what a student sees.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if not has_figures(assignment):
@@ -88,7 +88,7 @@ def figures(assignments: tuple[str, ...]) -> None:
 def labs(assignments: tuple[str, ...]) -> None:
     """Make the labs' notebooks from their masters.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     entries = chosen(assignments)
     for file in write_labs(entry for entry in entries if entry.lab):

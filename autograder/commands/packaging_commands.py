@@ -28,7 +28,7 @@ from common.testing.graded_tests import format_points
 def build(assignments: tuple[str, ...]) -> None:
     """Build handout and autograder zips into dist/.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         built = build_zips(assignment)
@@ -72,7 +72,7 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
 def otter(assignments: tuple[str, ...]) -> None:
     """Build dist/aN-otter.zip, and grade the solved and the student's lab with it.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if assignment.lab:
