@@ -14,6 +14,7 @@ OUT ?=
 EXPORT ?=
 NEW ?=
 NAME ?=
+TO ?=
 
 define NAMED
 @test -n "$(A)" && test -n "$(SUBMISSION)" || \
@@ -21,7 +22,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench shakespeare lint clean
+.PHONY: all help demo study test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench site shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -46,6 +47,10 @@ test: $(VENV)/.installed  ## run everything that CI runs; CONV2GPT_COMPLETE=1 ru
 
 demo: $(VENV)/.installed  ## grade a submission with one wrong line, show what a student sees (10 seconds)
 	@$(RUN) -m autograder demo
+
+study: $(VENV)/.installed  ## lay out a handout to learn alone: make study A=a1 [TO=folder]
+	@test -n "$(A)" || { echo "Usage: make $@ A=a1 [TO=folder]" >&2; exit 2; }
+	@$(RUN) -m autograder study $(A) $(if $(TO),--to "$(TO)")
 
 stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
@@ -99,6 +104,9 @@ chaos: $(VENV)/.installed  ## inject faults into 200 gradings and batches, grade
 
 bench: $(VENV)/.installed  ## run the benchmarks against baselines and limits; ONLY=batch for one part
 	@$(RUN) -m autograder bench $(if $(ONLY),--only "$(ONLY)")
+
+site: $(VENV)/.installed  ## render manual, handouts and labs as a site in dist/site/ that works offline
+	@$(RUN) -m autograder site
 
 shakespeare: $(VENV)/.installed  ## train the reference's mini-GPT (5 to 10 minutes), print what it writes
 	@$(RUN) -m assignments.a7_minigpt.shakespeare --impl solutions --out dist/shakespeare --overwrite

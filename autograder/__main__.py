@@ -28,6 +28,7 @@ COMMANDS = {
     "time": "autograder.commands.timing_command:time",
     "doctor": "autograder.commands.doctor_command:doctor",
     "rehearse": "autograder.commands.packaging_commands:rehearse",
+    "study": "autograder.commands.packaging_commands:study",
     "demo": "autograder.commands.classroom_commands:demo",
     "class": "autograder.commands.classroom_commands:make",
     "truth": "autograder.commands.classroom_commands:truth",
@@ -41,6 +42,7 @@ COMMANDS = {
     "chaos-submissions": "autograder.commands.fault_commands:chaos_submissions",
     "bench": "autograder.commands.bench_commands:bench",
     "hostile": "autograder.commands.bench_commands:compare_graders",
+    "site": "autograder.commands.authoring_commands:site",
 }
 
 

@@ -1,5 +1,6 @@
 """Parses assignment.toml with a schema: files, exercises, limits, forbidden calls."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -301,8 +302,15 @@ def check_operators(file: Path, content: AssignmentFile) -> None:
 
 
 def assignment_files(root: Path = ROOT) -> list[Path]:
-    """Every `assignment.toml` under root, in the order of the course."""
-    return sorted((root / "assignments").glob("*/assignment.toml"))
+    """Every `assignment.toml` under root, in the order of the course: a10 comes after a9."""
+    files = (root / "assignments").glob("*/assignment.toml")
+    return sorted(files, key=lambda file: course_order(file.parent.name))
+
+
+def course_order(name: str) -> tuple[int, str]:
+    """The number of an assignment by its folder's name; what has none comes first."""
+    number = re.match(r"a(\d+)_", name)
+    return int(number[1]) if number else 0, name
 
 
 def load_assignment(name: str, root: Path = ROOT) -> Assignment:
@@ -318,3 +326,9 @@ def load_assignment(name: str, root: Path = ROOT) -> Assignment:
 def load_all(root: Path = ROOT) -> list[Assignment]:
     """All assignments, in the order of the course."""
     return [read_assignment(file) for file in assignment_files(root)]
+
+
+def up_to(assignment: Assignment) -> list[Assignment]:
+    """The course up to an assignment, and including it."""
+    last = course_order(assignment.name)
+    return [one for one in load_all() if course_order(one.name) <= last]

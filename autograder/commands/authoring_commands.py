@@ -1,4 +1,4 @@
-"""Commands `stubs`, `answers`, `artifacts`, `figures` and `labs`, which write generated files."""
+"""Commands `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site`: they generate files."""
 
 import click
 
@@ -11,7 +11,10 @@ from autograder.authoring.reference_artifacts import make_artifacts, trained
 from autograder.classroom.demo_grading import ASSIGNMENT as DEMO
 from autograder.classroom.demo_grading import grade_demo
 from autograder.classroom.demo_picture import write_picture
+from autograder.commands.progress_display import status_line
+from autograder.screen import Screen
 from autograder.semester import DIST
+from autograder.website.site_build import build_site
 from common.assignment import ROOT, Assignment, load_all, load_assignment
 
 
@@ -25,7 +28,7 @@ def chosen(names: tuple[str, ...]) -> list[Assignment]:
 def stubs(assignments: tuple[str, ...]) -> None:
     """Make stubs and exercise tables from solutions and tests, and the list of modules in docs/.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for file in [*generate(chosen(assignments)), *write_module_tree()]:
         click.echo(f"wrote {file.relative_to(ROOT)}")
@@ -36,7 +39,7 @@ def stubs(assignments: tuple[str, ...]) -> None:
 def answers(assignments: tuple[str, ...]) -> None:
     """Record the oracles' answers that public tests read.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if assignment.stores_answers:
@@ -50,7 +53,7 @@ def answers(assignments: tuple[str, ...]) -> None:
 def artifacts(assignments: tuple[str, ...]) -> None:
     """Retrain the models that the references submit with their code; commit the files.
 
-    ASSIGNMENTS: a1 to a7; none: all that train something.
+    ASSIGNMENTS: a1 a2 ...; none: all that train something.
     """
     for assignment in chosen(assignments):
         if not trained(assignment):
@@ -67,7 +70,7 @@ def artifacts(assignments: tuple[str, ...]) -> None:
 def figures(assignments: tuple[str, ...]) -> None:
     """Draw the figures of the handouts, and with a1 the picture of what a student sees.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if not has_figures(assignment):
@@ -85,7 +88,7 @@ def figures(assignments: tuple[str, ...]) -> None:
 def labs(assignments: tuple[str, ...]) -> None:
     """Make the labs' notebooks from their masters.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     entries = chosen(assignments)
     for file in write_labs(entry for entry in entries if entry.lab):
@@ -93,3 +96,12 @@ def labs(assignments: tuple[str, ...]) -> None:
     for entry in entries:
         if assignments and not entry.lab:
             click.echo(f"{entry.short} has no lab: its assignment.toml has no [lab]")
+
+
+@click.command()
+def site() -> None:
+    """Render manual, handouts and labs as a site in dist/site/ that works offline."""
+    console, folder = Screen(), DIST / "site"
+    with status_line(console, "rendering the site"):
+        build_site(folder)
+    console.print(f"Wrote {folder.relative_to(ROOT)}/: open {folder.relative_to(ROOT)}/index.html")

@@ -76,7 +76,7 @@ OUT = click.Path(path_type=Path)
 def grade(
     assignment: str, path: Path, out: Path | None, direct: bool, gpu: bool, unsafe: bool
 ) -> None:
-    """Grade one submission to an assignment (a1 to a7): a folder, a zip or a file."""
+    """Grade one submission to an assignment (a1, for instance): a folder, a zip or a file."""
     chosen = load_assignment(assignment)
     if gpu:
         with_gpu(chosen)  # an error here and now, where there is none

@@ -1,6 +1,7 @@
-"""Commands `build` and `rehearse`: build zips, and try one as Gradescope would."""
+"""Commands `build`, `rehearse`, `otter` and `study`: zips, tried ones, and handouts laid out."""
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from autograder.commands.grading_commands import OUT, writable
 from autograder.commands.progress_display import status_line
 from autograder.packaging.otter_zip import build_and_prove
 from autograder.packaging.rehearsal import rehearse as rehearse_zip
+from autograder.packaging.study_folder import DEFAULT, lay_out
 from autograder.packaging.zip_build import build as build_zips
 from autograder.packaging.zip_build import find_autograder
 from autograder.release.up_to_date import notices
@@ -26,7 +28,7 @@ from common.testing.graded_tests import format_points
 def build(assignments: tuple[str, ...]) -> None:
     """Build handout and autograder zips into dist/.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         built = build_zips(assignment)
@@ -70,7 +72,7 @@ def rehearse(assignment: str, submission: Path, out: Path | None) -> None:
 def otter(assignments: tuple[str, ...]) -> None:
     """Build dist/aN-otter.zip, and grade the solved and the student's lab with it.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
         if assignment.lab:
@@ -81,3 +83,37 @@ def otter(assignments: tuple[str, ...]) -> None:
                 f"{format_points(solved.score)} of {format_points(solved.maximum)} points, the "
                 f"student's {format_points(student.score)}"
             )
+
+
+@click.command()
+@click.argument("assignment")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT,
+    help="The folder to work in.  [default: conv2gpt-study beside this checkout]",
+)
+def study(assignment: str, folder: Path) -> None:
+    """Lay out a handout to take the course without an instructor. Your work is never overwritten.
+
+    ASSIGNMENT: a1, for instance.
+    """
+    chosen_one = load_assignment(assignment)
+    laid_out = lay_out(chosen_one, folder.resolve())
+    place, short = laid_out.folder, chosen_one.short
+    work = place / "assignments" / chosen_one.name
+    click.echo(f"{place}: wrote {len(laid_out.written)} files")
+    for name in laid_out.kept:
+        click.echo(f"kept your {name}")
+    click.echo(
+        f"""
+Next:
+  cd {shlex.quote(str(place))}
+  . {shlex.quote(str(ROOT / ".venv" / "bin" / "activate"))}
+  open assignments/{chosen_one.name}/README.md, and write the functions of exercise 1
+  make test A={short}
+
+To grade it with the hidden tests and the lab, here:
+  make grade A={short} SUBMISSION={shlex.quote(str(work))}"""
+    )

@@ -39,7 +39,9 @@ def verify(assignments: tuple[str, ...], seeds: int, quick: bool) -> None:
     """Prove the graders: mistakes, alternatives, mutants, margins, and without names all attacks.
 
     A whole proof without problems writes the hints of known mistakes and solutions/aN/proof.json:
-    commit both. If interrupted, rerun the same command to resume. ASSIGNMENTS: a1 to a7; none: all.
+    commit both. If interrupted, rerun the same command to resume.
+
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     console = Screen()
     if seeds < 1:

@@ -23,7 +23,7 @@ WIDEST = 200
 def release(assignments: tuple[str, ...]) -> None:
     """Generate, build and check everything that has changed.
 
-    ASSIGNMENTS: a1 to a7; none: all.
+    ASSIGNMENTS: a1 a2 ...; none: all.
     """
     console = Screen()
     named = chosen(assignments)

@@ -37,7 +37,7 @@ def semester(assignments: tuple[str, ...], new: bool, name: str | None) -> None:
 
     Draws the salt if there is none, proves the graders and records the hints under it, builds
     the zips, and grades reference and stub with them. If interrupted, rerun the
-    same command to resume, also with --new. ASSIGNMENTS: a1 to a7; none: all.
+    same command to resume, also with --new. ASSIGNMENTS: a1 a2 ...; none: all.
     """
     console = Screen()
     named = chosen(assignments)

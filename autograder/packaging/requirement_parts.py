@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from common.assignment import ROOT, Assignment, load_all
+from common.assignment import ROOT, Assignment, up_to
 from common.errors import CourseError
 
 HEADING = re.compile(r"# \[(\w+)\]")
 DATA_REQUIREMENTS = "common/data/requirements.txt"
-PARTS = ("student", "grader", "instructor")
+PARTS = ("student", "grader", "instructor", "site")
 
 
 def read_parts(file: Path = ROOT / "requirements.txt") -> dict[str, list[str]]:
@@ -37,9 +37,8 @@ def student_requirements(assignment: Assignment) -> str:
     parts = read_parts()
     pinned = {line.partition("==")[0]: line for part in PARTS for line in parts[part]}
     used: list[str] = []
-    for one in load_all():
-        if one.name <= assignment.name:
-            used += [*one.libraries, *(["torch"] if one.standins_run_apart else [])]
+    for one in up_to(assignment):
+        used += [*one.libraries, *(["torch"] if one.standins_run_apart else [])]
     needed = [*parts["student"], *(pinned[name] for name in used if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 

@@ -18,12 +18,7 @@ from autograder.packaging.requirement_parts import (
     grader_requirements,
     student_requirements,
 )
-from common.assignment import (
-    LAB_FILE,
-    ROOT,
-    Assignment,
-    load_all,
-)
+from common.assignment import LAB_FILE, ROOT, Assignment, up_to
 from common.testing.feedback.hints import PUBLIC_HINTS
 from common.testing.graded_tests import HIDDEN_FILE
 
@@ -55,7 +50,7 @@ def handout(assignment: Assignment) -> dict[str, bytes]:
     members |= read(common_files(assignment, members))
     if assignment.lab:
         members |= read([f"{folder}/{LAB_FILE}", LAB_REQUIREMENTS])
-    if any(one.data for one in load_all() if one.name <= assignment.name):  # requirements only grow
+    if any(one.data for one in up_to(assignment)):  # requirements only grow
         members |= read([DATA_REQUIREMENTS])
     members |= templates("handout")
     members["requirements.txt"] = student_requirements(assignment).encode()

@@ -52,8 +52,8 @@ class IsolatedFace(StudentFace):
                 limits, test_seconds=seconds, wall_seconds=wall_seconds
             )
         with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
-            child.may_sleep = self.slept < TIMEOUTS
             try:
+                child.may_sleep = self.slept < TIMEOUTS
                 yield child.student(assignment.modules)
             finally:
                 self.elapsed[test] += child.seconds

@@ -158,7 +158,7 @@ def test_help_lists_every_command_and_each_says_what_it_does(autograder):
 def test_the_help_of_a_command_explains_what_it_takes(autograder, name):
     code, out, _ = autograder(name, "--help")
     assert code == 0
-    said = "ASSIGNMENTS: a1 to a7; none: all" in " ".join(out.split())
+    said = "ASSIGNMENTS: a1 a2 ...; none: all" in " ".join(out.split())
     assert ("[ASSIGNMENTS]..." in out) == said
     command = main.get_command(click.Context(main), name)
     options = [entry for entry in command.params if isinstance(entry, click.Option)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.assignment import load_all, load_assignment, read_assignment
+from common.assignment import assignment_files, load_all, load_assignment, read_assignment, up_to
 from common.errors import CourseError
 
 GOOD = """
@@ -122,3 +122,16 @@ def test_an_assignment_is_found_by_its_short_and_its_long_name():
 def test_an_unknown_name_is_reported_with_the_known_ones(name):
     with pytest.raises(CourseError, match=rf"No assignment is named '{name}'\. Available: a1"):
         load_assignment(name)
+
+
+def test_assignments_come_in_the_order_of_their_numbers(tmp_path):
+    for name in ("a10_late", "a2_early", "a9_middle"):
+        file = tmp_path / "assignments" / name / "assignment.toml"
+        file.parent.mkdir(parents=True)
+        file.touch()
+    names = [file.parent.name for file in assignment_files(tmp_path)]
+    assert names == ["a2_early", "a9_middle", "a10_late"]
+
+
+def test_the_course_up_to_an_assignment_includes_it():
+    assert [one.short for one in up_to(load_assignment("a3"))] == ["a1", "a2", "a3"]

@@ -11,7 +11,7 @@ from common.assignment import ROOT, load_all
 
 # A job imports only from jobs before it.
 ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
-ORDER += ("speedrun", "benchmarks", "commands")
+ORDER += ("speedrun", "website", "benchmarks", "commands")
 # A room of common/ imports only from rooms before it; a module of no room counts as one.
 COMMON_ORDER = ("visible_text", "student_text", "errors", "check_log", "assignment")
 COMMON_ORDER += ("atomic_write", "determinism", "missing_packages")

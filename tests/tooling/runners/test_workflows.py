@@ -11,8 +11,8 @@ from tests.tooling.file_linters import check_form, check_safety, shellcheck
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").iterdir())
 FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").iterdir())
-GPU, TEST, VERIFY = (
-    GITHUB / "workflows" / f"{name}.yml" for name in ("grade-gpu", "test", "verify")
+GPU, SITE, TEST, VERIFY = (
+    GITHUB / "workflows" / f"{name}.yml" for name in ("grade-gpu", "site", "test", "verify")
 )
 CHECKOUT = "@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 
@@ -40,8 +40,8 @@ def steps(file):
     return [step for job in read(file)["jobs"].values() for step in job["steps"]]
 
 
-def test_there_are_three_workflows_and_three_forms():
-    assert WORKFLOWS == [GPU, TEST, VERIFY]
+def test_there_are_four_workflows_and_three_forms():
+    assert WORKFLOWS == [GPU, SITE, TEST, VERIFY]
     names = [read(file)["name"] for file in FORMS]
     assert names == ["Grading failed", "A handout is wrong", "A test is wrong"]
 
