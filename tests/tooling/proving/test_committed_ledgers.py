@@ -15,8 +15,8 @@ from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_samp
 from autograder.proving.ledgers.proof_ledger import current_ledger
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from common.assignment import load_all, load_assignment
-from common.errors import Evidence
-from common.testing.feedback.hints import HintFile, Hints, hint_bytes
+from common.testing.feedback.diagnosis import Hints
+from common.testing.feedback.hints import HintFile, hint_bytes
 from tests.tooling.sampling import TAKEN, commit, is_complete
 from tests.tooling.scratch_copies import copy_repo, python
 
@@ -101,7 +101,7 @@ def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
         ("scored", lambda rows: [replace(row, lowest=3.0) for row in rows], "has 3 points, not"),
         ("scored", lambda rows: [replace(row, salts=1) for row in rows], "under 20 salts"),
         ("mistakes", lambda rows: [replace(row, lost={"9.9": 50.0}) for row in rows], "loses {'9"),
-        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "has no hint at"),
+        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "get their own hint"),
     ],
 )
 def test_a_ledger_that_contradicts_the_assignment_is_caught_without_grading(part, change, sentence):
@@ -159,6 +159,6 @@ def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path)
 
 
 def test_an_empty_hint_file_has_no_hint(tmp_path):
-    (tmp_path / "public.hints").write_bytes(hint_bytes(HintFile({}, [])))
+    (tmp_path / "public.hints").write_bytes(hint_bytes(HintFile([], {})))
     hints = Hints([tmp_path / "public.hints", tmp_path / "missing.hints"])
-    assert hints.find("test_a", Evidence(1, None, "said")) == ""
+    assert hints.mistakes == {}
