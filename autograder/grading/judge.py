@@ -23,8 +23,9 @@ from common.errors import Explanation, Failure, GraderFault
 from common.student_code.loader import missing_file
 from common.student_text import withheld
 from common.testing.artifacts import missing_artifact
+from common.testing.feedback.diagnosis import Diagnosis, Ended, needs_of
 from common.testing.feedback.failure import explain, is_caused_by_submission
-from common.testing.feedback.hints import Fingerprint, add_hint, evidence_of, fingerprint
+from common.testing.feedback.hints import Fingerprint, evidence_of, fingerprint
 from common.testing.fixtures import (
     ARTIFACTS,
     ASSIGNMENTS,
@@ -114,7 +115,10 @@ class Judge:
         self.started = 0.0
         self.stopped = False  # by Ctrl-C, which pytest catches
         known = settings.inputs
-        self.hints = known.hints if known else read_hints(result.assignment, settings.semester)
+        hints = known.hints if known else read_hints(result.assignment, settings.semester)
+        self.diagnosis = Diagnosis(hints, needs_of(result.assignment))
+        for outcome in result.outcomes.values():  # of a first try
+            self.diagnose(outcome)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -172,8 +176,7 @@ class Judge:
             print(visible(self.face.fault), file=sys.stderr)
         if item.name not in self.failures:
             hidden = self.by_name[item.name].hidden
-            explanation = add_hint(self.explain(error, hidden), error, self.hints, item.name)
-            self.failures[item.name] = explanation
+            self.failures[item.name] = self.explain(error, hidden)
             if evidence := evidence_of(error):
                 self.seen[item.name] = (evidence.check, fingerprint(evidence))
 
@@ -213,11 +216,37 @@ class Judge:
         )
         self.result.outcomes[name] = outcome
         self.result.seconds += outcome.seconds
+        self.diagnose(outcome)
+        self.show_hints()
         try:
             save(self.result, self.settings)
         except GraderFault as fault:  # there may be room again by the end
             print(visible(str(fault)), file=sys.stderr)
-        self.settings.on_test(outcome)
+        self.settings.on_test(self.result.outcomes[name])
+
+    def diagnose(self, outcome: Outcome) -> None:
+        """Let a test's end count for hints."""
+        if outcome.ran:
+            test = outcome.test
+            ended = Ended(test.name, test.group, outcome.passed, outcome.check, outcome.seen)
+            self.diagnosis.add(ended)
+
+    def show_hints(self) -> None:
+        """Give each failed test the hint that fits all that is known by now.
+
+        It waits for the public tests of an exercise, and may change with what hidden ones show.
+        """
+        left = {
+            test.group
+            for test in self.tests
+            if not test.hidden and test.name not in self.result.outcomes
+        }
+        hints = self.diagnosis.shown(left_out=left)
+        for name, outcome in self.result.outcomes.items():
+            told, hint = outcome.explanation, hints.get(name, "")
+            if told and told.hint != hint:
+                explanation = replace(told, hint=hint)
+                self.result.outcomes[name] = replace(outcome, explanation=explanation)
 
     def unfinished(self) -> list[str]:
         """The names of the tests that have no outcome, or one that is the machinery's fault."""

@@ -13,7 +13,7 @@ import pytest
 
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.check_log import LOG
-from common.errors import Failure
+from common.errors import HINT_PREFIX, Failure
 from common.labs.lab_run import Lab
 from common.missing_packages import missing_sentence
 from common.student_code.values import Handle
@@ -25,8 +25,9 @@ from common.testing.artifacts import (
     reference_artifact,
 )
 from common.testing.direct_face import DirectFace
+from common.testing.feedback.diagnosis import Diagnosis, Ended, hints_beside, needs_of
 from common.testing.feedback.failure import explain
-from common.testing.feedback.hints import add_hint, hints_beside
+from common.testing.feedback.hints import evidence_of, fingerprint
 from common.testing.graded_tests import (
     GPU,
     HIDDEN_FILE,
@@ -37,6 +38,7 @@ from common.testing.graded_tests import (
     format_points,
     name_as_sentence,
     pace_of,
+    question_of,
 )
 from common.testing.leaderboard import Leaderboard
 from common.testing.points_summary import EarnedPoints, write_points
@@ -61,6 +63,8 @@ ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.S
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, EarnedPoints]] = pytest.StashKey()
+DIAGNOSES: pytest.StashKey[dict[Path, Diagnosis]] = pytest.StashKey()
+FAILED: pytest.StashKey[list[pytest.TestReport]] = pytest.StashKey()
 # A grader explains failures in words of its own, and asks oracles, not their stored answers.
 GRADING: pytest.StashKey[bool] = pytest.StashKey()
 
@@ -89,6 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash.setdefault(SALT, config.getoption("--salt"))
     config.stash.setdefault(POINTS, {})
     config.stash.setdefault(LEADERBOARD, Leaderboard())
+    config.stash.setdefault(DIAGNOSES, {})
+    config.stash.setdefault(FAILED, [])
     faces: dict[str, DirectFace] = {}
 
     def direct_face(assignment: Assignment) -> DirectFace:
@@ -343,8 +349,11 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
         points_so_far.not_run_without_gpu += points
         return report
-    if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
-        report.longrepr = failure_text(item, call.excinfo.value)
+    error = call.excinfo.value if call.excinfo is not None else None
+    if error is not None and item.config.getoption("tbstyle", "auto") == "auto":
+        report.longrepr = failure_text(item, error)
+    if (call.when == "call" or error is not None) and not item.config.stash.get(GRADING, False):
+        diagnose(item, report, error)
     if call.when == "call" or (call.when == "setup" and not report.passed):
         passed = report.passed and call.when == "call"
         points_so_far.add(decorator_value(item, "__number__", ""), points, passed)
@@ -359,8 +368,37 @@ def failure_text(item: pytest.Item, error: BaseException) -> str:
     points = format_points(decorator_value(item, "__weight__", 0))
     unit = "point" if points == "1" else "points"
     head = f"Exercise {decorator_value(item, '__number__', '')}, {points} {unit}. {title}"
-    explanation = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
-    return f"{head}\n\n{explanation.text(hidden=False)}\n"
+    return f"{head}\n\n{explain(error).text(hidden=False)}\n"
+
+
+def diagnose(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
+    """Let a test's end count for hints, in a student's own run."""
+    folder = item.path.parent
+    diagnoses = item.config.stash[DIAGNOSES]
+    if folder not in diagnoses:
+        diagnoses[folder] = Diagnosis(hints_beside(folder), needs_of(load_assignment(folder.name)))
+    evidence = evidence_of(error) if error is not None else None
+    check, seen = (evidence.check, fingerprint(evidence)) if evidence else (0, None)
+    in_lab = "lab" in getattr(item, "fixturenames", ())
+    group = question_of(item.name) if in_lab else decorator_value(item, "__number__", "")
+    diagnoses[folder].add(Ended(item.name, group, report.passed, check, seen))
+    if error is not None:
+        item.config.stash[FAILED].append(report)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the failures are printed
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Add hints to what is said of failed tests: all that ran decide them together."""
+    shown = {
+        (folder.name, test): hint
+        for folder, diagnosis in session.config.stash[DIAGNOSES].items()
+        for test, hint in diagnosis.shown().items()
+    }
+    for report in session.config.stash[FAILED]:
+        *path, test = report.nodeid.split("::")
+        hint = shown.get((Path(path[0]).parent.name, test))
+        if hint and isinstance(report.longrepr, str):
+            report.longrepr += f"\n{HINT_PREFIX}{hint}\n"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
