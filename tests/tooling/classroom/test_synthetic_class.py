@@ -19,8 +19,6 @@ from tests.tooling.graded_class import graded_class
 from tests.tooling.sampling import first_and_another
 from tests.tooling.scratch_copies import python
 
-EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
-
 SOME = pytest.mark.parametrize(
     "assignment",
     first_and_another("assignments of classes", load_all()),
@@ -95,7 +93,7 @@ def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, t
     assert all(0 <= truth.lowest <= truth.highest <= whole for truth in truths.values())
 
 
-@EACH
+@SOME
 def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_trained(assignment):
     tests = read_graded_tests(ROOT / "tests" / assignment.name)
     handed = make_class(assignment, 200, 1, without=tuple([*SHARES][1:]))
@@ -161,7 +159,7 @@ def test_a_folder_without_truth_is_refused(tmp_path):
         read_truths(tmp_path)
 
 
-@EACH
+@pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
 def test_what_an_attack_of_a_class_earns_is_known(assignment):
     """The corpus is graded by some of the tests, and some attacks name those that they pass."""
     chosen = attacks(assignment)
