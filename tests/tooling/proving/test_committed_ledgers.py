@@ -26,8 +26,6 @@ from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from autograder.semester import PRACTICE
 from common.assignment import load_all, load_assignment
-from common.errors import Evidence
-from common.testing.feedback.hints import HintFile, Hints, hint_bytes
 from common.testing.graded_tests import TRAINING
 from tests.tooling.sampling import TAKEN, commit, is_complete, sample
 from tests.tooling.scratch_copies import copy_repo, python
@@ -202,9 +200,3 @@ def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path)
     said, differences = json.loads(result.stdout)
     assert "recorded before these parts changed: shared code: run `make verify A=a1`" in said
     assert any("but the ledger says that it fails it" in line for line in differences)
-
-
-def test_an_empty_hint_file_has_no_hint(tmp_path):
-    (tmp_path / "public.hints").write_bytes(hint_bytes(HintFile({}, [])))
-    hints = Hints([tmp_path / "public.hints", tmp_path / "missing.hints"])
-    assert hints.find("test_a", Evidence(1, None, "said")) == ""

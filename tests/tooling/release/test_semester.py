@@ -163,10 +163,11 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
 def test_a_zip_has_the_public_hints_of_its_own_term_or_none(tmp_path):
     committed = (ROOT / "tests" / A1.name / "public.hints").read_bytes()
     for term, hints in ((PRACTICE, committed), (SECRET, None)):
-        with zipfile.ZipFile(build(A1, tmp_path, term).autograder) as members:
+        built = build(A1, tmp_path, term)
+        with zipfile.ZipFile(built.autograder) as members:
             found = [members.read(name) for name in members.namelist() if "public.hints" in name]
         assert found == ([] if hints is None else [hints])
-    with zipfile.ZipFile(build(A1, tmp_path, SECRET).handout) as members:
+    with zipfile.ZipFile(built.handout) as members:
         assert members.read("tests/a1_convolution/public.hints") == committed
 
 
