@@ -6,6 +6,7 @@ import re
 import resource
 import uuid
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -13,6 +14,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from autograder.authoring import otter_assign
 from autograder.authoring.lab_master import (
     HIDDEN,
     check_master,
@@ -146,6 +148,23 @@ def test_answers_are_named_after_their_questions_and_asked_for(assignment):
             assert answers and all(name.startswith(f"{cell.question}_") for name in answers)
 
 
+@pytest.fixture
+def made_by_master(monkeypatch):
+    """Has Otter run once for each text of a master; it takes seconds."""
+    kept = {}
+
+    @contextmanager
+    def assigned_once(assignment, root):
+        text = read_master(assignment, root)
+        if text not in kept:
+            with assigned(assignment, root) as kept[text]:
+                pass
+        yield kept[text]
+
+    monkeypatch.setattr(otter_assign, "assigned", assigned_once)
+
+
+@pytest.mark.usefixtures("made_by_master")
 def test_a_changed_master_is_noticed_and_made_again_with_the_same_bytes(tmp_path):
     root = copy_repo(tmp_path / "repo")
     file, before = student_file(A1, root), student_file(A1, root).read_bytes()
