@@ -17,7 +17,7 @@ from common.check_log import check
 from common.errors import MALFORMED, ChildFailure
 from common.student_code.values import Handle, as_numpy, is_container, is_kept, is_tensor
 from common.student_text import plain
-from common.testing.compare import TOLERANCES
+from common.testing.compare import TOLERANCES, unpack
 from common.testing.remote.operations import changed_inputs
 from common.testing.remote.visible_state import INPUT_WORDS, PROCESS_WORDS, RANDOM
 
@@ -40,7 +40,8 @@ class Case:
     owner: owner(student, rng) makes a new object with the method; a module is called itself, in
         training and in evaluation mode.
     settings: further arguments, by keyword.
-    returns: which item of a returned tuple is the caller's; None for all of it. A cache is not.
+    returns: so many items of a returned tuple are the caller's, and what follows, a cache, is not;
+        None for all of it.
     exempt: reasons, by what the case may do: "views" (return a view of an input), "memory"
         (return something else in the next call), "draws" (use global random states), "differs"
         (return the same for other inputs), or the name of an input that it may change.
@@ -240,9 +241,8 @@ def part_of(case: Case, result: Any) -> Any:
     """The part of a result that is the caller's."""
     if case.returns is None:
         return result
-    right = isinstance(result, tuple | list) and len(result) > case.returns
-    check(right, f"{case.name} must return a tuple of at least {case.returns + 1} values.")
-    return result[case.returns]
+    items = unpack(result, case.returns + 1, case.name)
+    return items[: case.returns]
 
 
 def array_of(value: Any) -> np.ndarray | None:

@@ -23,7 +23,7 @@ def convolution_cases(forward, backward):
         return rng.normal(size=(2, 3, 3, 3)), cache
 
     forwards = [
-        Case(forward, "x w b", draw_images, settings={"padding": padding}, returns=0)
+        Case(forward, "x w b", draw_images, settings={"padding": padding}, returns=1)
         for padding in (0, 1)
     ]
     return forwards, [Case(backward, "dout cache", draw_pass)]
@@ -40,7 +40,7 @@ def pooling_cases(forward, backward):
         return draw_distinct(rng, (2, 2, 5, 6)), 2
 
     forwards = [
-        Case(forward, "x kernel_size", draw, settings={"stride": 1, "padding": p}, returns=0)
+        Case(forward, "x kernel_size", draw, settings={"stride": 1, "padding": p}, returns=1)
         for p in (0, 1)
     ]
     return [*forwards, Case(backward, "dout cache", draw_pass)]

@@ -28,20 +28,29 @@ def watched_call(
     owner = owner_of(function)
     before = {place: visible_state(args[place]) for place in watched}
     own = visible_state(owner)
-    with usual_settings():
-        settings = process_state()
-        result = function(*args, **kwargs)
-        changes = changed_settings(settings)
+    result, settings = with_changed_settings(function, args, kwargs)
     inputs = {
         place: changed_aspects(state, visible_state(args[place])) for place, state in before.items()
     }
+    if settings:  # libraries change some when they first need a part of theirs
+        again = with_changed_settings(function, args, kwargs)[1]
+        settings = [name for name in settings if name in again]
     return {
         "result": result,
-        "process": changes,
+        "process": settings,
         "inputs": {place: aspects for place, aspects in inputs.items() if aspects},
         "values": {place: args[place] for place, aspects in inputs.items() if aspects},
         "owner": changed_aspects(own, visible_state(owner)),
     }
+
+
+def with_changed_settings(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, list[str]]:
+    """The result of a call, and the names of the settings of the process that it changed."""
+    with usual_settings():
+        before = process_state()
+        return function(*args, **kwargs), changed_settings(before)
 
 
 def owner_of(function: Any) -> Any:
@@ -60,7 +69,7 @@ def disturbed_calls(
 ) -> dict[str, Any]:
     """Call with the first and the second arguments, and write into results and inputs in between.
 
-    part: which item of the result is the caller's; None for all of it.
+    part: so many items of the result are the caller's; None for all of it.
     written: the places of the arguments that the caller writes into.
     changing: the places of those that the function may change.
     """
@@ -102,10 +111,8 @@ def disturbed_calls(
 
 
 def part_of(result: Any, part: int | None) -> Any:
-    """The part of a result that is the caller's; None if there is no such part."""
-    if part is None:
-        return result
-    return result[part] if isinstance(result, tuple | list) and len(result) > part else None
+    """So many first items of a result, which are the caller's; all of it where none is said."""
+    return result if part is None or not isinstance(result, tuple | list) else result[:part]
 
 
 def copied(value: Any) -> Any:

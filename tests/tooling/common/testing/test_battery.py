@@ -182,7 +182,7 @@ def test_a_cache_is_no_input_of_the_caller_but_must_serve_twice(student):
         _, cache = student.with_cache(rng.normal(size=3))
         return rng.normal(size=3), cache
 
-    assert failure_of(student, "with_cache", returns=0) == ""
+    assert failure_of(student, "with_cache", returns=1) == ""
     assert failure_of(student, "backward", "dout cache", with_cache) == ""
     assert failure_of(student, "popping", "dout cache", with_cache).startswith("popping remembers")
 
