@@ -28,8 +28,8 @@ def draw_pass(student, rng):
 
 
 def draw_masks(student, rng):
-    """Masks that broadcast together."""
-    return [torch.from_numpy(draw_mask(rng, shape)) for shape in ((6, 7), (3, 1, 7))]
+    """Masks that broadcast to the shape of the first."""
+    return [torch.from_numpy(draw_mask(rng, shape)) for shape in ((3, 6, 7), (6, 7))]
 
 
 def new_attention(student, rng):
@@ -141,6 +141,7 @@ CASES = {
     ],
     "5.7": [
         Case("attention.permutation_gap", "attention x order mask", draw_reordered),
+        Case("attention.permutation_gap", "attention x order mask", with_heads(draw_reordered)),
         Case("attention.influence", "attention x mask", draw_influence),
         Case("attention.influence", "attention x mask", with_heads(draw_influence)),
         Case("attention.soft_lookup", "query keys values temperature", draw_table),
