@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common.testing.battery import Case
+from common.testing.battery.battery_case import Case
 from tests.a1_convolution.cases import draw_convolution, draw_distinct
 
 NUMBERS = "numbers in, a number out: nothing can be written into"

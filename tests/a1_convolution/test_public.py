@@ -6,7 +6,7 @@ import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import array_answer, check_number, check_sizes
-from common.testing.battery import check_promises
+from common.testing.battery.promise_checks import check_promises
 from common.testing.checks import check_refused, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from tests.a1_convolution.battery_cases import CASES

@@ -2,7 +2,7 @@
 
 import torch
 
-from common.testing.battery import Case
+from common.testing.battery.battery_case import Case
 from tests.a5_attention.cases import as_tensors, draw_attention, draw_mask
 from tests.a5_attention.module_cases import draw_heads, draw_inputs, new_heads
 from tests.a5_attention.property_cases import draw_order, new_generator

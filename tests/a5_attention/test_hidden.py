@@ -8,7 +8,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import array_answer, check_number
-from common.testing.battery import check_promises
+from common.testing.battery.promise_checks import check_promises
 from common.testing.checks import check_refused, sliced, transposed
 from common.testing.compare import assert_close, check, unpack
 from common.testing.remote.operations import call_each

@@ -18,7 +18,7 @@ from common.testing.remote.visible_state import (
 OVERWRITTEN = 77  # what the caller writes into results
 
 
-def watched_call(
+def _watched_call(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], watched: list[int]
 ) -> dict[str, Any]:
     """Call the function once; what that changed about its inputs, its object and the process.
@@ -59,7 +59,7 @@ def owner_of(function: Any) -> Any:
     return owner if is_module(owner) else None
 
 
-def disturbed_calls(
+def _disturbed_calls(
     function: Callable[..., Any],
     calls: Sequence[Sequence[Any]],
     kwargs: dict[str, Any],
@@ -169,6 +169,6 @@ def rewritten(value: Any, wanted: Any) -> Any:
 
 
 BATTERY_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "watched_call": watched_call,
-    "disturbed_calls": disturbed_calls,
+    "watched_call": _watched_call,
+    "disturbed_calls": _disturbed_calls,
 }

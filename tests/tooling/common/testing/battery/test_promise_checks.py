@@ -1,10 +1,18 @@
 """Tests of the battery: each broken promise has its own sentence, through both faces."""
 
+import msgspec
 import numpy as np
 import pytest
+import torch
 
+from autograder.grading.sandbox.isolated_face import IsolatedFace
+from autograder.grading.sandbox.sandbox import Sandbox
+from common.assignment import load_assignment
 from common.errors import Failure
-from common.testing.battery import Case, check_promises
+from common.testing.battery.battery_case import Case
+from common.testing.battery.promise_checks import check_promises
+from common.testing.direct_face import DirectFace
+from tests.tooling.grading_fixtures import FACES, code_in
 
 CODE = b"""
 import random
@@ -208,3 +216,122 @@ def test_exemptions_allow_what_they_name_and_nothing_else(student):
     assert exempt("silenced", "views", "memory", "differs", "draws", "x").startswith("silenced")
     with pytest.raises(ValueError, match="no exemption is called 'y'"):
         exempt("double", "y")
+
+
+TORCH = """
+import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(size))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class Evaluates(Scale):
+    def forward(self, x):
+        self.eval()
+        return super().forward(x)
+
+
+class Freezes(Scale):
+    def forward(self, x):
+        self.weight.requires_grad_(False)
+        return super().forward(x)
+
+
+class Watches(Scale):
+    def forward(self, x):
+        self.register_forward_hook(lambda *details: None)
+        return super().forward(x)
+
+
+class Returns(Scale):
+    def forward(self, x):
+        out = super().forward(x)
+        self.weight.data = out.data
+        return out
+
+
+class Noisy(Scale):
+    def forward(self, x):
+        return super().forward(x) + self.training * torch.rand(3)
+
+
+def requires(x):
+    return 2 * x.requires_grad_()
+
+
+def without_graph(x):
+    torch.set_grad_enabled(False)
+    return 2 * x
+
+
+def doubles(x):
+    torch.set_default_dtype(torch.float64)
+    return 2 * x
+
+
+def loss(module, x):
+    module(x).sum().backward()
+    return 2 * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        ("Scale.forward", ""),
+        ("Evaluates.forward", "Evaluates.forward changes the training mode of its own module."),
+        ("Freezes.forward", "Freezes.forward changes requires_grad of its own module."),
+        ("Watches.forward", "Watches.forward changes the hooks of its own module."),
+        ("Returns.forward", "Returns.forward changes the values of its own module."),
+        ("Noisy.forward", "Noisy.forward changes PyTorch's global random state."),
+        ("requires", "requires changes requires_grad of its input x."),
+        ("without_graph", "without_graph changes PyTorch's grad mode."),
+        ("doubles", "doubles changes PyTorch's default dtype."),
+    ],
+)
+def test_modules_are_called_in_both_modes_and_keep_theirs(promising_modules, function, sentence):
+    kind, _, method = function.partition(".")
+    owner = {"owner": lambda student, rng: getattr(student, kind)(3)} if method else {}
+    said = failure_of(promising_modules, function, draw=draw_tensor, **owner)
+    assert said.startswith(sentence) and bool(said) == bool(sentence)
+
+
+def test_a_module_that_is_an_input_keeps_its_gradients(promising_modules):
+    def inputs(student, rng):
+        return student.Scale(3), *draw_tensor(student, rng)
+
+    said = failure_of(promising_modules, "loss", "module x", inputs)
+    assert said == "loss changes the .grad of its input module."
+    exempt = {"module": "it fills the gradients"}
+    assert failure_of(promising_modules, "loss", "module x", inputs, exempt=exempt) == ""
+
+
+def draw_tensor(student, rng):
+    return (torch.from_numpy(rng.normal(size=3)),)
+
+
+@pytest.fixture(scope="module")
+def module_faces(tmp_path_factory):
+    assignment = msgspec.structs.replace(
+        load_assignment("a1"), libraries=("numpy", "torch"), forbidden=()
+    )
+    folder = tmp_path_factory.mktemp("torch") / assignment.name
+    folder.mkdir()
+    (folder / "convolution.py").write_text(TORCH)
+    packages = {assignment.name: folder}
+    with Sandbox(assignment) as sandbox:
+        sandbox.admit(code_in(packages))
+        yield {"direct": DirectFace(assignment, packages), "isolated": IsolatedFace(sandbox)}
+
+
+@pytest.fixture(params=FACES)
+def promising_modules(request, module_faces):
+    with module_faces[request.param].open("1.1") as code:
+        yield code

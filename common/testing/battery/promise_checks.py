@@ -1,93 +1,27 @@
-"""The battery: what no function of the course may do, checked once for every function and method.
+"""Checks what no function of the course may do, for the cases of a test (check_promises).
 
 A function changes none of its inputs; what it returned is the caller's to write into; it remembers
-nothing between calls; and it leaves the process as it was. A Case says with what it is called.
-Results are compared here. What only the process of student code knows can fail a test; no points
-rest on it alone.
+nothing between calls; and it leaves the process as it was. Results are compared here. What only the
+process of student code knows can fail a test; no points rest on it alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from common.check_log import check
 from common.errors import MALFORMED, ChildFailure
-from common.student_code.values import Handle, as_numpy, is_container, is_kept, is_tensor
+from common.student_code.values import Handle, is_kept
 from common.student_text import plain
-from common.testing.compare import TOLERANCES, unpack
+from common.testing.battery.battery_case import DIFFERS, DRAWS, MEMORY, VIEWS, Case
+from common.testing.battery.result_differences import array_of, differences
+from common.testing.compare import unpack
 from common.testing.remote.operations import changed_inputs
 from common.testing.remote.visible_state import INPUT_WORDS, PROCESS_WORDS, RANDOM
 
 COPY = "Work on a copy: x.copy() in NumPy, x.clone() in PyTorch."
 NEW = "Create a new array or tensor in every call, and keep none of them after it."
-# What a case may be exempt from, besides changes of single inputs.
-VIEWS, MEMORY, DRAWS, DIFFERS = "views", "memory", "draws", "differs"
-EXEMPTIONS = (VIEWS, MEMORY, DRAWS, DIFFERS)
-
-Draw = Callable[[Any, np.random.Generator], Iterable[Any]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """With what the battery calls a function or a method.
-
-    function: as tests write it after `student.`: "conv2d_forward", or "layers.LSTM.forward".
-    inputs: the names of its arguments, for messages: "x w b".
-    draw: draw(student, rng) returns new arguments of always the same shapes.
-    owner: owner(student, rng) makes a new object with the method; a module is called itself, in
-        training and in evaluation mode.
-    settings: further arguments, by keyword.
-    returns: so many items of a returned tuple are the caller's, and what follows, a cache, is not;
-        None for all of it.
-    exempt: reasons, by what the case may do: "views" (return a view of an input), "memory"
-        (return something else in the next call), "draws" (use global random states), "differs"
-        (return the same for other inputs), or the name of an input that it may change.
-    """
-
-    function: str
-    inputs: str
-    draw: Draw
-    owner: Callable[[Any, np.random.Generator], Any] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    returns: int | None = None
-    exempt: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for what, reason in self.exempt.items():
-            if what not in (*EXEMPTIONS, *self.names) or not reason:
-                raise ValueError(f"battery case {self.function}: no exemption is called {what!r}")
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the arguments."""
-        return self.inputs.split()
-
-    @property
-    def changing(self) -> list[int]:
-        """The places of the arguments that it may change."""
-        return [place for place, name in enumerate(self.names) if name in self.exempt]
-
-    @property
-    def name(self) -> str:
-        """What messages call it: "softmax", or "LSTM.forward"."""
-        return ".".join(self.function.split(".")[-2 if self.owner else -1 :])
-
-    def callables(self, student: Any, rng: np.random.Generator) -> Iterator[Any]:
-        """The function; or the method of new objects, a module in both modes."""
-        if self.owner is None:
-            yield reduce(getattr, self.function.split("."), student)
-            return
-        method = self.function.rpartition(".")[2]
-        if method != "forward":
-            yield getattr(self.owner(student, rng), method)
-            return
-        for mode in ("train", "eval"):
-            module = self.owner(student, rng)
-            getattr(module, mode)()
-            yield module
 
 
 def check_promises(student: Any, rng: np.random.Generator, cases: Iterable[Case]) -> None:
@@ -243,52 +177,3 @@ def part_of(case: Case, result: Any) -> Any:
         return result
     items = unpack(result, case.returns + 1, case.name)
     return items[: case.returns]
-
-
-def array_of(value: Any) -> np.ndarray | None:
-    """An array as evidence, by which a known mistake is recognized."""
-    if is_container(value) or is_kept(value):
-        items = value.values() if isinstance(value, dict) else value
-        return next((array for array in map(array_of, items) if array is not None), None)
-    if is_tensor(value):
-        return as_numpy(value)
-    return value if isinstance(value, np.ndarray) else None
-
-
-def differences(actual: Any, expected: Any) -> list[Any]:
-    """The parts of a result that aren't as expected. Objects that stay with the student count not.
-
-    Float results agree up to rounding.
-    """
-    if isinstance(actual, Handle) and isinstance(expected, Handle):
-        return []
-    if isinstance(actual, dict) and isinstance(expected, dict):
-        if list(actual) != list(expected):
-            return [actual]
-        actual, expected = tuple(actual.values()), tuple(expected.values())
-    if isinstance(actual, tuple | list) and isinstance(expected, tuple | list):
-        if len(actual) != len(expected):
-            return [actual]
-        pairs = zip(actual, expected, strict=True)
-        return [wrong for pair in pairs for wrong in differences(*pair)]
-    if is_tensor(actual) and is_tensor(expected):
-        same = actual.dtype == expected.dtype and agree(as_numpy(actual), as_numpy(expected))
-    elif isinstance(actual, np.ndarray) and isinstance(expected, np.ndarray):
-        same = actual.dtype == expected.dtype and agree(actual, expected)
-    elif isinstance(actual, float) and isinstance(expected, float):
-        same = agree(np.asarray(actual), np.asarray(expected))
-    else:
-        same = type(actual) is type(expected) and bool(np.all(actual == expected))
-    return [] if same else [actual]
-
-
-def agree(actual: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether two arrays of one dtype are equal; floats up to rounding."""
-    if actual.shape != expected.shape:
-        return False
-    if actual.dtype.kind not in "fc":
-        return np.array_equal(actual, expected)
-    finite = expected[np.isfinite(expected)]
-    scale = float(np.max(np.abs(finite), initial=0.0))
-    allowed = TOLERANCES.get(str(expected.dtype), 0.0) * scale
-    return bool(np.allclose(actual, expected, rtol=0, atol=allowed, equal_nan=True))
