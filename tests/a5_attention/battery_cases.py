@@ -125,6 +125,7 @@ CASES = {
             "query key value mask",
             draw_heads_inputs,
             new_attention,
+            in_both_modes=True,
         ),
     ],
     "5.6": [

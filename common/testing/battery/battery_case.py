@@ -21,8 +21,9 @@ class Case:
     function: as tests write it after `student.`: "conv2d_forward", or "layers.LSTM.forward".
     inputs: the names of its arguments, for messages: "x w b".
     draw: draw(student, rng) returns new arguments of always the same shapes.
-    owner: owner(student, rng) makes a new object with the method; a module is called itself, in
-        training and in evaluation mode.
+    owner: owner(student, rng) makes a new object with the method.
+    in_both_modes: the object is a module of PyTorch, which is called itself, in training and in
+        evaluation mode.
     settings: further arguments, by keyword.
     returns: so many items of a returned tuple are the caller's, and what follows, a cache, is not;
         None for all of it.
@@ -35,6 +36,7 @@ class Case:
     inputs: str
     draw: Draw
     owner: Callable[[Any, np.random.Generator], Any] | None = None
+    in_both_modes: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     returns: int | None = None
     exempt: Mapping[str, str] = field(default_factory=dict)
@@ -64,9 +66,8 @@ class Case:
         if self.owner is None:
             yield reduce(getattr, self.function.split("."), student)
             return
-        method = self.function.rpartition(".")[2]
-        if method != "forward":
-            yield getattr(self.owner(student, rng), method)
+        if not self.in_both_modes:
+            yield getattr(self.owner(student, rng), self.function.rpartition(".")[2])
             return
         for mode in ("train", "eval"):
             module = self.owner(student, rng)

@@ -159,10 +159,13 @@ def rewritten(value: Any, wanted: Any) -> Any:
             return wanted
         value.detach().copy_(wanted.detach())
     elif type(value) is list and type(wanted) is list:
-        value[:] = wanted
+        value[:] = [rewritten(*pair) for pair in zip(value, wanted, strict=False)] + wanted[
+            len(value) :
+        ]
     elif type(value) is dict and type(wanted) is dict:
+        items = {key: rewritten(value.get(key), item) for key, item in wanted.items()}
         value.clear()
-        value.update(wanted)
+        value.update(items)
     else:
         return wanted
     return value

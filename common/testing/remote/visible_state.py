@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,9 @@ def add_state(state: dict[str, list[Any]], value: Any) -> None:
         state["keys"].append((type(value).__name__, keys))
         for item in value.values() if isinstance(value, dict) else value:
             add_state(state, item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            add_state(state, getattr(value, field.name, None))
     elif isinstance(value, bool | int | float | str):
         state["values"].append(repr(value))
 

@@ -298,8 +298,9 @@ def loss(module, x):
 )
 def test_modules_are_called_in_both_modes_and_keep_theirs(promising_modules, function, sentence):
     kind, _, method = function.partition(".")
-    owner = {"owner": lambda student, rng: getattr(student, kind)(3)} if method else {}
-    said = failure_of(promising_modules, function, draw=draw_tensor, **owner)
+    module = {"owner": lambda student, rng: getattr(student, kind)(3), "in_both_modes": True}
+    settings = module if method else {}
+    said = failure_of(promising_modules, function, draw=draw_tensor, **settings)
     assert said.startswith(sentence) and bool(said) == bool(sentence)
 
 
