@@ -40,6 +40,7 @@ def student_requirements(assignment: Assignment) -> str:
     for one in load_all():
         if one.name <= assignment.name:
             used += [*one.libraries, *(["torch"] if one.standins_run_apart else [])]
+            used += one.own_standin_libraries
     needed = [*parts["student"], *(pinned[name] for name in used if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 

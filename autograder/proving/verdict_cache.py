@@ -38,6 +38,7 @@ class VerdictCache:
         self.tests = test_hashes(assignment)
         graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
         self.read_artifacts = {test.name for test in graded_tests if test.reads_artifacts}
+        self.carries = assignment.replaces_functions
         self.verdicts: dict[str, Verdict] = {}
         self.used: set[str] = set()
         entries, whole = read_entries(file)
@@ -52,9 +53,15 @@ class VerdictCache:
             for name, content in sorted(job.files.items())
             if name.endswith(".py") or test in self.read_artifacts
         ]
-        decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
+        # How the other tests end decides whether one is run once more.
+        others = job.only if self.reruns(job) else ()
+        decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds, others)
         digest = hashlib.sha256(repr((*decides, job.compare_all)).encode())
         return digest.hexdigest()[:32]
+
+    def reruns(self, job: GradingRequest) -> bool:
+        """Whether failed tests of a job may be run once more, on stand-ins."""
+        return self.carries and not job.stop_at_failure
 
     def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
         """The verdicts on this very job that are known, and the tests that are left to run."""
@@ -71,6 +78,8 @@ class VerdictCache:
             known.append(verdict)
             if job.stop_at_failure and not verdict.passed:
                 break
+        if left and self.reruns(job):
+            return [], job.only or ()
         return known, tuple(left)
 
     def store(self, job: GradingRequest, verdicts: Iterable[Verdict]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.check_log import LOG
 from common.errors import Failure
+from common.exercise_needs import needed_of
 from common.labs.lab_run import Lab
 from common.missing_packages import missing_sentence
 from common.student_code.values import Handle
@@ -40,6 +41,7 @@ from common.testing.graded_tests import (
 )
 from common.testing.leaderboard import Leaderboard
 from common.testing.points_summary import EarnedPoints, write_points
+from common.testing.second_runs import NEEDED, is_second_run, passes_with
 from common.testing.stored_answers import RecordingOracle, StoredOracle
 from common.testing.student_face import StudentFace
 from common.testing.waiting_line import end_waiting, waiting_for
@@ -47,8 +49,8 @@ from common.training.training_progress import hidden_progress
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
-# What may be used up of the time of all tests when a public test that trains begins: the hidden
-# ones follow, and those that are quick must not be left without any.
+# What may be used up of the time of all tests when a public test that trains begins, or one is run
+# once more: the hidden ones follow, and those that are quick must not be left without any.
 SHARE_BEFORE_HIDDEN = 0.5
 HIDDEN_TESTS = "hidden tests"
 NO_GPU = "not run here: no GPU"
@@ -158,9 +160,11 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
     face = request.config.stash[FACE](assignment)
     # What hidden tests take may tell of their inputs: none is named.
     name = HIDDEN_TESTS if request.path.name == HIDDEN_FILE else name_as_sentence(request.node.name)
-    public_training = request.path.name == PUBLIC_FILE and pace(request.node) is Pace.TRAINING
-    share = SHARE_BEFORE_HIDDEN if public_training else 1.0
-    with face.open(decorator_value(request.node, "__number__", ""), name, share) as code:
+    needed = request.config.stash.get(NEEDED, ())
+    long = pace(request.node) is Pace.TRAINING or needed
+    share = SHARE_BEFORE_HIDDEN if long and request.path.name == PUBLIC_FILE else 1.0
+    exercise = decorator_value(request.node, "__number__", "")
+    with face.open(exercise, name, share, needed=needed) as code:
         yield code
 
 
@@ -334,7 +338,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Say in words why a graded test failed, and count its points."""
     report = yield
-    if not is_graded(item):
+    if not is_graded(item) or is_second_run(item):
         return report
     points_so_far = item.config.stash[POINTS].setdefault(item.path.parent.name, EarnedPoints())
     points = decorator_value(item, "__weight__", 0)
@@ -348,7 +352,38 @@ def pytest_runtest_makereport(
     if call.when == "call" or (call.when == "setup" and not report.passed):
         passed = report.passed and call.when == "call"
         points_so_far.add(decorator_value(item, "__number__", ""), points, passed)
+        if not passed:
+            points_so_far.failed.append(item.name)
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Run failed tests once more, as a grader does, with stand-ins for what is wrong elsewhere."""
+    result = yield
+    if not session.config.stash.get(GRADING, False) and not session.config.getoption("usepdb"):
+        for name, points_so_far in session.config.stash[POINTS].items():
+            run_once_more(session.items, load_assignment(name), points_so_far)
+    return result
+
+
+def run_once_more(
+    items: list[pytest.Item], assignment: Assignment, points_so_far: EarnedPoints
+) -> None:
+    """Run the failed tests of an assignment once more, where they need what failed, too."""
+    failed = [
+        item
+        for item in items
+        if item.path.parent.name == assignment.name and item.name in points_so_far.failed
+    ]
+    place = {exercise.number: index for index, exercise in enumerate(assignment.exercises)}
+    failed.sort(key=lambda item: place.get(decorator_value(item, "__number__", ""), 0))
+    for item in failed:
+        number = decorator_value(item, "__number__", "")
+        needed = needed_of(assignment.exercises, number, points_so_far.failed_exercises)
+        if needed and passes_with(item, needed):
+            points = decorator_value(item, "__weight__", 0)
+            points_so_far.carry(item.name, number, points, needed)
 
 
 def failure_text(item: pytest.Item, error: BaseException) -> str:
