@@ -57,11 +57,11 @@ def needed_of(
 
 
 def in_words(needed: Iterable[Needed]) -> str:
-    """Which stand-ins were used: our `f` and `g` in place of yours (exercises 1.1 and 1.2)."""
+    """Which stand-ins were used: our `f` and `g` instead of yours (exercises 1.1 and 1.2)."""
     names = [f"`{entry.function}`" for entry in needed]
     numbers = [*dict.fromkeys(entry.exercise for entry in needed)]
     exercises = "exercise" if len(numbers) == 1 else "exercises"
-    return f"our {listed(names)} in place of yours ({exercises} {listed(numbers)})"
+    return f"our {listed(names)} instead of yours ({exercises} {listed(numbers)})"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -34,10 +34,11 @@ from common.testing.fixtures import (
     GRADING,
     LEADERBOARD,
     SALT,
+    is_second_run,
+    passes_with,
     run_graded_tests,
 )
 from common.testing.graded_tests import TIMING, TRAINING, GradedTest
-from common.testing.second_runs import is_second_run, passes_with
 from common.testing.student_face import StudentFace
 from common.visible_text import visible
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
 
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.check_log import LOG
 from common.errors import Failure
-from common.exercise_needs import needed_of
+from common.exercise_needs import Needed, needed_of
 from common.labs.lab_run import Lab
 from common.missing_packages import missing_sentence
 from common.student_code.values import Handle
@@ -41,7 +42,6 @@ from common.testing.graded_tests import (
 )
 from common.testing.leaderboard import Leaderboard
 from common.testing.points_summary import EarnedPoints, write_points
-from common.testing.second_runs import NEEDED, is_second_run, passes_with
 from common.testing.stored_answers import RecordingOracle, StoredOracle
 from common.testing.student_face import StudentFace
 from common.testing.waiting_line import end_waiting, waiting_for
@@ -65,6 +65,8 @@ ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, EarnedPoints]] = pytest.StashKey()
 # A grader explains failures in words of its own, and asks oracles, not their stored answers.
 GRADING: pytest.StashKey[bool] = pytest.StashKey()
+# What stand-ins replace in the run of a test that is on: nothing in a first one.
+NEEDED: pytest.StashKey[tuple[Needed, ...]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -355,6 +357,22 @@ def pytest_runtest_makereport(
         if not passed:
             points_so_far.failed.append(item.name)
     return report
+
+
+def passes_with(item: pytest.Item, needed: Iterable[Needed]) -> bool:
+    """Whether a test passes when it is run once more with these replaced; no one is told."""
+    item.config.stash[NEEDED] = tuple(needed)
+    try:
+        with hidden_progress():
+            reports = runtestprotocol(item, log=False, nextitem=None)
+    finally:
+        item.config.stash[NEEDED] = ()
+    return all(report.passed for report in reports)
+
+
+def is_second_run(item: pytest.Item) -> bool:
+    """Whether the run of a test that is on is its second."""
+    return bool(item.config.stash.get(NEEDED, ()))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,8 +58,8 @@ def test_only_functions_of_failed_exercises_are_replaced():
 
 def test_a_sentence_names_functions_and_exercises():
     one, two = Needed("f", "1.1"), Needed("g", "1.2")
-    assert in_words([one]) == "our `f` in place of yours (exercise 1.1)"
-    assert in_words([one, two]) == "our `f` and `g` in place of yours (exercises 1.1 and 1.2)"
+    assert in_words([one]) == "our `f` instead of yours (exercise 1.1)"
+    assert in_words([one, two]) == "our `f` and `g` instead of yours (exercises 1.1 and 1.2)"
 
 
 def test_the_source_of_a_stand_in_holds_what_it_uses_and_nothing_else(folder):

@@ -9,9 +9,8 @@ from common.assignment import ROOT, load_all
 from common.errors import ForbiddenCall
 from common.exercise_needs import Needed, definitions, replacements_for, standin_file
 from common.testing.direct_face import DirectFace
-from common.testing.fixtures import FACE, decorator_value, run_graded_tests
+from common.testing.fixtures import FACE, NEEDED, decorator_value, run_graded_tests
 from common.testing.graded_tests import TIMING
-from common.testing.second_runs import NEEDED
 from tests.tooling.grading_fixtures import code_in
 
 ASSIGNMENTS = [one for one in load_all() if one.replaces_functions]

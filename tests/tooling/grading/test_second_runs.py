@@ -43,9 +43,7 @@ def conv2d_forward_fast(size, kernel_size):
 
 conv_parameters = conv_output_size
 """
-SENTENCE = (
-    "Passed: graded with our `conv_output_size` in place of yours (exercise 1.1). With yours:"
-)
+SENTENCE = "Passed: graded with our `conv_output_size` instead of yours (exercise 1.1). With yours:"
 
 
 @pytest.fixture
