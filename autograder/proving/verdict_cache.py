@@ -66,8 +66,8 @@ class VerdictCache:
 
         A test that fails at first is run once more, on stand-ins, if others fail.
         """
-        passed_at_once = verdict.passed and not verdict.text
-        independent = verdict.test not in self.rerun or passed_at_once or job.stop_at_failure
+        independent = verdict.test not in self.rerun or verdict.passed_at_once
+        independent = independent or job.stop_at_failure
         return () if independent else job.only or ()
 
     def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
