@@ -165,4 +165,4 @@ def looks_like(sighting: Sighting, check: int, seen: Fingerprint | None) -> bool
 
 def needs_of(assignment: Assignment) -> dict[str, list[str]]:
     """The exercises that each exercise needs."""
-    return {exercise.number: exercise.prerequisites for exercise in assignment.exercises}
+    return {exercise.number: [*exercise.needs] for exercise in assignment.exercises}

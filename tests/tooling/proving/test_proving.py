@@ -285,6 +285,14 @@ def test_a_mistake_needs_one_comparison_in_each_exercise_that_catches_it_plainly
     assert margins(right, [[near, elsewhere]])[0].nearest == 4e-9
 
 
+def test_what_passed_on_stand_ins_alone_counts_as_caught():
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    near = verdict(passed=True, text="with yours: wrong", compared=((4e-9, 1e-9),))
+    plain = verdict(test="test_b", passed=True, text="so, too", compared=((0.5, 1e-9),))
+    elsewhere = verdict(test="test_c", exercise="1.9", passed=False, compared=((0.5, 1e-9),))
+    assert margins(right, [[near, plain, elsewhere]])[0].nearest is None
+
+
 @pytest.mark.parametrize(("error", "nearest"), [(5e-11, None), (5e-10, 5e-10)])
 def test_an_exercise_that_a_mistake_costs_nothing_must_be_far_from_noticing_it(error, nearest):
     right = [verdict(compared=((1e-15, 1e-9),))]
