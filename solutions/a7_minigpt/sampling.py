@@ -115,7 +115,7 @@ def generate(
     next_window). The logits at the window's last position are those of the next token:
     next_probabilities turns them into probabilities, and draw draws the token. At temperature 0 it
     is the most likely one.
-    Returns a tensor on the prompt's device. A length of 0 returns the prompt, itself or a copy.
+    Returns a tensor on the prompt's device. A length of 0 returns a copy of the prompt.
     Raises ValueError for what check_prompt rejects. If length is at least 1, also for settings that
     next_probabilities rejects, and for ids out of range that are still in the prompt's window.
     """
