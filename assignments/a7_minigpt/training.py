@@ -241,7 +241,8 @@ def train(
     second; it adds the remaining time.
 
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
-    "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
+    "learning_rate"; and one for each validation: "validation_step" and "validation_loss". Steps are
+    Python ints, all else Python floats.
     Raises ValueError for a loss that is not finite, with a message that names its step, as in
     "step 12"; no checkpoint of that step is saved. Also raises it for a text, data or validation,
     that is too short for one window, at the latest when a window is drawn from it.

@@ -526,7 +526,7 @@ def train(model: object, data: Data, config: TrainConfig, state: object = None) 
         step_loss                               on the mini-batch, before the weights change
 
     And "state" is what a run can be resumed from: plain data (dicts, lists and tuples of arrays,
-    numbers, strings and None). Accuracies are between 0 and 1. Losses and accuracies are floats.
+    numbers, strings and None). Accuracies are between 0 and 1. All entries of the lists are floats.
 
     state: None for a new run, or the history["state"] of a run that ended. A resumed run takes its
         weights from the state, trains until config.epochs epochs are complete, and gives exactly
