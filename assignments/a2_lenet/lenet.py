@@ -9,10 +9,13 @@ Conventions of the whole file
                   have the same. A model converts images, of any dtype, to its own dtype, which its
                   logits and gradients have too.
     Side effects: none. No function changes its arguments or remembers anything between two calls.
-                  Only train changes something: the parameters of its model.
+                  Only train changes something: the parameters of its model (dict, arrays or both).
+                  No result is a view of an argument, except where flattening needs no copy.
+    Dicts:        plain ones, no subclasses such as OrderedDict.
     Randomness:   comes only from the generator `rng` that is passed in.
-    Caches:       whatever your backward pass needs from your forward pass. Tests only pass a cache
-                  back, sometimes more than once.
+    Caches:       whatever your backward pass needs from your forward pass; the arguments themselves
+                  are fine, since nothing writes into them in between. Tests only pass a cache back,
+                  sometimes more than once.
     Errors:       bad input raises ValueError. The checks are given; call them where the docstring
                   says so.
 
@@ -141,6 +144,7 @@ def linear_backward(
 def flatten_forward(x: Float[Array, "n ..."]) -> tuple[Float[Array, "n d"], object]:
     """Reshape each image to one row, in row-major order: (n, c, h, w) becomes (n, c*h*w).
 
+    x may have any number of axes from two on; n is at least 1.
     Returns (out, cache).
     """
     raise NotImplementedError("flatten_forward: exercise 2.1 is yours to write")
@@ -163,8 +167,9 @@ def softmax_cross_entropy(
     where p[i] = exp(logits[i]) / sum(exp(logits[i]))
 
     Returns (loss, dlogits): a Python float, and the gradient of that mean.
-    Logits as large as 1e4 or as small as -1e4 must not overflow: subtract the largest logit of each
-    row first, and compute log p directly, not as the logarithm of a probability that may be 0.
+    Logits as large as 1e4 or as small as -1e4 must neither overflow nor lose precision in float32:
+    subtract the largest logit of each row first, and compute log p directly, not as the logarithm
+    of a probability that may be 0.
     Raises ValueError for an empty batch, and for labels that are not integers, have a shape other
     than (n,) or lie outside 0 ... num_classes - 1 (check_labels).
     """
@@ -180,6 +185,7 @@ def he_normal(
     """He initialization: independent normal draws, mean 0, standard deviation sqrt(2 / fan_in).
 
     fan_in: the number of inputs of one output of the layer.
+    dtype: that of the result, as NumPy takes it: a name, or an np.dtype such as model.dtype.
     """
     raise NotImplementedError("he_normal: exercise 2.3 is yours to write")
 
@@ -204,7 +210,7 @@ class LeNet:
     Every w comes from he_normal, with a fan_in of c_in * kernel_size * kernel_size or d_in; every b
     is 0. Every method uses the arrays that are in `parameters` when it is called. Other code writes
     into these arrays, replaces them in the dict, or replaces the dict: so keep no other reference
-    to them. The methods don't change them.
+    to them, and nothing computed from them. The methods don't change them.
     """
 
     def __init__(
@@ -269,7 +275,7 @@ def sgd_momentum(
     parameter = parameter - learning_rate * velocity
 
     state: None at the first step, then the state that the previous step returned. It may be any
-        plain data: dicts, lists and tuples of arrays, numbers and strings.
+        plain data: dicts, lists and tuples of arrays, numbers, strings and None.
     Returns (parameters, state): new dicts of new arrays, in the dtype of the old ones. The
     arguments are not changed, so a step can be repeated from the same state.
     Raises ValueError if the names or shapes of parameters and gradients differ (check_same_shapes).
@@ -329,7 +335,8 @@ class TrainConfig:
     decay: the learning rate is multiplied by it after each epoch; above 0, at most 1.
     optimizer: "sgd" (sgd_momentum with `momentum`) or "adam" (with adam's defaults).
     momentum: from 0 to below 1; adam doesn't use it.
-    seed: the same seed gives the same run, another seed gives other mini-batches.
+    seed: at least 0, which isn't checked here. The same seed gives the same run, another seed gives
+        other mini-batches.
     """
 
     epochs: int = 3
@@ -397,43 +404,42 @@ def train(model: object, data: Data, config: TrainConfig, state: object = None) 
 
     The learning rate is config.learning_rate in the first epoch and is multiplied by config.decay
     after each one. An epoch is one pass over the mini-batches of the training images, in a new
-    random order that depends only on config.seed and the epoch. Each mini-batch gives one step of
-    config.optimizer, whose state carries over from epoch to epoch. After each epoch the model is
-    evaluated on all training images and on all validation images (evaluate).
+    random order that depends only on config.seed and the epoch (how is up to you). Each mini-batch
+    gives one step of config.optimizer, whose state carries over from epoch to epoch. After each
+    epoch the model is evaluated on all training images and on all validation images (evaluate).
 
     When train returns, model.parameters holds the best weights: those after the epoch with the
-    highest validation accuracy; on a tie, the earliest such epoch.
+    highest validation accuracy; on a tie, even of zeros, the earliest such epoch.
 
-    Returns history, a dict of lists with one entry per epoch,
+    Returns history, a dict. These lists have one entry per epoch:
 
         loss, accuracy                          on the training images, after the epoch
         validation_loss, validation_accuracy    on the validation images, after the epoch
         learning_rate                           in the epoch
 
-    with one entry per step,
+    This one has an entry per step:
 
         step_loss                               on the mini-batch, before the weights change
 
-    and with "state", from which a run can be resumed: plain data (dicts, lists and tuples of
-    arrays, numbers, strings and None). Accuracies are between 0 and 1. Losses and accuracies are
-    floats.
+    And "state" is what a run can be resumed from: plain data (dicts, lists and tuples of arrays,
+    numbers, strings and None). Accuracies are between 0 and 1. All entries of the lists are floats.
 
     state: None for a new run, or the history["state"] of a run that ended. A resumed run takes its
-        weights from the state, trains until config.epochs epochs are complete (the other settings
-        are as before), and gives exactly the results of an uninterrupted run: the same weights in
-        the model, and the history of all epochs, including the earlier ones. So the state holds the
-        latest weights, the best weights, the optimizer's state and the history so far. With no
-        epochs left, train only sets the model to the best weights, and returns the history of the
-        state, with an equal state. It doesn't change the state that it is given, so a run can be
-        resumed from it more than once.
+        weights from the state, trains until config.epochs epochs are complete, and gives exactly
+        the results of an uninterrupted run: the same weights in the model, and the history of all
+        epochs, including the earlier ones. So the state holds the latest weights, the best weights,
+        the optimizer's state and the history so far. The caller takes care that the other settings
+        are the same. If the state has config.epochs epochs or more, train only sets the model to
+        the best weights, and returns the history of the state, with an equal state. It doesn't
+        change the state that it is given, so a run can be resumed from it more than once.
 
     Raises ValueError with epoch and step as soon as a loss is not finite (check_loss): both are
     counted from 1, steps within their epoch. If it is a loss from evaluate, the step is the last of
-    the epoch. Raises ValueError also if the arrays of the state don't fit the model
-    (check_same_shapes).
+    the epoch. Raises ValueError also if the weights in the state don't fit the model
+    (check_same_shapes). Which weights the model has after an error is up to you.
     Shows the loss of each step and a line per epoch while it runs:
-    `with TrainingDisplay(total_steps, title="training") as display`, then `display.step(loss=...)`
-    after each step and `display.note("...")` after each epoch.
+    `with TrainingDisplay(total_steps, title="training") as display`, for the steps of this call,
+    then `display.step(loss=...)` after each step and `display.note("...")` after each epoch.
     """
     raise NotImplementedError("train: exercise 2.5 is yours to write")
 
@@ -487,8 +493,9 @@ def permute_pixels(
     """Shuffle the pixels: one random permutation of the h * w positions, the same for all images.
 
     All channels are permuted in the same way; pixels stay in their channel. Every permutation is
-    equally likely, and it depends only on rng and on h * w: two calls with generators of the same
-    seed permute training and validation images in the same way.
+    equally likely. As a permutation of the h * w positions in row-major order, it depends only on
+    rng and on h * w: with generators of the same seed, training and validation images are permuted
+    in the same way, and so are images of 2 x 8 and of 4 x 4 pixels.
     Returns new images of the same shape and dtype.
     """
     raise NotImplementedError("permute_pixels: exercise 2.6 is yours to write")
@@ -519,6 +526,6 @@ def feature_maps(
     Returns {"conv1": ..., "conv2": ...}: the maps after each convolution and its relu, before the
     pooling, one per filter. With the default sizes these are (16, 24, 24) and (32, 8, 8), in the
     dtype of the model.
-    Raises ValueError for an image of a wrong shape (check_images).
+    Raises ValueError for an image of a wrong shape (check_images, for a batch of this image).
     """
     raise NotImplementedError("feature_maps: exercise 2.7 is yours to write")

@@ -65,10 +65,11 @@ def next_log_probabilities(
     memory: Float[Tensor, "n s d_model"],
     source: Int[Tensor, "n s"],
 ) -> Float[Tensor, "n v"]:
-    """The log-softmax of the logits after the last column of prefix.
+    """The log-softmax of the logits after the last column of prefix, in the mode of the model.
 
-    No sequence continues with PAD or BOS: after the log-softmax, these two get -inf. The others
-    keep their log-probabilities; they are not renormalized to sum to 1.
+    prefix, memory and source have the same n. For a row of prefix that ends with PAD, the result
+    means nothing. No sequence continues with PAD or BOS: after the log-softmax, these two get -inf.
+    The others keep their log-probabilities; they are not renormalized to sum to 1.
     memory: what model.encode gave for source, with the source_mask of make_masks.
     """
     raise NotImplementedError("next_log_probabilities: exercise 6.7 is yours to write")
@@ -79,12 +80,14 @@ def greedy_decode(
 ) -> list[list[int]]:
     """Translate: from BOS on, always take the most likely next token (the lowest id on a tie).
 
-    A sequence ends with EOS, or when it has max_length tokens.
+    A sequence ends with EOS, or when it has max_length tokens, EOS included.
     Returns a list of ids for each source, without PAD, BOS and EOS. How a source is decoded doesn't
     depend on the others in the batch. Works in evaluation mode without gradients, and leaves the
-    model in the mode in which it was (`with evaluating(model):`).
+    model in the mode in which it was (`with evaluating(model):`, which knows one mode for the whole
+    model).
     Raises ValueError, before it decodes anything, if max_length is below 1, or above
-    model.config.max_length where positions are learned (check_length).
+    model.config.max_length where positions are learned (check_length). A source with more columns
+    than learned positions raises it too; whether columns of padding alone count is up to you.
     """
     check_padding(source)
     check_length(model, max_length)
@@ -102,17 +105,18 @@ def beam_search(
 
     A hypothesis is a sequence of ids that starts with BOS, and its log-probability is the sum of
     those of its tokens, EOS included (next_log_probabilities). At first there is one: BOS alone.
-    Each step extends every live hypothesis by every token, and of these keeps the beam_width with
-    the highest log-probability. Those that end with EOS are set aside as finished, the others are
-    live. The search stops when none is live, or after max_length steps; it may stop earlier where
-    that changes no result.
+    Each step extends every live hypothesis by every token but PAD and BOS, and of these keeps the
+    beam_width with the highest log-probability, or all if they are fewer. Those that end with EOS
+    are set aside as finished, the others are live. The search stops when none is live, or after
+    max_length steps; it may stop earlier where that changes no result.
 
     The result is the hypothesis with the highest log-probability / length**length_penalty, among
     all that are finished and those that are still live at the end. Its length is the number of its
-    tokens, EOS included, BOS not. On a tie either may win.
+    tokens, EOS included, BOS not. On a tie, here or within a step, either may win. A length_penalty
+    of hundreds may overflow.
 
-    So beam_width 1 is greedy_decode, and a beam that holds everything finds the best of all
-    sequences.
+    So beam_width 1 is greedy_decode but for ties, and a beam that holds everything finds the best
+    of all sequences of at most max_length tokens.
     Returns the ids of the result, without BOS and EOS. beam_decode calls this, in evaluation
     mode, after it has checked the arguments; source has no padding. Tests use beam_decode only.
     """
@@ -156,7 +160,8 @@ def attention_maps(
         "decoder" (decoder layers, n, heads, t, t)    the self-attention of the decoder
         "cross"   (decoder layers, n, heads, t, s)    the cross-attention to the encoder's output
 
-    The first layer comes first. Works in evaluation mode and leaves the model as it was. A forward
-    hook on a module sees what it returns (register_forward_hook); remove the hook when done.
+    The first layer comes first. Works in evaluation mode and restores the mode as greedy_decode
+    does. A forward hook on a module sees what it returns (register_forward_hook); remove the hook
+    when done.
     """
     raise NotImplementedError("attention_maps: exercise 6.7 is yours to write")

@@ -36,7 +36,7 @@ def label_smoothing_loss(
     Positions whose target is PAD don't count, neither in the sum nor in the number that it is
     divided by. The mean is over all other positions of the batch together: it is not a mean of the
     sequences' means. If all targets are padding, the loss is 0 and so is its gradient. Stable for
-    logits of any finite size, 1e4 too.
+    large logits, up to 1e5 and down to -1e5.
 
     Returns a scalar tensor. F.log_softmax is allowed, F.cross_entropy is not.
     Raises ValueError unless 0 <= label_smoothing < 1.
@@ -97,7 +97,7 @@ def train(
 
     A batch is config.batch_size pairs (or all, if there are fewer), trimmed. Each pass over the
     pairs (an epoch) takes them in a new random order, each pair at most once; pairs left over at
-    its end, too few for a batch, are not used. Of the batch's targets, the model reads
+    its end, too few for a batch, are not used. Of the batch's trimmed targets, the model reads
     target[:, :-1], and label_smoothing_loss compares the logits with target[:, 1:]: every position
     predicts the next token.
 
@@ -112,14 +112,15 @@ def train(
     Shows its progress: `with TrainingDisplay(config.steps, title="Transformer") as display`, then
     `display.step(loss=...)` after each step.
 
-    Returns history, a dict of lists with one float per step: "loss", that of the batch before the
-    update, and "learning_rate".
+    Returns history, a dict of lists with one float per step: "loss", that of the step's batch, from
+    before the step's update, and "learning_rate".
     A new model with one encoder layer and one decoder layer, trained on the training set of
     the number words (common/data/numbers.py) with TrainConfig(steps=250, warmup=40, factor=0.35)
     and otherwise the defaults of TransformerConfig and TrainConfig, translates at least 90 % of
     unseen numbers exactly, with greedy_decode.
     Raises ValueError when source and target differ in number, and as soon as a loss is not finite:
-    the message then says "step N", with N the number of that step, from 1 on.
+    the message then says "step N", with N the number of that step, from 1 on. Which weights and
+    which mode the model has after an error is up to you.
     """
     check_padding(source)
     check_padding(target)

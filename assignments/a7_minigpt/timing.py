@@ -46,8 +46,9 @@ def time_ms(
     """How long a call takes: warmup calls that don't count, then repeats that are timed one by one.
 
     On a CPU by time.perf_counter, which never goes backwards. On a GPU by a pair of
-    torch.cuda.Event(enable_timing=True) around each call, read after torch.cuda.synchronize(); the
-    GPU is also synchronized after the warm-up, so that none of it is measured.
+    torch.cuda.Event(enable_timing=True) around each call. Read the pairs after
+    torch.cuda.synchronize(), once after all calls or after each. Also synchronize after the
+    warm-up, so that none of it is measured.
     Raises ValueError for a warmup below 0 or repeats below 1.
     """
     raise NotImplementedError("time_ms: exercise 7.9 is yours to write")

@@ -5,8 +5,10 @@ Conventions
     - Device: a model and its batches are on one device, next(model.parameters()).device.
     - Steps count from 1.
     - Random windows of the text are drawn from a torch.Generator on the CPU.
-    - Side effects: only train, train_step and load_checkpoint change something: the model, the
-      optimizer and random states. Bad input raises ValueError.
+    - Side effects: train, train_step and load_checkpoint change the model, the optimizer and random
+      states; save_checkpoint writes a file; drawing advances the generator that is passed in.
+      Nothing else changes.
+    - Errors: ValueError, where a docstring says so. Other bad input is up to you.
 """
 
 import json
@@ -39,9 +41,9 @@ def get_batch(
 ) -> tuple[Int[Tensor, "batch_size context_length"], Int[Tensor, "batch_size context_length"]]:
     """Random windows of a text, and for each of their positions the token that comes next.
 
-    A window is context_length consecutive tokens that have a token after them, so a text has
-    length - context_length windows. Each is equally likely for every row, independently of the
-    other rows. Returns (x, y), int64, on the device: if row r of x is
+    A window is context_length consecutive tokens, the last of which has a token after it. So a
+    text has length - context_length windows. Each is equally likely for every row, independently of
+    the other rows. Returns (x, y), int64, on the device: if row r of x is
     data[s : s + context_length], row r of y is data[s + 1 : s + 1 + context_length]. All random
     numbers come from the generator.
 
@@ -63,8 +65,8 @@ def learning_rate_at(
     max_lr * step / warmup for step = 1 ... warmup. From there it follows half a cosine wave: it is
     max_lr at step warmup, halfway between max_lr and min_lr in the middle, and min_lr at step
     total. After total it stays at min_lr. warmup may be 0: then the cosine starts at step 0.
-    Raises ValueError for a step below 1, a warmup below 0 or not below total, and unless
-    0 <= min_lr <= max_lr.
+    Raises ValueError if step is below 1, if warmup is below 0 or not below total, or if min_lr is
+    below 0 or above max_lr.
     """
     raise NotImplementedError("learning_rate_at: exercise 7.5 is yours to write")
 
@@ -96,8 +98,8 @@ def train_step(
     doesn't fit into memory can be split (gradient accumulation). The update is the one that all
     rows as one batch would give: the gradient is the mean over the batches. Gradients from before
     the call don't count.
-    max_norm: if the norm of all gradients together is larger, they are scaled down to it. This is
-        done once, before the update.
+    max_norm: if the norm of all gradients together is larger, they are scaled down to it, as by
+        nn.utils.clip_grad_norm_ (which ends slightly below). This is done once, before the update.
     autocast: whether the forward pass and the loss run under torch.autocast with bfloat16, for the
         model's device. The weights keep their dtype, and backward runs outside.
     The mode of the model, training or evaluation, doesn't change (evaluation has no dropout).
@@ -194,8 +196,9 @@ def save_checkpoint(
     its first step), the step, and the states of the generator and of PyTorch's own random numbers,
     which dropout uses (torch.get_rng_state; for a model on a GPU also torch.cuda.get_rng_state).
     The names in the file are up to you. The format holds only tensors and short strings, and that
-    is its point: unlike a pickle, it runs no code when it is read. An existing file is replaced; to
-    write another file first and then rename it (os.replace) keeps the old one safe until the end.
+    is its point: unlike a pickle, it runs no code when it is read. An existing file is replaced.
+    Advice: write to another name in the same folder, then rename (os.replace). Until then the old
+    file stays intact.
     """
     raise NotImplementedError("save_checkpoint: exercise 7.6 is yours to write")
 
@@ -205,10 +208,12 @@ def load_checkpoint(
 ) -> int:
     """Restore everything that save_checkpoint wrote, and return the step.
 
+    An optimizer that was saved with an empty state has an empty state again.
+
     Raises ValueError, with the path in its message, for a file that is missing, that safetensors
-    can't read, that save_checkpoint didn't write, or that belongs to another model (names or shapes
-    of the parameters differ). In that case nothing has been changed. The model's dtype must be that
-    of the saved one; this isn't checked.
+    can't read, that lacks the step or the random states, or that belongs to another model (names or
+    shapes of the parameters differ). Then nothing has been changed, PyTorch's random state
+    included. Other damage, and a model of another dtype than the saved one, need not be noticed.
     """
     raise NotImplementedError("load_checkpoint: exercise 7.6 is yours to write")
 
@@ -231,16 +236,18 @@ def train(
        same windows, and doesn't affect training.
     4. After every save_every steps and after the last, if config.checkpoint isn't "": save to it.
 
-    "The last" is config.stop, or config.steps if that is None. The model is in evaluation mode
-    afterwards. The display (TrainingDisplay) shows the loss, tokens per second and the remaining
-    time.
+    "The last" is config.stop, or config.steps if that is None. When train returns, the model is in
+    evaluation mode. The display (TrainingDisplay) gets the loss and, under any name, the tokens per
+    second; it adds the remaining time.
 
     Returns a history of lists, one entry for each step of this run: "step", "loss" and
-    "learning_rate"; and one for each validation: "validation_step" and "validation_loss".
+    "learning_rate"; and one for each validation: "validation_step" and "validation_loss". Steps are
+    Python ints, all else Python floats.
     Raises ValueError for a loss that is not finite, with a message that names its step, as in
     "step 12"; no checkpoint of that step is saved. Also raises it for a text, data or validation,
-    that is too short for one window.
-    A run that resumes at its last step or later does nothing, and its lists are empty.
+    that is too short for one window, at the latest when a window is drawn from it.
+    A run that resumes at its last step or later only loads the checkpoint and sets evaluation mode;
+    its lists are empty.
     """
     raise NotImplementedError("train: exercise 7.6 is yours to write")
 

@@ -2,10 +2,11 @@
 
 Conventions of the whole file
 - Ids: int64 tensors. Three ids are special in both vocabularies: PAD, BOS and EOS.
-- Source: a row of ids (t,), without BOS and EOS.
+- Source: a row of ids (t,), without BOS and EOS, which no check looks for.
 - Target: BOS, its ids, EOS. It has no other EOS.
 - Batch: a tensor (n, t), one sentence per row. Shorter sentences are followed by PAD, which occurs
-  nowhere else. The amount of padding changes no result.
+  nowhere else in sources and targets (a decoder may generate it). The amount of padding changes no
+  result.
 - Mask: a boolean tensor, or None. True means "may be attended to". A fully masked row gets weights
   of zero and a context of zeros: no NaN, not even in gradients.
 - Logits: the scores before the softmax. Probabilities come from the softmax over the whole
@@ -15,7 +16,8 @@ Conventions of the whole file
   because tests load weights by name. How you initialize them is up to you; PyTorch's default works.
 - Types: everything works in float32 and, after model.double(), in float64.
 - Side effects: none. No function modifies its inputs or remembers anything between calls. Only
-  train changes something: the weights of its model.
+  train changes something: the weights of its model. What it leaves in .grad is up to you, and so is
+  the mode.
 - Bad input: raises ValueError. The given checks see to that; where a function has more to check,
   its docstring says so.
 
@@ -121,6 +123,7 @@ def masked_softmax(
 ) -> Float[Tensor, "*batch t"]:
     """The softmax over the last axis, restricted to positions where the mask is True.
 
+    scores: the last axis has at least one position.
     mask: broadcasts to the shape of scores. None means that no position is masked.
     Masked positions get exactly 0, and their scores, any finite numbers, make no difference. The
     other positions of a row sum to 1. A fully masked row gets zeros, and its scores get a gradient
@@ -293,8 +296,8 @@ class FixedContextDecoder(nn.Module):
     ) -> Float[Tensor, "n u vocab_size"]:
         """Teacher forcing: u steps from state_0, where step k reads inputs[:, k]. Returns logits.
 
-        logits[:, k] are those of step k. Inputs after the end of a target make no difference to
-        earlier steps.
+        logits[:, k] are those of step k. PAD is read like any other id; no step depends on later
+        inputs.
         Raises ValueError if the inputs differ in n.
         """
         check_ids(inputs, self.vocab_size, ndim=2)
@@ -526,20 +529,23 @@ class Seq2Seq(nn.Module):
         each live hypothesis is extended by each id of the vocabulary. Of all these extensions (of
         one sentence) the `beam_width` with the highest log-probability are kept, or all if there
         are fewer. Those that end with EOS are finished; the others are the live hypotheses of the
-        next step. The search ends when no live hypothesis is left, or after max_length steps.
+        next step, which again keeps `beam_width` extensions, however many are finished. The search
+        ends when no live hypothesis is left, or after max_length steps.
 
         The candidates are all hypotheses that were finished, at any step, and those that are still
         live after max_length steps. The best has the highest score
 
             score = log-probability / length**length_penalty
 
-        where length counts its ids, EOS included. On a tie of log-probabilities or scores either
-        may be taken. So, without ties, beam_width 1 gives what greedy_decode gives.
+        where length counts its ids, EOS included. On a tie of log-probabilities or scores, and also
+        where only rounding decides, either may be taken. Otherwise beam_width 1 gives what
+        greedy_decode gives.
 
         Returns (the best of each sentence as a list of int without EOS, their scores as floats).
         Raises ValueError if beam_width or max_length is below 1, if length_penalty is below 0 or
-        not finite, and if a logit is not finite: self.step does. No test has a length_penalty so
-        large that length**length_penalty overflows.
+        not finite, and if a logit is not finite: self.step does. It may also do so for finished
+        sentences and hypotheses that you keep in the batch. No test has a length_penalty so large
+        that length**length_penalty overflows.
         """
         if beam_width < 1 or max_length < 1 or not 0 <= length_penalty < math.inf:
             raise ValueError(
@@ -596,7 +602,7 @@ class TrainConfig:
 
     epochs: int = 2  # passes over all pairs
     batch_size: int = 64
-    learning_rate: float = 0.005  # of the first step; it falls to 0 linearly
+    learning_rate: float = 0.005  # of the first step; it falls linearly, to 0 after the last one
     max_norm: float = 1.0  # gradients are clipped to this norm
     seed: int = 0  # decides the order of the pairs
 
@@ -621,13 +627,14 @@ def train(
     """Fit a model to pairs: target[i] is the translation of source[i].
 
     Each epoch goes once through all pairs, in mini-batches of config.batch_size (the last may be
-    smaller) and in a new random order; the same config.seed gives the same run. A
-    torch.Generator of your own leaves PyTorch's global random state alone.
+    smaller) and in a new random order; the same config.seed gives the same run. Preferably draw the
+    order from a torch.Generator of your own, which leaves PyTorch's global random state alone.
     Each mini-batch is one step: the loss, its gradients, clipped so that the norm of all of them
-    together is at most config.max_norm, and an update with torch.optim.Adam. The learning rate
-    falls linearly: step t = 1, 2, ..., steps has config.learning_rate * (1 - (t - 1) / steps).
+    together is at most config.max_norm (as by clip_grad_norm_), and an update with
+    torch.optim.Adam. The learning rate falls linearly: step t = 1, 2, ..., steps has
+    config.learning_rate * (1 - (t - 1) / steps).
 
-    Cut each mini-batch down with without_padding: it changes no result and saves time.
+    Advice: cut each mini-batch down with without_padding; it changes no result and saves time.
     Shows its progress with TrainingDisplay:
         with TrainingDisplay(steps, title="...") as display:
             display.step(loss=loss)  # once per step
@@ -640,8 +647,8 @@ def train(
     (common/data/numbers.py) with TrainConfig(epochs=1, batch_size=32, learning_rate=0.007), and
     the defaults of Seq2Seq and TrainConfig otherwise, translates at least 90 % of unseen numbers
     without a mistake, with greedy_decode.
-    Raises ValueError as soon as a loss is not finite. Its message names the step, counted from 1:
-    "step 1" if the first loss is not finite.
+    Raises ValueError as soon as a loss is not finite. Its message says "step N", with N the number
+    of that step, from 1 on.
     """
     check_source(source, model.encoder.vocab_size)
     check_target(target, model.target_vocab_size, n=len(source))
@@ -680,8 +687,9 @@ def exact_match(
 ) -> float:
     """The fraction of sources that greedy_decode translates without a mistake, from 0 to 1.
 
-    A translation is right if its ids are exactly those of the target between BOS and EOS. So u - 1
-    steps are enough: a translation that has not ended by then is wrong.
+    A translation is right if its ids are exactly those of the target between BOS and EOS. A target
+    has at most u - 1 ids after BOS, EOS included. So a max_length of u - 1 is enough: what has not
+    ended after so many steps is wrong.
     """
     check_source(source, model.encoder.vocab_size)
     check_target(target, model.target_vocab_size, n=len(source))
@@ -701,10 +709,10 @@ def alignment(
 
     source: the ids of one sentence. Padding after them gets weights of 0.
     Returns (tokens, matrix). tokens: the ids that greedy decoding generates, as a list of int,
-    including EOS (unless it stopped after max_length steps). matrix[k, j]: the weight of source[j]
+    including EOS if one of the max_length steps generated it. matrix[k, j]: the weight of source[j]
     at the step that generated tokens[k], so every row sums to 1. It carries no gradient.
     Raises ValueError if the model has no attention, if max_length is below 1, and if a logit is
-    not finite: check_logits does.
+    not finite: call check_logits, since decoder.step doesn't.
     """
     if not model.has_attention:
         raise ValueError("this model has no attention")

@@ -131,7 +131,7 @@ class LearnedPositions(nn.Module):
 
 
 class LayerNorm(nn.Module):
-    """Normalize each vector to mean 0 and variance 1, then scale and shift each feature.
+    """Normalize each vector to mean 0 and variance 1 (but for eps), then scale and shift features.
 
     out = (x - mean) / sqrt(variance + eps) * weight + bias
 
@@ -222,7 +222,8 @@ class FeedForwardConv(nn.Module):
 def from_linear(feed_forward: FeedForward) -> FeedForwardConv:
     """A new FeedForwardConv that computes what feed_forward computes (without its dropout).
 
-    It has copies of the parameters, in their dtype: changing one module doesn't change the other.
+    It has trainable copies of the parameters, in their dtype: changing one module doesn't change
+    the other. The mode of the new module is up to you.
     """
     # BEGIN SOLUTION
     d_ff, d_model = feed_forward.linear1.weight.shape
@@ -273,7 +274,8 @@ def complexity(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:
 
     Returns a dict of three ints:
         "multiplications": of scalars, in all matrix products of one layer.
-        "sequential_steps": how many products of one layer must wait for one another.
+        "sequential_steps": the length of the longest chain of products of one layer in which each
+            must wait for the one before.
         "path_length": how many steps lie between the first input vector and the last output
             vector. Layers are stacked until that output depends on that input (at least one
             layer); path_length is the number of layers times sequential_steps. In a stack of kind
@@ -310,6 +312,9 @@ def run_layer(
         like the others. All products run in parallel.
     "attention", no weights: out = softmax(x @ x.T / sqrt(d)) @ x, softmax over the last axis. The
         second product needs the first.
+
+    Move rows by padding and slicing: a product with a shift matrix would count. Weights fit the
+    kind and x; what other weights do is up to you.
 
     Returns (out, multiplications, sequential_steps), the last two from the MatmulCounter.
     Raises ValueError for any other kind, "dilated" too: that is "convolution" with a dilation. Also
@@ -349,8 +354,10 @@ def measure(kind: str, n: int, d: int, k: int = 3) -> dict[str, int]:
     """The same dict as complexity, but measured: on runs of run_layer with random numbers.
 
     "multiplications" and "sequential_steps" are the counts of one layer. For "path_length", layers
-    are stacked one by one until the gradient of the last output with respect to the first input is
-    not all zeros. So run_layer runs at least once for each layer of the stack: tests count that.
+    are stacked one by one until the gradient of the last output vector (of its sum) with respect to
+    the first input vector is not all zeros. So run_layer runs at least once for each layer of the
+    stack: tests count that. Mind the scale of the random numbers: in a long recurrent layer the
+    gradient must not underflow to 0.
     """
     check_layer(kind, n, d, k)
     # BEGIN SOLUTION

@@ -7,8 +7,10 @@ Conventions
       named_parameters() gives them, and no others. "norm1.*" stands for the weight and bias of an
       nn.LayerNorm of that name, "blocks.0.*" for the parameters of a Block.
     - Types: a module works in the dtype of its parameters, float32 or float64, and on their device.
+      Under torch.autocast, PyTorch chooses the dtypes, those of the logits too.
     - Dropout acts in training mode only (module.train()); rate 0 means none.
-    - Inputs: no function changes a tensor that it is given. Bad input raises ValueError.
+    - Inputs: no function changes a tensor that it is given.
+    - Errors: ValueError, where a docstring says so. Other bad input is up to you.
 
 You wrote attention yourself in assignment 5. Here F.scaled_dot_product_attention is allowed, and so
 are nn.Linear, nn.Embedding, nn.LayerNorm, nn.GELU, nn.Dropout and F.cross_entropy. Whole layers

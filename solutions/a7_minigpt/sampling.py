@@ -6,7 +6,7 @@ Conventions
       (with the given context manager evaluating), and leave it in its previous mode.
       forward_cached uses the mode that the model is in.
     - Random numbers come from the generator; None means PyTorch's own.
-    - Bad input raises ValueError.
+    - Errors: ValueError, where a docstring says so. Other bad input is up to you.
 """
 
 import torch
@@ -36,7 +36,7 @@ def next_probabilities(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Float[Tensor, " vocab_size"]:
-    """The probabilities from which the next token is drawn. Their sum is 1.
+    """The probabilities from which the next token is drawn, in the logits' dtype. Their sum is 1.
 
     In this order:
     1. The softmax of logits / temperature. At temperature 0 the most likely token gets 1 and the
@@ -46,7 +46,7 @@ def next_probabilities(
     3. top_p (nucleus sampling): of these, the most likely tokens remain, just enough of them for a
        sum of at least top_p. So the one that reaches top_p is the last to remain. None keeps all.
        The remaining probabilities are rescaled to a sum of 1.
-    Ties may be broken in any way.
+    Ties may be broken in any way, and rounding may decide where a sum is about equal to top_p.
     Raises ValueError for a temperature below 0, a top_k below 1, a top_p outside (0, 1].
     """
     # BEGIN SOLUTION
@@ -73,8 +73,9 @@ def next_probabilities(
 def next_window(window: list[int], token: int, context_length: int) -> list[int]:
     """The tokens that the model attends to after one more token has come.
 
-    If the window is full, with context_length tokens, all but its newest context_length // 2 tokens
-    are dropped (for a context_length of 1, all). Then the token is appended. Returns a new list.
+    A window has at most context_length tokens. If it is full, all but its newest
+    context_length // 2 tokens are dropped (for a context_length of 1, all). Then the token is
+    appended. Returns a new list.
 
     Dropping one token at a time would shift all others to new positions at every step. Dropping
     half does so once in a while, which is what makes a cache possible in 7.8.
@@ -114,9 +115,9 @@ def generate(
     next_window). The logits at the window's last position are those of the next token:
     next_probabilities turns them into probabilities, and draw draws the token. At temperature 0 it
     is the most likely one.
-    Returns a tensor on the prompt's device. A length of 0 returns the prompt.
-    Raises ValueError for an empty prompt and for a negative length. If length is at least 1, also
-    for ids of the window that are out of range, and for settings that next_probabilities rejects.
+    Returns a tensor on the prompt's device. A length of 0 returns a copy of the prompt.
+    Raises ValueError for what check_prompt rejects. If length is at least 1, also for settings that
+    next_probabilities rejects, and for ids out of range that are still in the prompt's window.
     """
     check_prompt(prompt, length)
     # BEGIN SOLUTION
@@ -151,7 +152,7 @@ class KVCache:
 
     @property
     def length(self) -> int:
-        """The number of tokens whose keys and values the last layer holds: it is extended last."""
+        """The number of tokens in the last layer, the one that forward_cached extends last."""
         # BEGIN SOLUTION
         return 0 if self.keys[-1] is None else self.keys[-1].shape[2]
         # END SOLUTION
@@ -188,7 +189,7 @@ def forward_cached(
     tokens go through the layers. Their positions start at cache.length. Afterwards the cache holds
     them too. The work of a Block is done here step by step: attention.project gives the new
     queries, keys and values, the cache gives all keys and values, and attention.attend does the
-    rest.
+    rest. Where dropout acts here in training mode is up to you.
     Raises ValueError, as model.embed does, for more tokens than the context has room for.
     """
     # BEGIN SOLUTION

@@ -130,6 +130,12 @@ def test_make_test_runs_pytest(course):
         assert "convolution.py is not valid Python." in result.stdout
 
 
+def test_make_test_passes_options_on_to_pytest(untouched):
+    result = run(["make", "test", "A=a1", "ARGS=-k parameters --collect-only"], untouched)
+    assert result.returncode == 0
+    assert f"/{len(PUBLIC)} tests collected" in result.stdout
+
+
 def test_make_help_lists_the_targets(untouched):
     result = run(["make", "help"], untouched)
     assert result.returncode == 0
