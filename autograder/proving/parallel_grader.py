@@ -1,5 +1,6 @@
-"""Grades many submissions in parallel with a built zip: one warm judge per core."""
+"""Grades many submissions in parallel with a built zip, on warm judges."""
 
+import math
 import os
 import queue
 from collections.abc import Callable, Iterable
@@ -16,16 +17,18 @@ from autograder.zip_archive import unpack
 from common.errors import CourseError
 
 TRIES = 2
+# A judge waits a fifth of its time, above all for the kernel to clean up after each child.
+JUDGES_PER_CORE = 1.25
 
 
 class ParallelGrader:
-    """As many warm judges as there are cores, in the unpacked zip."""
+    """Warm judges in the unpacked zip: size of them, or somewhat more than there are cores."""
 
     def __init__(self, archive: Path, assignment: str, size: int | None = None) -> None:
         self.scratch = TemporaryDirectory(prefix="conv2gpt-proof-")
         source, options = Path(self.scratch.name) / "source", JudgeOptions(assignment)
         unpack(archive, source)
-        self.size = size or len(os.sched_getaffinity(0))
+        self.size = size or math.ceil(JUDGES_PER_CORE * len(os.sched_getaffinity(0)))
         self.pool = JudgePool(lambda slot: JudgeClient(source, options))
         self.idle: queue.SimpleQueue[int] = queue.SimpleQueue()
         for slot in range(self.size):

@@ -29,8 +29,8 @@ from common.testing.graded_tests import (
 
 # Of processor time: by a clock, a busy machine would seem to notice mutants that no test notices.
 MUTANT_SECONDS = 5.0
-# Under how many salts right versions meet public tests; hidden ones of the same kind meet all.
-PUBLIC_SALTS = 5
+# Under how many of the salts alternatives are graded, and the reference on slow or public tests.
+FEW_SALTS = 5
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,11 @@ class Scope:
 
     seeds: int
     mutants: bool
-    training: bool = True  # whether mistakes are trained too, in the exercises that they name
+    training: bool = True  # whether mistakes that are to be trained are
     salt: str = PRACTICE_SALT
 
 
 ONE_SALT = Scope(seeds=1, mutants=False, training=False)
-
-
-def lab_job(number: int) -> str:
-    """The name of the grading that the solved lab goes through under a salt."""
-    return f"reference: lab {number}"
 
 
 class ProofPlan:
@@ -67,35 +62,52 @@ class ProofPlan:
         more = (f"{scope.salt}/{seed}" for seed in range(1, scope.seeds))
         self.salts = [scope.salt, *more]
 
+    @cached_property
     def right_versions(self) -> dict[str, dict[str, bytes]]:
         """All code that must get every point."""
         others = {f"alternative {name}": files for name, files in self.alternatives.items()}
         return {"reference": reference(self.assignment), **others}
 
-    def jobs(self) -> dict[str, GradingRequest]:
-        """Every grading of the proof, by name.
+    def salts_of(self, name: str, salts: int) -> list[int]:
+        """The numbers of the salts, out of so many, under which a right version is graded.
 
-        Public tests run under the first salts, and those that train under one: that takes long.
-        The solved lab is the same in all right versions, and runs on stand-ins of their code: it
-        is graded once for all.
+        The reference meets all. Each alternative meets the first and a few others, no two the same.
         """
+        numbers = range(salts)
+        if name == "reference":
+            return [*numbers]
+        others = [other for other in self.right_versions if other != "reference"]
+        return [0, *numbers[1 + others.index(name) :: len(others)][: FEW_SALTS - 1]]
+
+    def right_tests(self, name: str, number: int) -> dict[str, tuple[str, ...]]:
+        """The tests that a right version is graded on under a salt, by the names of the jobs.
+
+        The first salt has all tests, the first few all but public ones that train, the others those
+        hidden ones that are quick. The solved lab is the same in all right versions, and runs on
+        stand-ins of their code: it is graded once for all.
+        """
+        jobs: dict[str, list[str]] = {}
+        for test in self.tests:
+            trains = TRAINING in test.tags
+            slow = trains or TIMING in test.tags or test.reads_lab
+            side = "hidden" if test.hidden else "public"
+            version = name
+            if test.reads_lab:
+                version, side = "reference", "lab"
+            elif trains and not test.hidden:
+                side = "training"
+            if number < (1 if side == "training" else FEW_SALTS) or (test.hidden and not slow):
+                jobs.setdefault(f"{version}: {side} {number}", []).append(test.name)
+        return {job: tuple(tests) for job, tests in jobs.items()}
+
+    def jobs(self) -> dict[str, GradingRequest]:
+        """Every grading of the proof, by name."""
         jobs: dict[str, GradingRequest] = {}
-        labs = tuple(test.name for test in self.tests if test.reads_lab)
-        if labs:
-            for number, salt in enumerate(self.salts):
-                jobs[lab_job(number)] = self.job(reference(self.assignment), salt, labs)
-        public, hidden = (
-            tuple(test for test in self.names(side) if test not in labs) for side in (False, True)
-        )
-        trained = tuple(t.name for t in self.tests if t.name in public and TRAINING in t.tags)
-        public = tuple(test for test in public if test not in trained)
-        for name, files in self.right_versions().items():
-            if trained:
-                jobs[f"{name}: training"] = self.job(files, self.salts[0], trained)
-            for number, salt in enumerate(self.salts):
-                jobs[f"{name}: hidden {number}"] = self.job(files, salt, hidden)
-            for number, salt in enumerate(self.salts[:PUBLIC_SALTS]):
-                jobs[f"{name}: public {number}"] = self.job(files, salt, public)
+        for name, files in self.right_versions.items():
+            for number in self.salts_of(name, len(self.salts)):
+                for job, tests in self.right_tests(name, number).items():
+                    if job not in jobs:  # the reference's lab, which is there
+                        jobs[job] = self.job(files, self.salts[number], tests)
         everything = self.names(hidden=False) + self.names(hidden=True)
         jobs["stub"] = GradingRequest(stub(self.assignment), self.salts[0], everything)
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
@@ -172,8 +184,8 @@ class ProofPlan:
         )
 
     def trains(self, mistake: Mistake, test: GradedTest) -> bool:
-        """Whether a mistake goes through a training test, which takes long."""
-        return self.scope.training and test.exercise in mistake.exercises
+        """Whether a mistake goes through a training test, which takes long: a few are enough."""
+        return self.scope.training and mistake.trained and test.exercise in mistake.exercises
 
     def order_for(self, mutant: Mutant) -> tuple[str, ...]:
         """The tests that may notice it, those of its own exercise first: one failure is enough."""

@@ -18,13 +18,13 @@ from autograder.proving.proof_findings import (
     Timing,
 )
 from autograder.proving.proof_fingerprint import fresh_fingerprint
-from autograder.proving.proof_jobs import PUBLIC_SALTS, ProofPlan, Scope, lab_job
+from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.wrong_versions.mistakes import Mistake
 from autograder.semester import DIST
 from common.assignment import Assignment
 from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.feedback.hints import Hints
-from common.testing.graded_tests import PRACTICE_SALT
+from common.testing.graded_tests import PRACTICE_SALT, TRAINING
 
 SLOWEST = 5
 # For each exercise with functions to write; an assignment with many needs no more than 15.
@@ -55,7 +55,7 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
             for mutant in plan.mutants
         ),
     ]
-    scored = [judge_right(plan, name, replies) for name in plan.right_versions()]
+    scored = [judge_right(plan, name, replies) for name in plan.right_versions]
     scored.append(judge_stub(plan, evidence.verdicts("stub"), hints))
     problems = []
     fewest = fewest_mistakes(plan.assignment)
@@ -70,6 +70,11 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         for name in plan.equivalents
         if plan.mutants and name not in missed
     ]
+    mistakes = [
+        judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
+        for mistake in plan.mistakes
+    ]
+    problems += untold_by_training(plan, mistakes)
     return Proof(
         assignment=plan.assignment.name,
         title=plan.assignment.title,
@@ -77,10 +82,7 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         points=sum(test.points for test in plan.tests),
         exercises=[exercise.number for exercise in plan.assignment.exercises],
         scored=scored,
-        mistakes=[
-            judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
-            for mistake in plan.mistakes
-        ],
+        mistakes=mistakes,
         noticed=noticed_by(plan, replies),
         survivors=survivors,
         margins=margins(evidence.verdicts(*RIGHT), wrong),
@@ -146,18 +148,23 @@ def points(verdicts: Iterable[Verdict]) -> float:
 
 
 def judge_right(plan: ProofPlan, name: str, replies: dict[str, GradingReply]) -> Scored:
-    """Right code must pass every test under every salt, but those that need a GPU."""
+    """Right code must pass every test under its salts, but those that need a GPU.
+
+    A score under a salt counts the tests that are not graded under it as under the first.
+    """
     everything = sum(test.points for test in plan.tests if not test.needs_gpu)
     on_a_gpu = {test.name for test in plan.tests if test.needs_gpu}
     problems: list[str] = []
     scores: list[float] = []
-    for number in range(len(plan.salts)):
-        sides = ("training", f"public {number % PUBLIC_SALTS}", f"hidden {number}")
-        jobs = [*(f"{name}: {side}" for side in sides), lab_job(number)]
-        # Not every assignment trains or has a lab. Whatever else may lack, all tests are counted.
+    first: dict[str, Verdict] = {}
+    salts = plan.salts_of(name, len(plan.salts))
+    for number in salts:
+        jobs = plan.right_tests(name, number)
+        everywhere = [test.name for test in plan.tests]
+        due = [test for tests in jobs.values() for test in tests] if first else everywhere
         verdicts = [v for job in jobs if job in replies for v in replies[job].verdicts]
-        if len(verdicts) != len(plan.tests):
-            problems.append(f"{len(verdicts)} of {len(plan.tests)} tests ran under salt {number}")
+        if sorted(due) != sorted(verdict.test for verdict in verdicts):
+            problems.append(f"{len(verdicts)} of {len(due)} tests ran under salt {number}")
         problems += [
             f"fails {verdict.test} under salt {number}: {verdict.text}"
             for verdict in verdicts
@@ -165,10 +172,11 @@ def judge_right(plan: ProofPlan, name: str, replies: dict[str, GradingReply]) ->
         ]
         left_out = {verdict.test for verdict in verdicts if not verdict.ran}
         problems += [f"{test} was wrongly left out" for test in sorted(left_out - on_a_gpu)]
-        scores.append(points(verdicts))
+        first = first or {verdict.test: verdict for verdict in verdicts}
+        scores.append(points((first | {verdict.test: verdict for verdict in verdicts}).values()))
         if not problems and scores[-1] != everything:
             problems.append(f"gets {scores[-1]:g} of {everything:g} points under salt {number}")
-    return Scored(name, len(plan.salts), len(plan.tests), min(scores), max(scores), problems)
+    return Scored(name, len(salts), len(plan.tests), min(scores), max(scores), problems)
 
 
 def judge_stub(plan: ProofPlan, verdicts: list[Verdict], hints: Hints) -> Scored:
@@ -212,6 +220,17 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> Mi
         hinted=hinted,
         problems=problems,
     )
+
+
+def untold_by_training(plan: ProofPlan, mistakes: list[MistakeRow]) -> list[str]:
+    """The tests that train and don't tell right from wrong, as far as is known."""
+    failed = set[str]().union(*(row.failed for row in mistakes))
+    return [
+        f"no mistake fails {test.name}: mark one that does as trained"
+        for test in plan.tests
+        if plan.scope.training and TRAINING in test.tags and not test.needs_gpu
+        if test.name not in failed
+    ]
 
 
 def noticed_by(plan: ProofPlan, replies: Mapping[str, GradingReply]) -> dict[str, str]:

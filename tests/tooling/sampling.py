@@ -59,11 +59,6 @@ def sample(
     return [cases[place] for place in chosen]
 
 
-def first_and_another(what: str, cases: Sequence[Case]) -> list[Case]:
-    """The first, which should be the cheapest, and one more: for what is alike in all of them."""
-    return sample(what, cases, 2, kind=lambda case: case == cases[0])
-
-
 def summary(taken: dict[str, tuple[int, int]]) -> str:
     """What a run says about its samples; nothing if it had none."""
     if not taken:

@@ -7,7 +7,7 @@ import pytest
 
 from common.assignment import ROOT
 from tests.tooling import sampling
-from tests.tooling.sampling import VARIABLE, first_and_another, sample
+from tests.tooling.sampling import VARIABLE, sample
 from tests.tooling.scratch_copies import python
 
 SKIPPED = """
@@ -87,16 +87,6 @@ def test_no_kind_is_left_out_of_a_sample(commits):
         commits(name)
         numbers = sample("numbers", range(1000), 5, kind=lambda number: number // 100)
         assert [number // 100 for number in numbers] == list(range(10))
-
-
-def test_the_cheapest_is_always_there_with_one_other(commits):
-    seen = set()
-    for name in map(str, range(50)):
-        commits(name)
-        first, other = first_and_another("assignments", ["a1", "a2", "a3", "a4"])
-        assert first == "a1"
-        seen.add(other)
-    assert seen == {"a2", "a3", "a4"}
 
 
 def test_over_many_commits_everything_has_its_turn(commits):

@@ -37,6 +37,9 @@ OUTPUT_LIMIT = 1024 * 1024
 OUTPUT_SHOWN = 2000
 REPLY_LIMIT = 16 * 1024 * 1024  # of what lies not in shared memory
 WATCH_SECONDS = 0.25
+# Code that waits for a core of a busy machine gets more of it than this; code that sleeps, less.
+IDLE_SHARE = 0.01
+IDLE_LOOKS = 8  # one after another, at code that computes less than that: it sleeps
 MOST_CALLS = 10_000  # of a function of ours
 
 
@@ -66,6 +69,9 @@ class Conversation(StudentObjects):
         self.failure: str | None = None
         self.timed_out = False
         self.by_clock = False  # whether it exceeded the limit by the clock
+        self.may_sleep = True  # as long as the clock allows
+        self.idle_looks = 0  # the last looks at code that computed next to nothing
+        self.computed_at_look = 0.0
         self.functions: dict[str, Handle] = {}
         self.own_functions: list[JudgeFunction] = []  # those that student code may call
         self.modules: tuple[str, ...] = ()
@@ -86,12 +92,18 @@ class Conversation(StudentObjects):
         """Let these limits hold for what follows. What came before doesn't count."""
         self.limits, self.seconds = limits, 0.0
         self.computed_before += self.computed
+        self.idle_looks, self.computed_at_look = 0, 0.0
         self.next_look = time.monotonic() + WATCH_SECONDS
 
     @property
     def computed(self) -> float:
         """The seconds of processor time that the child and all that it started have used."""
         return self.processes.seconds() - self.computed_before if self.processes else 0.0
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether the child has computed next to nothing lately."""
+        return self.idle_looks >= IDLE_LOOKS
 
     def student(self, modules: Sequence[str]) -> Handle:
         """What a test gets as `student`."""
@@ -250,6 +262,8 @@ class Conversation(StudentObjects):
             # The child prints before it replies, so that what it printed is seen with the reply.
             calls = self.standins.watched if self.standins else []
             ready = readable([self.sock.fileno(), self.output, *calls], seconds)
+            if not ready:
+                self.look_for_sleep()
             if self.standins and not ready.isdisjoint(calls):
                 self.standins.start()
             if self.output in ready:
@@ -265,6 +279,22 @@ class Conversation(StudentObjects):
             self.fail(
                 f"Your code used more than the {self.limits.test_seconds:g} seconds of processor "
                 "time that a test may take."
+            )
+
+    def look_for_sleep(self) -> None:
+        """Note whether the child has computed since the last look; if not, it may have to end.
+
+        Looks are counted, not seconds: a judge that gets no core itself makes fewer of them.
+        """
+        computed = self.computed
+        idle = computed - self.computed_at_look < IDLE_SHARE * WATCH_SECONDS
+        self.idle_looks = self.idle_looks + 1 if idle else 0
+        self.computed_at_look = computed
+        if self.sleeps and not self.may_sleep:
+            self.timed_out = True
+            self.fail(
+                f"Your code waited for {IDLE_LOOKS * WATCH_SECONDS:g} seconds without computing. "
+                "Tests before this one waited until their time was over, so it had less."
             )
 
     def read_output(self) -> None:

@@ -35,6 +35,7 @@ class IsolatedFace(StudentFace):
         self.printed = ""
         self.fault = ""
         self.timeouts: dict[str, int] = {}  # by exercise
+        self.slept = 0  # how many tests have slept until their time was over
         self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
@@ -52,6 +53,7 @@ class IsolatedFace(StudentFace):
             )
         with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
             try:
+                child.may_sleep = self.slept < TIMEOUTS
                 yield child.student(assignment.modules)
             finally:
                 self.elapsed[test] += child.seconds
@@ -59,6 +61,7 @@ class IsolatedFace(StudentFace):
                 self.printed = self.repeatable(child.printed_text)
                 if child.timed_out:
                     self.timeouts[exercise] = self.timeouts.get(exercise, 0) + 1
+                    self.slept += child.sleeps
 
     def note_last(self) -> None:
         """Note the processor time of the last test, now that all of its processes are gone."""

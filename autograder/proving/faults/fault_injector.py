@@ -77,9 +77,13 @@ class FaultInjector(Generic[Target]):
 def plan_faults(
     faults: Sequence[Fault[Target]], count: int, longest: float, seed: int
 ) -> Iterator[PlannedFault[Target]]:
-    """Each kind equally often, in an order and at moments that the seed decides."""
+    """Each kind equally often, in an order and at moments that the seed decides.
+
+    Where there are fewer faults than kinds, the seed decides which.
+    """
     rng = random.Random(seed)
-    kinds = [faults[number % len(faults)] for number in range(count)]
+    mixed = rng.sample(faults, len(faults))
+    kinds = [mixed[number % len(mixed)] for number in range(count)]
     rng.shuffle(kinds)
     for number, fault in enumerate(kinds):
         yield PlannedFault(number, fault, rng.uniform(0, longest))

@@ -21,7 +21,8 @@ from common.testing.graded_tests import TIMING, TRAINING
 
 FEWEST = 3  # mistakes that are graded whatever the budget
 MUTANTS = 2  # noticed ones, each graded on the test that noticed it
-OTHERS = 8  # tests of other exercises that are graded on a mistake, which must pass them
+OTHERS = 4  # tests of other exercises that are graded on a mistake, which must pass them
+SLOW = {TRAINING, TIMING}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Sampler:
         said = {*(row.name for row in proof.scored), *self.rows}
         mutants = [*proof.noticed, *(survivor.name for survivor in proof.survivors)]
         said |= {name for name in mutants if function_of(name) in self.functions}
-        there = {"stub", *self.plan.right_versions(), *self.mutants}
+        there = {"stub", *self.plan.right_versions, *self.mutants}
         there |= {mistake.name for mistake in self.plan.mistakes}
         functions = {function_of(name) for name in mutants}
         if not functions <= {*mutated_functions(self.plan.assignment)}:
@@ -69,15 +70,18 @@ class Sampler:
         yield from (f"{name} is not in both" for name in sorted(there ^ said))
 
     def wrong_scores(self) -> Iterator[str]:
-        """Right versions that don't have all points under all salts, and a stub that has some."""
+        """Right versions that don't have all points under their salts, and a stub that has some."""
         proof, tests = self.ledger.proof, self.plan.tests
         points = sum(test.points for test in tests)
         if (proof.tests, proof.points) != (len(tests), points):
             yield f"{proof.tests} tests with {proof.points:g} points; there are {len(tests)}"
         not_run = sum(test.points for test in tests if test.needs_gpu)
+        due_salts = {
+            name: len(self.plan.salts_of(name, SALTS)) for name in self.plan.right_versions
+        }
         for row in proof.scored:
             due = 0.0 if row.name == "stub" else points - not_run
-            salts = 1 if row.name == "stub" else SALTS
+            salts = due_salts.get(row.name, 1)
             if (row.lowest, row.highest) != (due, due) or row.salts < salts:
                 yield f"{row.name} has {row.lowest:g} points, not {due:g} under {salts} salts"
 
@@ -112,16 +116,27 @@ class Sampler:
             for name in shuffled(known, self.seed)[:MUTANTS]
         }
 
-    def right_jobs(self) -> dict[str, GradingRequest]:
-        """The reference on all tests, the stub, and one alternative but for training and clocks."""
+    def right_jobs(self, training: bool) -> dict[str, GradingRequest]:
+        """The reference on all tests, the stub, and one side of an alternative.
+
+        Only the reference trains, and only where that is asked for: it takes longest.
+        """
         jobs = self.plan.jobs()
         chosen = self.random.choice(sorted(self.plan.alternatives))
-        found = {name: job for name, job in jobs.items() if name.startswith(("reference", "stub"))}
-        for side in ("public 0", "hidden 0"):
-            job = jobs[f"alternative {chosen}: {side}"]
-            quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
-            found[f"alternative {chosen}: {side}"] = replace(job, only=tuple(quick))
-        return found
+        side = f"alternative {chosen}: {self.random.choice(('public 0', 'hidden 0'))}"
+        left_out = set() if training else {TRAINING}
+        found = {
+            name: self.without(left_out, job)
+            for name, job in jobs.items()
+            if name.startswith("reference")
+        }
+        found |= {"stub": jobs["stub"], side: self.without(SLOW, jobs[side])}
+        return {name: job for name, job in found.items() if job.only}
+
+    def without(self, tags: set[str], job: GradingRequest) -> GradingRequest:
+        """A job but for its tests with one of these tags."""
+        only = tuple(name for name in job.only or () if not tags & {*self.tests[name].tags})
+        return replace(job, only=only)
 
     def mistake_jobs(self) -> Iterable[tuple[str, dict[str, GradingRequest]]]:
         """All mistakes in the order of the sample, each on tests of all of its sides.
@@ -141,7 +156,7 @@ class Sampler:
 
     def tests_for(self, row: MistakeRow, job: GradingRequest) -> tuple[str, ...]:
         """The tests of a job on which a mistake is graded afresh: of its exercises, all."""
-        quick = [t for t in job.only or () if not {TRAINING, TIMING} & {*self.tests[t].tags}]
+        quick = self.without(SLOW, job).only or ()
         own = {t for t in quick if t in row.failed or self.tests[t].exercise in row.named}
         others = [test for test in quick if test not in own]
         some = {*self.random.sample(others, min(OTHERS, len(others)))}
@@ -161,34 +176,43 @@ def shuffled(names: Iterable[str], seed: str) -> list[str]:
     return ordered
 
 
-def grade_sample(
-    assignment: Assignment, ledger: Ledger, seed: str, seconds: float, scratch: Path
-) -> Sample:
-    """Grade reference, stub, an alternative, mutants, and mistakes until the seconds are over.
-
-    Three mistakes are graded even then.
-    """
+def grade_sample(sampler: Sampler, scratch: Path, seconds: float, training: bool) -> Sample:
+    """Grade reference, stub, an alternative, mutants, and mistakes until the seconds are over."""
     deadline = time.monotonic() + seconds
-    sampler = Sampler(assignment, ledger, seed)
     differences = sampler.contradictions()
-    graded: list[str] = []
-    built = build(assignment, scratch, PRACTICE)
-    with ParallelGrader(built.autograder, assignment.short, size=1) as grader:
-        right = run(grader, sampler.right_jobs())
+    built = build(sampler.plan.assignment, scratch, PRACTICE)
+    with ParallelGrader(built.autograder, sampler.plan.assignment.short, size=1) as grader:
+        right = run(grader, sampler.right_jobs(training))
         for name, reply in right.items():
             differences += right_differences(name, reply.verdicts)
-        for name, reply in run(grader, sampler.mutant_jobs()).items():
-            passed = [verdict.test for verdict in reply.verdicts if verdict.passed]
-            differences += [
-                f"{name} passes {test}, but the ledger says that it fails it" for test in passed
-            ]
-        for name, jobs in sampler.mistake_jobs():
-            if len(graded) >= FEWEST and time.monotonic() > deadline:
-                break
-            verdicts = [v for reply in run(grader, jobs).values() for v in reply.verdicts]
-            differences += mistake_differences(sampler.rows[name], verdicts)
-            graded.append(name)
-    return Sample(tuple(right), tuple(graded), tuple(differences))
+        differences += grade_mutants(sampler, grader)
+        mistakes, found = grade_mistakes(sampler, grader, deadline)
+    return Sample(tuple(right), mistakes, (*differences, *found))
+
+
+def grade_mutants(sampler: Sampler, grader: ParallelGrader) -> list[str]:
+    """Where a mutant isn't noticed by the test that the ledger names."""
+    return [
+        f"{name} passes {verdict.test}, but the ledger says that it fails it"
+        for name, reply in run(grader, sampler.mutant_jobs()).items()
+        for verdict in reply.verdicts
+        if verdict.passed
+    ]
+
+
+def grade_mistakes(
+    sampler: Sampler, grader: ParallelGrader, deadline: float
+) -> tuple[tuple[str, ...], list[str]]:
+    """The mistakes graded by a deadline, a few even after it, and how they differ."""
+    graded: list[str] = []
+    differences: list[str] = []
+    for name, jobs in sampler.mistake_jobs():
+        if len(graded) >= FEWEST and time.monotonic() > deadline:
+            break
+        verdicts = [v for reply in run(grader, jobs).values() for v in reply.verdicts]
+        differences += mistake_differences(sampler.rows[name], verdicts)
+        graded.append(name)
+    return tuple(graded), differences
 
 
 def run(grader: ParallelGrader, jobs: dict[str, GradingRequest]) -> dict[str, GradingReply]:

@@ -28,6 +28,7 @@ class Mistake(Record, frozen=True):
     hint: Name
     file: str = ""  # may be left out where an assignment has one file
     function: str = ""  # or Class.method, where `find` is; left out for code outside of them
+    trained: bool = False  # tests that train grade it; each of them must be failed by one that is
     hidden: bool = False  # only hidden tests catch it, for the reason given
     reason: str = ""
 

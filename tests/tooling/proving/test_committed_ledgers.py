@@ -6,25 +6,39 @@ Each commit grades other mistakes; `make verify` grades all of them, and the mut
 import json
 import math
 import os
+from itertools import chain
 
 import pytest
 from msgspec.structs import replace
 
 from autograder.grading.judge_inputs import read_tests
-from autograder.proving.ledgers.ledger_sample import FEWEST, Sampler, grade_sample, shuffled
+from autograder.packaging.zip_build import build
+from autograder.proving.ledgers.ledger_sample import (
+    FEWEST,
+    Sampler,
+    grade_mistakes,
+    grade_mutants,
+    grade_sample,
+    shuffled,
+)
 from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.wrong_versions.mistakes import load_mistakes
+from autograder.semester import PRACTICE
 from common.assignment import load_all, load_assignment
-from common.errors import Evidence
-from common.testing.feedback.hints import HintFile, Hints, hint_bytes
-from tests.tooling.sampling import TAKEN, commit, is_complete
+from common.testing.graded_tests import TRAINING
+from tests.tooling.sampling import TAKEN, commit, is_complete, sample
 from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SEED = "a seed"
 SIZES = "test_conv_output_size_counts_the_kernel_positions"
 COUNTS = "test_parameters_are_counted_right_for_any_layer"
-SECONDS = 20.0  # for the sample of one assignment
+SECONDS = 8.0  # for the sample of one assignment
+TRAINING_ONES = [
+    entry.short for entry in load_all() if any(TRAINING in test.tags for test in read_tests(entry))
+]
+TRAINED = sample("references that are trained", TRAINING_ONES, 1)
 EACH = pytest.mark.parametrize(
     "assignment",
     [
@@ -36,16 +50,30 @@ EACH = pytest.mark.parametrize(
 
 @EACH
 def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp_path):
-    ledger = current_ledger(assignment)
+    sampler = Sampler(assignment, current_ledger(assignment), commit())
     seconds = math.inf if is_complete() else SECONDS
-    sample = grade_sample(assignment, ledger, commit(), seconds, tmp_path)
+    graded = grade_sample(sampler, tmp_path, seconds, assignment.short in TRAINED)
     count = len(load_mistakes(assignment))
-    if len(sample.mistakes) < count:
-        TAKEN[f"mistakes of {assignment.short}"] = len(sample.mistakes), count
-    assert sample.differences == ()
-    assert {"reference: public 0", "reference: hidden 0", "stub"} <= {*sample.versions}
-    assert min(FEWEST, count) <= len(sample.mistakes) <= count
-    assert any(version.startswith("alternative") for version in sample.versions)
+    if len(graded.mistakes) < count:
+        TAKEN[f"mistakes of {assignment.short}"] = len(graded.mistakes), count
+    assert graded.differences == ()
+    assert {"reference: public 0", "reference: hidden 0", "stub"} <= {*graded.versions}
+    assert min(FEWEST, count) <= len(graded.mistakes) <= count
+    assert any(version.startswith("alternative") for version in graded.versions)
+
+
+@pytest.mark.xdist_group("proof a2")  # whose worker has read its mistakes
+def test_training_tests_of_a_reference_are_graded_where_asked():
+    """Public and hidden ones; an alternative's never are."""
+    sampler = Sampler(load_assignment("a2"), current_ledger(load_assignment("a2")), SEED)
+    trained = {name for name, test in sampler.tests.items() if TRAINING in test.tags}
+    for training, wanted in ((True, trained), (False, set())):
+        jobs = sampler.right_jobs(training)
+        of_reference = [*chain(*(jobs[name].only for name in jobs if "reference" in name))]
+        assert trained & {*of_reference} == wanted and len(trained) == 3
+        assert {*of_reference} | trained == {*sampler.tests}
+        (other,) = (name for name in jobs if "alternative" in name)
+        assert not trained & {*jobs[other].only}
 
 
 def edited(**changes):
@@ -60,31 +88,41 @@ def rows_in_order():
     return [rows[name] for name in shuffled(rows, f"{SEED}/{A1.name}")]
 
 
-@pytest.mark.parametrize("part", ["what it costs", "its hint"])
-def test_a_row_that_was_edited_by_hand_is_caught_when_it_is_sampled(part, tmp_path):
-    first, *others = rows_in_order()
-    if part == "what it costs":  # what another mistake costs, so that the row fits the graded tests
-        other = next(row for row in others if row.named == first.named and row.lost != first.lost)
-        parts = ("lost", "public", "hidden", "hinted")
-        changed = replace(first, **{name: getattr(other, name) for name in parts})
-        sentence = "but the ledger says that it "
-    else:
-        changed, sentence = replace(first, hint="Something else."), "gets its hint at none of"
-    sample = grade_sample(A1, edited(mistakes=[changed, *others]), SEED, 0.0, tmp_path)
-    assert len(sample.mistakes) == FEWEST and first.name in sample.mistakes
-    assert any(sentence in line for line in sample.differences)
-    assert all(line.startswith(first.name) for line in sample.differences)
+@pytest.fixture(scope="module")
+def grader(tmp_path_factory):
+    """Grades through assignment 1's zip."""
+    built = build(A1, tmp_path_factory.mktemp("a1"), PRACTICE)
+    with ParallelGrader(built.autograder, A1.short, size=1) as made:
+        yield made
 
 
-def test_a_mutant_that_the_named_test_does_not_notice_is_caught(tmp_path):
+def test_rows_that_were_edited_by_hand_are_caught_when_they_are_sampled(grader):
+    """Both what a mistake costs, and its hint."""
+    first, second, *others = rows_in_order()
+    # What another mistake costs, so that the row fits the graded tests.
+    other = next(row for row in others if row.named == first.named and row.lost != first.lost)
+    parts = ("lost", "public", "hidden", "hinted")
+    rows = [
+        replace(first, **{name: getattr(other, name) for name in parts}),
+        replace(second, hint="Something else."),
+    ]
+    sampler = Sampler(A1, edited(mistakes=[*rows, *others]), SEED)
+    graded, differences = grade_mistakes(sampler, grader, deadline=0.0)
+    assert len(graded) == FEWEST and {first.name, second.name} < {*graded}
+    for row, sentence in zip(rows, ("but the ledger says that it ", "at none of"), strict=True):
+        assert any(line.startswith(row.name) and sentence in line for line in differences)
+    assert all(line.startswith((first.name, second.name)) for line in differences)
+
+
+def test_a_mutant_that_the_named_test_does_not_notice_is_caught(grader):
     exercise_of = {test.name: test.exercise for test in read_tests(A1)}
     # Each mutant is said to be noticed by a test of an exercise that has nothing to do with it.
     wrong = {
         mutant: SIZES if exercise_of[test] == exercise_of[COUNTS] else COUNTS
         for mutant, test in current_ledger(A1).proof.noticed.items()
     }
-    sample = grade_sample(A1, edited(noticed=wrong), SEED, 0.0, tmp_path)
-    assert any("but the ledger says that it fails it" in line for line in sample.differences)
+    found = grade_mutants(Sampler(A1, edited(noticed=wrong), SEED), grader)
+    assert any("but the ledger says that it fails it" in line for line in found)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +166,11 @@ def test_every_mistake_is_sampled_by_some_commit_and_the_same_by_the_same():
 SAMPLE = """
 import json, sys
 from pathlib import Path
+from autograder.packaging.zip_build import build
+from autograder.proving.ledgers.ledger_sample import Sampler, grade_mistakes
 from autograder.proving.ledgers.proof_ledger import current_ledger, read_ledger
-from autograder.proving.ledgers.ledger_sample import grade_sample
+from autograder.proving.parallel_grader import ParallelGrader
+from autograder.semester import PRACTICE
 from common.assignment import load_assignment
 from common.errors import CourseError
 
@@ -139,8 +180,11 @@ try:
     said = ""
 except CourseError as error:
     said = str(error)
-sample = grade_sample(a1, read_ledger(a1), "a seed", 0.0, Path(sys.argv[1]))
-print(json.dumps([said, sample.differences]))
+sampler = Sampler(a1, read_ledger(a1), "a seed")
+built = build(a1, Path(sys.argv[1]), PRACTICE)
+with ParallelGrader(built.autograder, "a1", size=1) as grader:
+    _, differences = grade_mistakes(sampler, grader, deadline=0.0)
+print(json.dumps([said, differences]))
 """
 
 
@@ -156,9 +200,3 @@ def test_a_ledger_that_a_change_of_the_machinery_made_untrue_is_caught(tmp_path)
     said, differences = json.loads(result.stdout)
     assert "recorded before these parts changed: shared code: run `make verify A=a1`" in said
     assert any("but the ledger says that it fails it" in line for line in differences)
-
-
-def test_an_empty_hint_file_has_no_hint(tmp_path):
-    (tmp_path / "public.hints").write_bytes(hint_bytes(HintFile({}, [])))
-    hints = Hints([tmp_path / "public.hints", tmp_path / "missing.hints"])
-    assert hints.find("test_a", Evidence(1, None, "said")) == ""

@@ -12,12 +12,13 @@ from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.margins import Margin, margins
 from autograder.proving.parallel_grader import ParallelGrader
 from autograder.proving.proof_findings import Scored
-from autograder.proving.proof_jobs import ProofPlan, Scope
+from autograder.proving.proof_jobs import ONE_SALT, ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import (
     judge_mistake,
     judge_right,
     judge_stub,
+    untold_by_training,
 )
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mutants import mutants
@@ -78,19 +79,22 @@ def case():
     return ProofPlan(A1, Scope(seeds=3, mutants=False))
 
 
-@pytest.mark.parametrize("name", ["reference", "alternative loops"])
+@pytest.mark.parametrize("name", ["reference", "alternative shifts"])
 @pytest.mark.parametrize("in_lab", [False, True])
 @pytest.mark.parametrize("hidden", [False, True])
 def test_right_code_must_pass_every_test_under_every_salt(case, name, in_lab, hidden):
     row = judge_right(case, name, replies_of(case, name))
-    assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, 3)
+    salts = case.salts_of(name, 3)
+    assert (row.problems, row.lowest, row.highest, row.salts) == ([], 100, 100, len(salts))
     chosen = [test for test in case.tests if (test.hidden, test.reads_lab) == (hidden, in_lab)]
     last = chosen[-1]
     flaky = last.name
-    replies = replies_of(case, name, lambda test, n: n != 2 or test.name != flaky)
+    replies = replies_of(case, name, lambda test, n: n != salts[-1] or test.name != flaky)
     row = judge_right(case, name, replies)
     assert row.lowest == 100 - last.points
-    assert [f"fails {flaky} under salt 2" in problem for problem in row.problems] == [True]
+    assert [f"fails {flaky} under salt {salts[-1]}" in problem for problem in row.problems] == [
+        True
+    ]
 
 
 def test_a_test_that_did_not_run_is_a_problem(case):
@@ -116,11 +120,11 @@ def test_the_stub_must_get_no_hint(case):
 
 def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
     jobs = case.jobs()
-    right = 1 + len(case.alternatives)
+    right = 3 + len(case.alternatives) + 2  # salts of the reference, and of the alternatives
     in_labs = [mistake for mistake in case.mistakes if mistake.file == MASTER]
     # Public and hidden tests under three salts. The solved lab, mistakes of the lab and the stub
     # meet both at once.
-    assert len(jobs) == right * 2 * 3 + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
+    assert len(jobs) == right * 2 + 3 + 1 + 2 * len(case.mistakes) - len(in_labs)
     assert len(in_labs) == 20
     public, hidden = jobs["reference: public 2"], jobs["reference: hidden 2"]
     lab = jobs["reference: lab 2"]
@@ -133,16 +137,42 @@ def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
         assert len({jobs[f"reference: {side} {n}"].salt for n in range(3)}) == 3
 
 
+def test_the_reference_meets_all_salts_and_each_alternative_others(case):
+    met = {name: case.salts_of(name, 20) for name in case.right_versions}
+    assert met.pop("reference") == [*range(20)]
+    assert len(met) == 2 and all(numbers[0] == 0 for numbers in met.values())
+    others = [number for numbers in met.values() for number in numbers[1:]]
+    assert sorted(others) == [*range(1, 9)] and {*map(len, met.values())} == {5}
+
+
+def test_under_most_salts_only_quick_hidden_tests_are_graded():
+    plan = ProofPlan(A1, Scope(seeds=6, mutants=False))
+    hidden = [test for test in plan.tests if test.hidden and not test.reads_lab]
+    slow = (replace(hidden[0], tags=("training",)), replace(hidden[1], tags=("timing",)))
+    changed = {test.name: test for test in slow}
+    plan.tests = [changed.get(test.name, test) for test in plan.tests]
+    jobs = plan.jobs()
+    assert {test.name for test in hidden} == {*jobs["reference: hidden 4"].only}
+    slow = {test.name for test in plan.tests if {"training", "timing"} & {*test.tags}}
+    assert changed.keys() < slow
+    assert [test.name for test in hidden if test.name not in slow] == [
+        *jobs["reference: hidden 5"].only
+    ]
+    assert not {"reference: public 5", "reference: lab 5"} & {*jobs}
+    assert judge_right(plan, "reference", replies_of(plan, "reference")).problems == []
+
+
 def test_public_tests_that_train_are_graded_under_one_salt_and_count_for_all():
     plan = ProofPlan(A1, Scope(seeds=3, mutants=False))
     plan.tests = [replace(plan.tests[0], tags=("training",)), *plan.tests[1:]]
     trained, jobs = plan.tests[0].name, plan.jobs()
     named = [job for job in jobs if job.startswith("reference:") and trained in jobs[job].only]
-    assert named == ["reference: training"]
+    assert named == ["reference: training 0"]
     assert judge_right(plan, "reference", replies_of(plan, "reference")).problems == []
     replies = replies_of(plan, "reference", lambda test, number: test.name != trained)
-    problems = judge_right(plan, "reference", replies).problems
-    assert [f"fails {trained} under salt" in problem for problem in problems] == [True] * 3
+    row = judge_right(plan, "reference", replies)
+    assert [f"fails {trained} under salt 0" in problem for problem in row.problems] == [True]
+    assert row.highest == 100 - plan.tests[0].points
 
 
 @pytest.mark.parametrize("tag", ["training", "timing"])
@@ -150,8 +180,24 @@ def test_slow_and_timed_tests_grade_only_the_mistakes_that_name_their_exercise(c
     fresh = ProofPlan(A1, Scope(seeds=1, mutants=False))
     fresh.tests = [replace(fresh.tests[0], tags=(tag,), exercise="1.1"), *fresh.tests[1:]]
     name = fresh.tests[0].name
-    assert name not in fresh.tests_for(mistake(exercises=["1.2"]), hidden=False)
-    assert name in fresh.tests_for(mistake(exercises=["1.1"]), hidden=False)
+    for trained in (False, True):
+        other, named = (mistake(exercises=[e], trained=trained) for e in ("1.2", "1.1"))
+        assert name not in fresh.tests_for(other, hidden=False)
+        assert (name in fresh.tests_for(named, hidden=False)) == (trained or tag == "timing")
+
+
+def test_each_test_that_trains_must_be_failed_by_a_mistake():
+    plan = ProofPlan(A1, Scope(seeds=1, mutants=False))
+    first, second = (replace(test, tags=("training",)) for test in plan.tests[:2])
+    plan.tests = [first, second, *plan.tests[2:]]
+    rows = [flipped({"1.1": 2.0}, [first.name])]
+    assert untold_by_training(plan, rows) == [
+        f"no mistake fails {second.name}: mark one that does as trained"
+    ]
+    plan.tests[1] = replace(second, tags=("training", "gpu"))
+    assert untold_by_training(plan, rows) == []
+    plan.tests[1], plan.scope = second, ONE_SALT
+    assert untold_by_training(plan, rows) == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from autograder.packaging.rehearsal import Rehearsal
+from autograder.packaging.zip_build import Built, build
 from autograder.release import up_to_date as module
 from autograder.release import zip_check
 from autograder.release.up_to_date import release
@@ -112,10 +114,22 @@ class Rehearsals:
         return Rehearsal({"tests": tests, "extra_data": extra, "output": "it stopped"}, "")
 
 
+@pytest.fixture(scope="module")
+def zips(tmp_path_factory):
+    """Assignment 1's, which take seconds to build."""
+    return build(A1, tmp_path_factory.mktemp("zips"))
+
+
 @pytest.fixture
-def rehearsals(monkeypatch):
+def rehearsals(monkeypatch, zips):
+    def copied(assignment, dist):
+        dist.mkdir(exist_ok=True)
+        files = [Path(shutil.copy(file, dist)) for file in (zips.handout, zips.autograder)]
+        return Built(*files, zips.kind)
+
     fake = Rehearsals()
     monkeypatch.setattr(zip_check, "rehearse", fake)
+    monkeypatch.setattr(module, "build", copied)
     # Files of the repo are not for a test to write; test_generated_files says if they are stale.
     monkeypatch.setattr(module, "generate", lambda assignments: [])
     return fake
@@ -186,6 +200,7 @@ def test_what_has_changed_is_graded_again(rehearsals, tmp_path, monkeypatch, par
     release_a1(tmp_path / "dist")
     if part == "the zip":  # a change that no file of this checkout shows
         monkeypatch.setattr(module, "row_of_unchanged", lambda *given: None)
+        monkeypatch.setattr(module, "build", build)
         monkeypatch.setattr(
             "autograder.packaging.zip_build.read_semester", lambda: Semester("next", "other")
         )

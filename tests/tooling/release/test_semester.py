@@ -13,7 +13,13 @@ from rich.console import Console
 from autograder import semester
 from autograder.commands import semester_command as command
 from autograder.packaging.term_hints import record_file, term_hints, unfinished_file, write_term
-from autograder.packaging.zip_build import Kind, autograder_file, build, find_autograder
+from autograder.packaging.zip_build import (
+    Kind,
+    autograder_file,
+    build,
+    find_autograder,
+    kind_and_hints,
+)
 from autograder.proving.proof_fingerprint import PROVING_MODULES, proof_fingerprint
 from autograder.release import term_proof as module
 from autograder.release.term_proof import check_ledgers, prove_term
@@ -157,10 +163,11 @@ def test_a_release_never_carries_the_practice_salt(tmp_path):
 def test_a_zip_has_the_public_hints_of_its_own_term_or_none(tmp_path):
     committed = (ROOT / "tests" / A1.name / "public.hints").read_bytes()
     for term, hints in ((PRACTICE, committed), (SECRET, None)):
-        with zipfile.ZipFile(build(A1, tmp_path, term).autograder) as members:
+        built = build(A1, tmp_path, term)
+        with zipfile.ZipFile(built.autograder) as members:
             found = [members.read(name) for name in members.namelist() if "public.hints" in name]
         assert found == ([] if hints is None else [hints])
-    with zipfile.ZipFile(build(A1, tmp_path, SECRET).handout) as members:
+    with zipfile.ZipFile(built.handout) as members:
         assert members.read("tests/a1_convolution/public.hints") == committed
 
 
@@ -178,7 +185,7 @@ def test_hints_that_no_longer_fit_make_a_draft(tmp_path):
         assert before != content
         changed.write_bytes(content)
         assert term_hints(A1, SECRET, tmp_path) is None
-        assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+        assert kind_and_hints(A1, SECRET, tmp_path)[0] is Kind.DRAFT
         changed.write_bytes(before)
     assert term_hints(A1, SECRET, tmp_path) == HINTS
 
@@ -217,14 +224,14 @@ def test_what_is_not_proved_gets_no_hints_and_is_tried_again(proofs, tmp_path):
     with pytest.raises(CourseError, match=r"a1 can't be proved under term 'fall'.*") as error:
         prove_term(A1, SECRET, print, tmp_path)
     assert "problem 4\n... and 2 more" in str(error.value)
-    assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+    assert kind_and_hints(A1, SECRET, tmp_path)[0] is Kind.DRAFT
     proofs.problems, proofs.fault = [], KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         prove_term(A1, SECRET, print, tmp_path)
-    assert build(A1, tmp_path, SECRET).kind is Kind.DRAFT
+    assert kind_and_hints(A1, SECRET, tmp_path)[0] is Kind.DRAFT
     proofs.fault = None
     assert prove_term(A1, SECRET, print, tmp_path)
-    assert build(A1, tmp_path, SECRET).kind is Kind.RELEASE
+    assert kind_and_hints(A1, SECRET, tmp_path)[0] is Kind.RELEASE
 
 
 def test_a_secret_is_drawn_once_unless_another_is_asked_for(checkout):

@@ -137,7 +137,7 @@ ASSIGNMENT = msgspec.structs.replace(
     forbidden=(),
     limits=Limits(60, 60, 2048),
 )
-ORDER = TimingOptions(repeats=4)
+ORDER = TimingOptions(repeats=2)
 
 
 @pytest.fixture(autouse=True)
@@ -221,7 +221,8 @@ WRONG_STEPS = {
 @pytest.mark.usefixtures("one_sandbox")
 @pytest.mark.parametrize("change", WRONG_STEPS.values(), ids=WRONG_STEPS)
 def test_steps_that_are_not_the_baselines_get_no_ratio(change):
-    found = timed(TimingOptions(repeats=12), training=change)
+    # The last step's weights must be told from right ones by then, which are far from the first.
+    found = timed(TimingOptions(repeats=12 if "52" in change[1] else 2), training=change)
     assert "these are not the same steps" in found.training.problem
     assert found.training.ratio is None and found.training.tokens_per_second is None
     assert found.generation.ratio is not None  # with the baseline's own weights

@@ -32,20 +32,6 @@ def run_pytest(*arguments):
     return run("-m", "pytest", "-p", "no:cacheprovider", *arguments)
 
 
-def test_failures_are_words_and_the_points_are_summed_up():
-    done = run_pytest(PUBLIC)
-    assert done.returncode == 1
-    assert "conv_output_size is not written yet." in done.stdout
-    assert "Traceback" not in done.stdout and "assert " not in done.stdout
-    assert "common/" not in done.stdout
-    assert re.search(r"\d\d failed", done.stdout)
-    assert re.search(r"  1\.1 +0 of 3   conv_output_size", done.stdout)
-    assert "0 of 61 points in this run. Hidden tests decide 39 more." in done.stdout
-    assert "  lab.ipynb: the first unanswered question is q1_kernel." in done.stdout
-    assert "not run" not in done.stdout
-    assert "torch" not in done.stderr
-
-
 def test_the_reference_can_be_tested_and_earns_all():
     done = run_pytest("-q", "--impl=solutions", PUBLIC, HIDDEN, "-k", f"{SIZES} or parameters")
     assert done.returncode == 0, done.stdout

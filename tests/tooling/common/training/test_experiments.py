@@ -8,6 +8,7 @@ import pytest
 from common.assignment import ROOT
 from common.errors import CourseError, Failure
 from common.training.experiments import INTERRUPTED, new_parser, read_options, run
+from tests.tooling.sampling import sample
 from tests.tooling.scratch_copies import copy_finished, python
 
 WITH_EXPERIMENTS = sorted(file.parent.name for file in ROOT.glob("assignments/*/experiments.py"))
@@ -20,6 +21,9 @@ SHORTEST = {
     "a6_transformer": ["encoding", "maps"],
     "a7_minigpt": ["maps", "scaling"],
 }
+
+
+SOME = pytest.mark.parametrize("assignment", sample("experiments", WITH_EXPERIMENTS, 2))
 
 
 @pytest.fixture
@@ -38,7 +42,7 @@ def test_no_assignment_is_forgotten():
     assert sorted(SHORTEST) == WITH_EXPERIMENTS
 
 
-@pytest.mark.parametrize("assignment", WITH_EXPERIMENTS)
+@SOME
 def test_experiments_draw_what_the_reference_does(course, assignment):
     done = experiments(course, assignment, *SHORTEST[assignment])
     assert done.returncode == 0, done.stderr
@@ -47,7 +51,7 @@ def test_experiments_draw_what_the_reference_does(course, assignment):
     assert all(f"figures/{file.name}" in done.stdout for file in drawn)
 
 
-@pytest.mark.parametrize("assignment", WITH_EXPERIMENTS)
+@SOME
 def test_experiments_say_what_is_not_written_yet(assignment, tmp_path):
     done = experiments(ROOT, assignment, f"--out={tmp_path}")
     assert done.returncode == 2

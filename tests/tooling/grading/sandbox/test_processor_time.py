@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from autograder.grading.sandbox import conversation
 from autograder.grading.sandbox.isolated_face import IsolatedFace, in_words, used_most
 from autograder.grading.sandbox.kernel import cgroups
 from autograder.grading.sandbox.kernel.group_time import GroupTime, time_file
@@ -84,6 +85,35 @@ def test_a_wait_costs_no_points(sandbox):
         student.sleep(ALLOWED)
         assert student.relay(6, 0.1) == 6
         assert child.seconds > ALLOWED > child.computed > 0.5
+
+
+def test_after_two_tests_that_slept_until_their_end_others_may_not_sleep_as_long(
+    sandbox, monkeypatch
+):
+    """Whatever their exercise is. Code that computes now and then waits for a busy machine."""
+    monkeypatch.setattr(conversation, "IDLE_LOOKS", 4)
+    monkeypatch.setattr(
+        sandbox, "assignment", assignment(test_seconds=LONG, wall_seconds=ALLOWED + 1)
+    )
+    face = IsolatedFace(sandbox)
+
+    def why_ended(exercise):
+        with face.open(exercise) as student, pytest.raises(ChildFailure) as failure:
+            student.sleep(LONG)
+        return str(failure.value)
+
+    assert [why_ended(exercise) for exercise in ("1.1", "1.2", "1.3", "1.4")] == [
+        *["Your code took longer than 2 seconds."] * 2,
+        *[
+            "Your code waited for 1 seconds without computing. Tests before this one waited until "
+            "their time was over, so it had less."
+        ]
+        * 2,
+    ]
+    with face.open("1.5") as student:
+        for _ in range(2):
+            assert student.spin(1, 0.05) == 1
+            student.sleep(0.7)
 
 
 def test_time_before_a_new_limit_does_not_count(sandbox):

@@ -30,7 +30,7 @@ from tests.tooling.grading_fixtures import REFERENCE, SEMESTER, assignment, subm
 from tests.tooling.sampling import sample
 from tests.tooling.scratch_copies import python
 
-CHOSEN = sample("faults", range(200), len(GRADING_FAULTS))  # each kind once
+CHOSEN = sample("faults", range(200), len(GRADING_FAULTS) // 2)  # half of the kinds
 NAMES = (
     "test_conv_output_size_counts_the_kernel_positions",
     "test_conv_parameters_counts_weights_and_biases",
@@ -40,7 +40,7 @@ CODE = with_lab(REFERENCE.read_bytes())
 
 
 def test_faults_leave_whole_and_honest_results():
-    """At other moments for each commit."""
+    """Of other kinds and at other moments for each commit."""
     options = ("--faults", str(len(CHOSEN)), "--seed", str(CHOSEN[-1]))
     finished = python("-m", "autograder", "chaos", *options, cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -211,4 +211,6 @@ def test_faults_are_planned_equally_often_and_the_same_for_the_same_seed():
     assert planned == list(plan_faults(GRADING_FAULTS, 200, 3.0, seed=1))
     assert {*Counter(plan.fault.name for plan in planned).values()} == {20}
     assert [plan.number for plan in planned] == [*range(200)]
+    few = [{plan.fault.name for plan in plan_faults(GRADING_FAULTS, 5, 3.0, n)} for n in range(20)]
+    assert {len(names) for names in few} == {5} and len(set.union(*few)) == len(GRADING_FAULTS)
     assert all(0 <= plan.moment <= 3 for plan in planned)

@@ -136,9 +136,12 @@ def test_an_output_that_equals_none_gets_no_hint(hints, array):
     assert hints.find("test_a", None) == ""
 
 
-def test_a_damaged_hint_file_costs_no_grade(tmp_path):
+def test_a_damaged_empty_or_missing_hint_file_costs_no_grade(tmp_path):
     (tmp_path / "public.hints").write_bytes(b"damaged")
     assert Hints([tmp_path / "public.hints"]).hints == {}
+    (tmp_path / "empty.hints").write_bytes(hint_bytes(HintFile({}, [])))
+    hints = Hints([tmp_path / "empty.hints", tmp_path / "missing.hints"])
+    assert hints.find("test_a", Evidence(1, None, "said")) == ""
 
 
 def test_the_same_hints_always_give_the_same_bytes(array):
