@@ -2,7 +2,7 @@
 
 import click
 
-from autograder.authoring.answer_recorder import record_to_file
+from autograder.authoring.answer_recorder import check_answers, record_to_file
 from autograder.authoring.generated_files import generate
 from autograder.authoring.handout_figures import draw_figures, has_figures
 from autograder.authoring.module_tree import write_module_tree
@@ -36,13 +36,16 @@ def stubs(assignments: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("assignments", nargs=-1)
-def answers(assignments: tuple[str, ...]) -> None:
+@click.option("--check", is_flag=True, help="Write nothing; fail if they are missing or stale.")
+def answers(assignments: tuple[str, ...], check: bool) -> None:
     """Record the oracles' answers that public tests read.
 
     ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
-        if assignment.stores_answers:
+        if assignment.stores_answers and check:
+            check_answers(assignment)
+        elif assignment.stores_answers:
             click.echo(f"wrote {record_to_file(assignment).relative_to(ROOT)}")
         elif assignments:
             click.echo(f"{assignment.short} stores no answers: its public tests call PyTorch")
