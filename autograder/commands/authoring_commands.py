@@ -1,4 +1,4 @@
-"""Commands `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site`: they generate files."""
+"""Commands `new`, `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site` write files."""
 
 import click
 
@@ -6,6 +6,7 @@ from autograder.authoring.answer_recorder import check_answers, record_to_file
 from autograder.authoring.generated_files import generate
 from autograder.authoring.handout_figures import draw_figures, has_figures
 from autograder.authoring.module_tree import write_module_tree
+from autograder.authoring.new_assignment import write_new_assignment
 from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
 from autograder.classroom.demo_grading import ASSIGNMENT as DEMO
@@ -21,6 +22,29 @@ from common.assignment import ROOT, Assignment, load_all, load_assignment
 def chosen(names: tuple[str, ...]) -> list[Assignment]:
     """The assignments that a person named; all, if none."""
     return [load_assignment(name) for name in names] if names else load_all()
+
+
+@click.command()
+@click.argument("name")
+@click.option("--title", required=True, help="As the handout's heading says it.")
+def new(name: str, title: str) -> None:
+    """Write a new assignment with one small exercise, which passes its proof as it is.
+
+    NAME: a11_diffusion, for instance.
+    """
+    with status_line(Screen(), f"writing {name}"):
+        files = write_new_assignment(name, title)
+    for file in files:
+        click.echo(f"wrote {file.relative_to(ROOT)}")
+    short = name.partition("_")[0]
+    click.echo(
+        f"""
+Next:
+  make A={short}           # build its zips, grade reference and stub with them
+  make verify A={short}    # prove it, and record its hints
+Then replace the exercise by yours, as docs/add-an-assignment.md says, and add the assignment to
+the table in README.md."""
+    )
 
 
 @click.command()
