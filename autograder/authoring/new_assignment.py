@@ -30,7 +30,7 @@ def write_new_assignment(name: str, title: str) -> list[Path]:
 
     Nothing that is there is overwritten. After an error, or an interruption, nothing is left.
     """
-    files = new_files(name, title)
+    files = new_files(name, title, ROOT)
     try:
         for file, content in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def write_new_assignment(name: str, title: str) -> list[Path]:
     return list(dict.fromkeys([*files, *generated, *write_module_tree()]))
 
 
-def new_files(name: str, title: str, root: Path = ROOT) -> dict[Path, str]:
+def new_files(name: str, title: str, root: Path) -> dict[Path, str]:
     """The source files of a new assignment; an error says in a sentence why there can't be any."""
     number, module = parts_of_name(name)
     check_title(title)
