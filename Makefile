@@ -53,9 +53,9 @@ study: $(VENV)/.installed  ## lay out a handout to learn alone: make study A=a1 
 	@$(RUN) -m autograder study $(A) $(if $(TO),--to "$(TO)")
 
 new: $(VENV)/.installed  ## write a new assignment, which works as it is: A=a11_diffusion TITLE="Diffusion"
-	@test -n "$$A" && test -n "$$TITLE" || \
+	@test -n "$(A)" && test -n "$(if $(TITLE),given)" || \
 		{ echo 'Usage: make $@ A=a11_diffusion TITLE="Diffusion"' >&2; exit 2; }
-	@$(RUN) -m autograder new "$$A" --title "$$TITLE"
+	@$(RUN) -m autograder new "$(A)" --title "$$TITLE"
 
 stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)
