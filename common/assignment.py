@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from common.errors import CourseError
+from common.exercise_needs import check_needs, libraries_of
 
 ROOT = Path(__file__).resolve().parents[1]
 STANDINS = Path(__file__).resolve().parent / "standins"
@@ -79,7 +80,9 @@ class Exercise(Record, frozen=True):
     number: ExerciseNumber
     functions: list[Name]
     minutes: Annotated[int, Meta(gt=0)]
-    prerequisites: list[ExerciseNumber] = []
+    # The earlier exercises that it builds on, each with what stand-ins replace if that is wrong: no
+    # function with an interface that is private to the student, and none that does this exercise.
+    needs: dict[ExerciseNumber, list[Name]] = {}
     questions: list[QuestionName] = []  # of the lab
 
     @property
@@ -184,8 +187,23 @@ class Assignment(Record, frozen=True):
 
         A wrong answer to an exercise must cost nothing in the lab.
         """
-        own = sorted((LAB_STANDINS / self.name).glob("*.py"))
+        own = sorted(self.own_standins.glob("*.py"))
         return (*self.standins, *(f"common.labs.standins.{self.name}.{file.stem}" for file in own))
+
+    @property
+    def own_standins(self) -> Path:
+        """The folder of the stand-ins for the student's own functions."""
+        return LAB_STANDINS / self.name
+
+    @property
+    def replaces_functions(self) -> bool:
+        """Whether stand-ins replace functions that are wrong where other exercises need them."""
+        return any(names for exercise in self.exercises for names in exercise.needs.values())
+
+    @property
+    def own_standin_libraries(self) -> list[str]:
+        """What those import that replace functions when an exercise is graded."""
+        return libraries_of(self.own_standins, self.exercises)
 
     @property
     def wall_seconds(self) -> float:
@@ -258,6 +276,7 @@ def read_assignment(file: Path) -> Assignment:
         given=tuple(content.given),
         lab=content.lab,
     )
+    check_needs(file, assignment.exercises, assignment.own_standins)
     if assignment.wall_seconds > GRADESCOPE_SECONDS - OWN_SECONDS:
         raise CourseError(
             f"{file}: limits let code that sleeps take {assignment.wall_seconds:g} seconds by the "
@@ -274,10 +293,6 @@ def check_exercise_numbers(file: Path, content: AssignmentFile) -> None:
         if numbers.count(number) > 1:
             raise CourseError(f"{file}: exercises lists {number} more than once.")
     mentions = [
-        (f"exercises.prerequisites of {exercise.number}", number)
-        for exercise in content.exercises
-        for number in exercise.prerequisites
-    ] + [
         (f"forbidden.exercises of {entry.call}", number)
         for entry in content.forbidden
         for number in entry.exercises

@@ -81,7 +81,9 @@ def check_tokens(tokens: Int[Tensor, "n t"], vocab_size: int, room: int) -> None
     if tokens.shape[1] > room:
         raise ValueError(f"there is room for {room} tokens, got {tokens.shape[1]}")
     if tokens.min() < 0 or tokens.max() >= vocab_size:
-        raise ValueError(f"ids must be between 0 and {vocab_size - 1}")
+        raise ValueError(
+            f"ids must be from 0 to {vocab_size - 1}, got {tokens.min()} to {tokens.max()}"
+        )
 
 
 # Exercise 7.3

@@ -116,7 +116,7 @@ def check_functions(assignment: Assignment, solutions: list[Path]) -> None:
 
 
 def exercise_table(assignment: Assignment, tests: Path) -> str:
-    """The handout's table: exercise, functions, points, minutes, prerequisites."""
+    """The handout's table: exercise, functions, points, minutes, needs."""
     graded_tests = read_graded_tests(tests)
     public, hidden = (points_by_exercise(graded_tests, hidden=flag) for flag in (False, True))
     known = {exercise.number for exercise in assignment.exercises}
@@ -130,9 +130,12 @@ def exercise_table(assignment: Assignment, tests: Path) -> str:
         shown, kept = public.get(exercise.number, 0), hidden.get(exercise.number, 0)
         functions = ", ".join(f"`{name}`" for name in exercise.functions) or exercise.about
         points = f"{format_points(shown + kept)} ({format_points(shown)} + {format_points(kept)})"
-        needs = ", ".join(exercise.prerequisites) or "-"
+        needs = ", ".join(
+            f"{number} (`{'`, `'.join(replaced)}`)" if replaced else number
+            for number, replaced in exercise.needs.items()
+        )
         lines.append(
-            f"| {exercise.number} | {functions} | {points} | {exercise.minutes} | {needs} |"
+            f"| {exercise.number} | {functions} | {points} | {exercise.minutes} | {needs or '-'} |"
         )
     shown, kept = sum(public.values()), sum(hidden.values())
     points = f"{format_points(shown + kept)} ({format_points(shown)} + {format_points(kept)})"

@@ -179,7 +179,7 @@ class SubmissionMaker:
         done: list[Exercise] = []
         for exercise in self.written[:last]:
             numbers = {entry.number for entry in done}
-            if {*exercise.prerequisites} <= numbers and (not done or rng.random() < diligence):
+            if {*exercise.needs} <= numbers and (not done or rng.random() < diligence):
                 done.append(exercise)
         return done
 

@@ -118,6 +118,12 @@ def write_page(proofs: list[Proof], attacks: list[AttackRow]) -> None:
     write_if_changed(PAGE, proof_page(shown, attacks).encode())
 
 
+def hint_counts(proof: Proof) -> str:
+    """How many mutants and unnamed mistakes get a right hint, none, and a wrong one."""
+    right, wrong = (proof.hints_that_are(result) for result in ("right", "wrong"))
+    return f"{right}, {proof.without_hint}, {wrong}" if proof.mutants else "not run"
+
+
 def summary(proofs: list[Proof]) -> Table:
     """What was proved: one column for each assignment, so that it fits a narrow terminal."""
     table = Table(title="make verify")
@@ -146,6 +152,8 @@ def facts(proof: Proof) -> dict[str, str]:
         "alternatives with all points": f"{right} of {len(others)}",
         "salts": str(proof.scored[0].salts),
         "mistakes that cost what they must": f"{caught} of {len(proof.mistakes)}",
+        "mistakes with their own hint": f"{proof.hinted:.1%}",
+        "other hints: right, none, wrong": hint_counts(proof),
         "mutants killed": mutants if proof.mutants else "not run",
         "margins that hold": f"{sum(not m.problem for m in proof.margins)} of {len(proof.margins)}",
         "gradings": f"{effort.gradings} ({effort.remembered} cached)",

@@ -3,6 +3,7 @@
 It never imports student code (except with `direct`, for debugging).
 """
 
+import itertools
 import sys
 import threading
 import time
@@ -20,11 +21,13 @@ from autograder.grading.submission import Submission
 from autograder.semester import Semester
 from common.check_log import LOG
 from common.errors import Explanation, Failure, GraderFault
+from common.exercise_needs import needed_of
 from common.student_code.loader import missing_file
 from common.student_text import withheld
 from common.testing.artifacts import missing_artifact
+from common.testing.feedback.diagnosis import Diagnosis, Ended, needs_of
 from common.testing.feedback.failure import explain, is_caused_by_submission
-from common.testing.feedback.hints import Fingerprint, add_hint, evidence_of, fingerprint
+from common.testing.feedback.hints import Fingerprint, evidence_of, fingerprint
 from common.testing.fixtures import (
     ARTIFACTS,
     ASSIGNMENTS,
@@ -32,6 +35,8 @@ from common.testing.fixtures import (
     GRADING,
     LEADERBOARD,
     SALT,
+    is_second_run,
+    passes_with,
     run_graded_tests,
 )
 from common.testing.graded_tests import TIMING, TRAINING, GradedTest
@@ -114,7 +119,10 @@ class Judge:
         self.started = 0.0
         self.stopped = False  # by Ctrl-C, which pytest catches
         known = settings.inputs
-        self.hints = known.hints if known else read_hints(result.assignment, settings.semester)
+        hints = known.hints if known else read_hints(result.assignment, settings.semester)
+        self.diagnosis = Diagnosis(hints, needs_of(result.assignment))
+        for outcome in result.outcomes.values():  # of a first try
+            self.diagnose(outcome)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -133,6 +141,61 @@ class Judge:
             (item for item in items if item.name in rank), key=lambda item: rank[item.name]
         )
 
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the tests in the judge's own way; what can't be collected is left to pytest."""
+        if session.testsfailed:
+            return None
+        self.run(session.items)
+        return True
+
+    def run(self, items: list[pytest.Item]) -> None:
+        """Run tests; those that fail once more, on stand-ins, before the first hidden one begins.
+
+        So nothing that is shown follows a hidden test here, either.
+        """
+        for _, group in itertools.groupby(items, lambda item: self.by_name[item.name].hidden):
+            tests = list(group)
+            for item, following in zip(tests, [*tests[1:], None], strict=True):
+                # What may be the last test leaves nothing set up for the one that follows.
+                next_item = None if self.settings.stop_at_failure else following
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
+                if self.settings.stop_at_failure and self.failures:
+                    return
+            self.run_once_more(tests)
+
+    def run_once_more(self, items: list[pytest.Item]) -> None:
+        """Run failed tests on stand-ins for what they need of exercises that failed, too.
+
+        In the order of the exercises: one that passes so has not failed for those that need it.
+        """
+        exercises = self.result.assignment.exercises
+        place = {exercise.number: index for index, exercise in enumerate(exercises)}
+        outcomes = self.result.outcomes
+        failed = [item for item in items if not outcomes[item.name].passed]
+        for item in sorted(failed, key=lambda item: place.get(self.exercise(item), 0)):
+            missed = {one.test.exercise for one in outcomes.values() if one.ran and not one.passed}
+            needed = needed_of(exercises, self.exercise(item), missed)
+            if item.name in self.faults or not needed:
+                continue
+            start = time.monotonic()
+            passed = passes_with(item, needed)
+            seconds = time.monotonic() - start
+            self.result.seconds += seconds
+            first = outcomes[item.name]
+            outcomes[item.name] = replace(
+                first,
+                passed=passed,
+                replaced=needed if passed else (),
+                seconds=first.seconds + seconds,
+            )
+            self.diagnose(outcomes[item.name])
+            self.show_hints()
+            self.save()
+
+    def exercise(self, item: pytest.Item) -> str:
+        """The number of a test's exercise."""
+        return self.by_name[item.name].exercise
+
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self.busy and TIMING in self.by_name[item.name].tags:
             self.busy.join()  # a clock wants a quiet judge
@@ -150,6 +213,11 @@ class Judge:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if is_second_run(item):
+            if call.excinfo is not None:
+                self.note_fault(item, call.excinfo.value, call.when)
+                forget_values(call.excinfo.value)
+            return report
         if call.excinfo is not None:
             self.note_failure(item, call.excinfo.value, call.when)
             forget_values(call.excinfo.value)
@@ -160,7 +228,16 @@ class Judge:
         return report
 
     def note_failure(self, item: pytest.Item, error: BaseException, when: str) -> None:
-        """Keep the first reason for a test's failure.
+        """Keep the first reason for a test's failure."""
+        self.note_fault(item, error, when)
+        if item.name not in self.failures:
+            hidden = self.by_name[item.name].hidden
+            self.failures[item.name] = self.explain(error, hidden)
+            if evidence := evidence_of(error):
+                self.seen[item.name] = (evidence.check, fingerprint(evidence))
+
+    def note_fault(self, item: pytest.Item, error: BaseException, when: str) -> None:
+        """Note a fault of the machinery.
 
         What fails around a test is our own fault, and so is a lack of memory or of files here.
         """
@@ -170,12 +247,6 @@ class Judge:
             self.faults.add(item.name)
             self.face.fault = withheld(f"{type(error).__name__}: {error}")
             print(visible(self.face.fault), file=sys.stderr)
-        if item.name not in self.failures:
-            hidden = self.by_name[item.name].hidden
-            explanation = add_hint(self.explain(error, hidden), error, self.hints, item.name)
-            self.failures[item.name] = explanation
-            if evidence := evidence_of(error):
-                self.seen[item.name] = (evidence.check, fingerprint(evidence))
 
     def explain(self, error: BaseException, hidden: bool) -> Explanation:
         """What a student reads; of a file that is not there, why it was not taken.
@@ -213,11 +284,41 @@ class Judge:
         )
         self.result.outcomes[name] = outcome
         self.result.seconds += outcome.seconds
+        self.diagnose(outcome)
+        self.show_hints()
+        self.save()
+        self.settings.on_test(self.result.outcomes[name])
+
+    def save(self) -> None:
+        """Write what is known so far, if there is room for it."""
         try:
             save(self.result, self.settings)
         except GraderFault as fault:  # there may be room again by the end
             print(visible(str(fault)), file=sys.stderr)
-        self.settings.on_test(outcome)
+
+    def diagnose(self, outcome: Outcome) -> None:
+        """Let a test's end count for hints."""
+        if outcome.ran:
+            test = outcome.test
+            ended = Ended(test.name, test.group, outcome.passed, outcome.check, outcome.seen)
+            self.diagnosis.add(ended)
+
+    def show_hints(self) -> None:
+        """Give each failed test the hint that fits all that is known by now.
+
+        It waits for the public tests of an exercise, and may change with what hidden ones show.
+        """
+        left = {
+            test.group
+            for test in self.tests
+            if not test.hidden and test.name not in self.result.outcomes
+        }
+        hints = self.diagnosis.shown(left_out=left)
+        for name, outcome in self.result.outcomes.items():
+            told, hint = outcome.explanation, hints.get(name, "")
+            if told and told.hint != hint:
+                explanation = replace(told, hint=hint)
+                self.result.outcomes[name] = replace(outcome, explanation=explanation)
 
     def unfinished(self) -> list[str]:
         """The names of the tests that have no outcome, or one that is the machinery's fault."""
@@ -258,12 +359,7 @@ def run_collected(session: pytest.Session, judge: Judge) -> list[str]:
     judge.pytest_collection_modifyitems(items)
     session.config.pluginmanager.register(judge)  # which configures it
     try:
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            # What may be the last test leaves nothing set up for the one that follows.
-            next_item = None if judge.settings.stop_at_failure else following
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
-            if judge.settings.stop_at_failure and judge.failures:
-                break
+        judge.run(items)
     finally:
         session.config.pluginmanager.unregister(judge)
     return judge.unfinished()

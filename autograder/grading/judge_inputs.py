@@ -5,7 +5,8 @@ from pathlib import Path
 
 from autograder.semester import Semester, hints_folder
 from common.assignment import ROOT, Assignment
-from common.testing.feedback.hints import HINT_FILES, Hints
+from common.testing.feedback.diagnosis import Hints
+from common.testing.feedback.hints import HINT_FILES
 from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, GradedTest, read_graded_tests
 
 

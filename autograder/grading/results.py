@@ -9,6 +9,7 @@ from common.assignment import Assignment
 from common.atomic_write import write_atomically
 from common.check_log import Compared
 from common.errors import PRINTED, Explanation, GraderFault
+from common.exercise_needs import Needed, in_words
 from common.student_text import unmarked
 from common.testing.feedback.hints import Fingerprint
 from common.testing.graded_tests import GradedTest
@@ -33,6 +34,7 @@ class Outcome:
     seen: Fingerprint | None = None  # by that check. Not the value itself: each may be large
     compared: tuple[Compared, ...] = ()  # how far off each comparison was, for margins
     ran: bool = True  # False where this machine can't run it
+    replaced: tuple[Needed, ...] = ()  # what was, where it failed first and then passed
 
     @property
     def score(self) -> float:
@@ -41,9 +43,12 @@ class Outcome:
 
     def text(self) -> str:
         """What the student reads: the test's title, and why it failed."""
-        if self.passed:
+        if self.passed and not self.replaced:
             return clean(self.test.title)
         why = (self.explanation or UNEXPLAINED).text(self.test.hidden, self.printed)
+        if self.replaced:
+            graded = f"Passed: graded with {in_words(self.replaced)}. With yours:"
+            return clean(f"{self.test.title}\n\n{graded}\n\n{why}")
         return clean(f"{self.test.title}\n\n{why}" if why else self.test.title)
 
     def reason(self) -> str:
@@ -158,7 +163,13 @@ def test_to_gradescope(outcome: Outcome) -> dict[str, Any]:
         "output": outcome.text(),
         "visibility": test.visibility,
         "tags": list(test.tags),
-        "extra_data": {"test": test.name, "ran": outcome.ran},
+        "extra_data": {
+            "test": test.name,
+            "ran": outcome.ran,
+            **(
+                {"replaced": [one.function for one in outcome.replaced]} if outcome.replaced else {}
+            ),
+        },
     }
 
 

@@ -6,6 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from autograder.grading.results import Outcome, Result
+from common.exercise_needs import in_words
 from common.student_text import unmarked
 from common.testing.graded_tests import format_points
 
@@ -19,6 +20,12 @@ def print_result(result: Result, console: Console) -> None:
         for outcome in outcomes:
             console.print(heading(outcome))
         console.print(Padding(escape(reason), (0, 0, 1, 4)))
+    for outcome in result.all_outcomes:
+        if outcome.replaced:
+            graded = f"graded with {in_words(outcome.replaced)}"
+            console.print(
+                f"[green]ok[/] {escape(f'{outcome.test.exercise} {outcome.test.label}: {graded}')}"
+            )
     if result.leaderboard.lines:
         console.print("Leaderboard: " + escape("; ".join(result.leaderboard.lines)) + ".")
     console.print("Graded with: " + escape("; ".join(result.defenses)) + ".", style="dim")

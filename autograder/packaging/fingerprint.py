@@ -22,7 +22,7 @@ def fingerprint(assignment: Assignment, proving_modules: Iterable[str]) -> dict[
     proving_modules: the code that draws conclusions from gradings.
     """
     solution = ROOT / "solutions" / assignment.name
-    catalogs = [solution / "mistakes.toml", solution / "equivalent.toml"]
+    catalogs = [solution / name for name in ("mistakes.toml", "unnamed.toml", "equivalent.toml")]
     return {
         "tests": joined(
             f"{name} {digest}" for name, digest in sorted(test_hashes(assignment).items())

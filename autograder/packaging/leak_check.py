@@ -56,7 +56,14 @@ BINARY_KINDS = {
     ".npy": (b"\x93NUMPY", "an array"),
     ".hints": (ZLIB, "a hint file"),
 }
-NEVER = ("solutions", "mistakes.toml", "equivalent.toml", "alternatives", "__pycache__")
+NEVER = (
+    "solutions",
+    "mistakes.toml",
+    "unnamed.toml",
+    "equivalent.toml",
+    "alternatives",
+    "__pycache__",
+)
 
 
 def check_zip(file: Path, assignment: Assignment) -> None:

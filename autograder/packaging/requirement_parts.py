@@ -39,6 +39,7 @@ def student_requirements(assignment: Assignment) -> str:
     used: list[str] = []
     for one in up_to(assignment):
         used += [*one.libraries, *(["torch"] if one.standins_run_apart else [])]
+        used += one.own_standin_libraries
     needed = [*parts["student"], *(pinned[name] for name in used if name in pinned)]
     return "\n".join(dict.fromkeys(needed)) + "\n"
 

@@ -81,7 +81,7 @@ def smallest_that_counts(version: list[Verdict]) -> dict[str, float]:
     - an exercise that catches it plainly by one comparison may miss it by others;
     - an exercise that it costs nothing must be far from noticing it, if another one catches it.
     """
-    caught = {verdict.exercise for verdict in version if not verdict.passed}
+    caught = {verdict.exercise for verdict in version if not verdict.passed_at_once}
     plain = {verdict.exercise for verdict in version if is_plain(verdict)}
     if not plain:
         return {}
@@ -93,4 +93,4 @@ def is_plain(verdict: Verdict) -> bool:
     """Whether a test failed by more than a little: by a large error, or by something else."""
     wrong = [(error, tolerance) for error, tolerance in verdict.compared if error > tolerance]
     by_far = any(error >= FACTOR * tolerance for error, tolerance in wrong)
-    return not verdict.passed and (by_far or not wrong)
+    return not verdict.passed_at_once and (by_far or not wrong)

@@ -1,9 +1,12 @@
 """The data of a proof: scores, mistakes, surviving mutants, margins, problems."""
 
+import msgspec
+
 from autograder.proving.margins import Margin
 from common.assignment import Record
 
 KILLED_AT_LEAST = 0.95
+HINTED_AT_LEAST = 0.9  # of the catalog's mistakes
 SALTS = 20
 
 
@@ -34,6 +37,14 @@ class MistakeRow(Record, frozen=True):
     def failed(self) -> set[str]:
         """All tests that it fails."""
         return {*self.public, *self.hidden}
+
+
+class HintRow(Record, frozen=True):
+    """What hint a wrong version gets that is no mistake of the catalog."""
+
+    name: str
+    named: list[list[str]]  # the mistakes that each of its hints names
+    result: str  # right, none or wrong, by the function that was changed
 
 
 class Survivor(Record, frozen=True):
@@ -79,6 +90,8 @@ class Proof(Record, frozen=True, omit_defaults=True):
     survivors: list[Survivor]
     margins: list[Margin]
     problems: list[str]
+    hints: list[HintRow] = msgspec.field(default_factory=list)  # but for those without any
+    without_hint: int = 0
     not_run: float = 0.0  # points of tests that need a GPU
     effort: Effort | None = None  # of this run; not part of what is kept
 
@@ -105,6 +118,15 @@ class Proof(Record, frozen=True, omit_defaults=True):
         return 1.0 if not matter else (matter - missed) / matter
 
     @property
+    def hinted(self) -> float:
+        """The part of the catalog's mistakes that get their own hint."""
+        return sum(bool(row.hinted) for row in self.mistakes) / max(len(self.mistakes), 1)
+
+    def hints_that_are(self, result: str) -> int:
+        """How many wrong versions got hints that are right, or wrong."""
+        return sum(row.result == result for row in self.hints)
+
+    @property
     def all_problems(self) -> list[str]:
         """Every reason why the graders are not proved right."""
         found = [*self.problems]
@@ -114,6 +136,13 @@ class Proof(Record, frozen=True, omit_defaults=True):
         ]:
             found += [f"{name}: {problem}" for problem in problems]
         found += [margin.problem for margin in self.margins if margin.problem]
+        found += [
+            f"{row.name} gets a wrong hint: that of {' and of '.join(map(' or '.join, row.named))}"
+            for row in self.hints
+            if row.result == "wrong"
+        ]
+        if self.mistakes and self.hinted < HINTED_AT_LEAST:
+            found.append(f"only {self.hinted:.1%} of the mistakes get their own hint")
         if self.killed < KILLED_AT_LEAST:
             found.append(f"only {self.killed:.1%} of the mutants are killed")
         return found

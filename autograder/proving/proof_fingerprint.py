@@ -7,7 +7,8 @@ from common.assignment import Assignment
 
 # What draws conclusions from gradings. The gradings themselves are remembered without it.
 PROVING_MODULES = (
-    *("autograder.proving.function_coverage", "autograder.proving.hints.hint_files"),
+    *("autograder.proving.function_coverage", "autograder.proving.hint_findings"),
+    "autograder.proving.hints.hint_files",
     *("autograder.proving.hints.hint_recorder", "autograder.proving.margins"),
     *("autograder.proving.proof_findings", "autograder.proving.proof_jobs"),
     "autograder.proving.right_versions",
@@ -17,6 +18,8 @@ PROVING_MODULES = (
     "autograder.proving.wrong_versions.mutants",
     "autograder.proving.wrong_versions.source_patch",
     "autograder.proving.wrong_versions.source_tokens",
+    "autograder.proving.wrong_versions.undefined_names",
+    "autograder.proving.wrong_versions.unnamed",
     "autograder.authoring.overlay",  # what makes alternatives whole
 )
 

@@ -17,6 +17,7 @@ from autograder.proving.wrong_versions.mistakes import (
     load_mistakes,
 )
 from autograder.proving.wrong_versions.mutants import Mutant, mutants
+from autograder.proving.wrong_versions.unnamed import Unnamed, apply_unnamed, load_unnamed
 from common.assignment import ROOT, Assignment
 from common.testing.graded_tests import (
     GPU,
@@ -46,6 +47,16 @@ class Scope:
 ONE_SALT = Scope(seeds=1, mutants=False, training=False)
 
 
+def hint_job(mutant: str) -> str:
+    """The name of the grading of a mutant on all of its tests."""
+    return f"hints of mutant {mutant}"
+
+
+def unnamed_job(mistake: str) -> str:
+    """The name of the grading of a mistake that no hint names."""
+    return f"unnamed {mistake}"
+
+
 class ProofPlan:
     """One assignment, and all that is graded to prove its grader."""
 
@@ -58,6 +69,7 @@ class ProofPlan:
         self.mistakes: list[Mistake] = load_mistakes(assignment)
         self.alternatives = alternatives(assignment)
         self.mutants: list[Mutant] = mutants(assignment) if scope.mutants else []
+        self.unnamed: list[Unnamed] = load_unnamed(assignment) if scope.mutants else []
         self.equivalents = read_equivalents(assignment, self.mutants)
         more = (f"{scope.salt}/{seed}" for seed in range(1, scope.seeds))
         self.salts = [scope.salt, *more]
@@ -113,12 +125,18 @@ class ProofPlan:
         jobs |= self.mistake_jobs(hidden=False) | self.mistake_jobs(hidden=True)
         for mutant in self.mutants:
             jobs[f"mutant {mutant.name}"] = self.mutant_job(mutant, self.order_for(mutant))
+        for entry in self.unnamed:
+            tests = self.tests_noticing(self.file_of(entry.file), entry.function)
+            files = apply_unnamed(entry, self.assignment)
+            jobs[unnamed_job(entry.name)] = self.job(files, self.salts[0], tests)
         return jobs
 
-    def mutant_job(self, mutant: Mutant, tests: tuple[str, ...]) -> GradingRequest:
-        """A mutant on these tests, up to the first that notices it."""
+    def mutant_job(
+        self, mutant: Mutant, tests: tuple[str, ...], to_the_end: bool = False
+    ) -> GradingRequest:
+        """A mutant on these tests, up to the first that notices it, or to the end."""
         files = reference(self.assignment) | {mutant.file: mutant.source}
-        return self.job(files, self.salts[0], tests, True, MUTANT_SECONDS)
+        return self.job(files, self.salts[0], tests, not to_the_end, MUTANT_SECONDS)
 
     def job(
         self, files: dict[str, bytes], salt: str, tests: tuple[str, ...], *rest: Any, **more: Any
@@ -187,9 +205,17 @@ class ProofPlan:
         """Whether a mistake goes through a training test, which takes long: a few are enough."""
         return self.scope.training and mistake.trained and test.exercise in mistake.exercises
 
+    def file_of(self, named: str) -> str:
+        """The file that a mistake lies in, which may be left unnamed where there is one only."""
+        return named or self.assignment.files[0]
+
     def order_for(self, mutant: Mutant) -> tuple[str, ...]:
         """The tests that may notice it, those of its own exercise first: one failure is enough."""
-        function = mutant.function.partition(".")[0]
+        return self.tests_noticing(mutant.file, mutant.function)
+
+    def tests_noticing(self, file: str, changed: str) -> tuple[str, ...]:
+        """The quick tests that may notice a changed function, those of its own exercise first."""
+        function = changed.partition(".")[0]
         own = {e.number for e in self.assignment.exercises if function in e.functions}
         ordered = sorted(self.tests, key=lambda test: (test.exercise not in own, test.hidden))
         # A busy machine could fail a timing test for no reason, and so kill a mutant.
@@ -198,5 +224,5 @@ class ProofPlan:
             for test in ordered
             if not {TRAINING, TIMING, GPU} & {*test.tags}
             and not test.reads_lab
-            and self.coverage.may_notice(test.name, mutant.file, mutant.function)
+            and self.coverage.may_notice(test.name, file, changed)
         )

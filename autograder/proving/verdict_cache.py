@@ -38,6 +38,8 @@ class VerdictCache:
         self.tests = test_hashes(assignment)
         graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
         self.read_artifacts = {test.name for test in graded_tests if test.reads_artifacts}
+        needing = {one.number for one in assignment.exercises if any(one.needs.values())}
+        self.rerun = {test.name for test in graded_tests if test.exercise in needing}
         self.verdicts: dict[str, Verdict] = {}
         self.used: set[str] = set()
         entries, whole = read_entries(file)
@@ -45,23 +47,36 @@ class VerdictCache:
         if not whole:  # cut off when a run was killed: what comes next must be readable
             self.rewrite(self.verdicts)
 
-    def key(self, job: GradingRequest, test: str) -> str:
-        """A hash of everything that decides how a test of a job ends."""
+    def key(self, job: GradingRequest, test: str, others: Iterable[str] = ()) -> str:
+        """A hash of everything that decides how a test of a job ends.
+
+        others: the tests beside it, if they do, too.
+        """
         submitted = [
             python_hash(content) if name.endswith(".py") else hashlib.sha256(content).hexdigest()
             for name, content in sorted(job.files.items())
             if name.endswith(".py") or test in self.read_artifacts
         ]
         decides = (self.code, test, self.tests[test], submitted, job.salt, job.cpu_seconds)
-        digest = hashlib.sha256(repr((*decides, job.compare_all)).encode())
+        digest = hashlib.sha256(repr((*decides, job.compare_all, *others)).encode())
         return digest.hexdigest()[:32]
+
+    def others(self, job: GradingRequest, verdict: Verdict) -> tuple[str, ...]:
+        """The tests of a job whose ends decide this verdict, too: none, as a rule.
+
+        A test that fails at first is run once more, on stand-ins, if others fail.
+        """
+        independent = verdict.test not in self.rerun or verdict.passed_at_once
+        independent = independent or job.stop_at_failure
+        return () if independent else job.only or ()
 
     def find(self, job: GradingRequest) -> tuple[list[Verdict], tuple[str, ...]]:
         """The verdicts on this very job that are known, and the tests that are left to run."""
         known: list[Verdict] = []
         left: list[str] = []
         for test in job.only or ():
-            key = self.key(job, test)
+            keys = (self.key(job, test), self.key(job, test, job.only or ()))
+            key = keys[keys[0] not in self.verdicts]
             verdict = self.verdicts.get(key)
             # Where the first failure ends a job, what comes after an unknown test is unknown too.
             if verdict is None or (left and job.stop_at_failure):
@@ -71,11 +86,16 @@ class VerdictCache:
             known.append(verdict)
             if job.stop_at_failure and not verdict.passed:
                 break
+        if left and any(self.others(job, verdict) for verdict in known):
+            return [], job.only or ()
         return known, tuple(left)
 
     def store(self, job: GradingRequest, verdicts: Iterable[Verdict]) -> None:
         """Remember how tests of a job ended, on disk at once."""
-        entries = [CachedVerdict(self.key(job, verdict.test), verdict) for verdict in verdicts]
+        entries = [
+            CachedVerdict(self.key(job, verdict.test, self.others(job, verdict)), verdict)
+            for verdict in verdicts
+        ]
         self.verdicts |= {entry.key: entry.verdict for entry in entries}
         self.used |= {entry.key for entry in entries}
         self.file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,12 @@
 """Runs an assignment's proof, and judges what its gradings show (`make verify`)."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from autograder.grading.warm.judge_messages import GradingReply, Verdict
+from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.proving.function_coverage import find_function_coverage
+from autograder.proving.hint_findings import diagnosis_of, hint_jobs, hint_rows
 from autograder.proving.hints.hint_recorder import current_hints, fresh_hints
 from autograder.proving.job_runner import RIGHT, JobResults, Progress, run_jobs
 from autograder.proving.margins import margins
@@ -22,14 +24,16 @@ from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.wrong_versions.mistakes import Mistake
 from autograder.semester import DIST
 from common.assignment import Assignment
+from common.testing.feedback.diagnosis import Hints
 from common.testing.feedback.failure import BROKEN_TEST
-from common.testing.feedback.hints import Hints
 from common.testing.graded_tests import PRACTICE_SALT, TRAINING
 
 SLOWEST = 5
 # For each exercise with functions to write; an assignment with many needs no more than 15.
 MISTAKES_PER_EXERCISE, FEWEST_MISTAKES = 5, 15
 FEWEST_ALTERNATIVES = 2
+RAISED = re.compile(r" raised an? (\w+)\.$")
+ACCIDENTS = {"NameError", "UnboundLocalError", "AttributeError", "ImportError", "SyntaxError"}
 
 
 def verify(
@@ -40,7 +44,20 @@ def verify(
     plan = ProofPlan(assignment, scope)
     plan.coverage = find_function_coverage(assignment, plan.salts[0], dist)
     whole = scope.mutants and scope.training and scope.seeds >= SALTS
-    evidence = run_jobs(assignment, plan.jobs(), sources, progress, dist=dist, drop_unused=whole)
+
+    def follow_up(replies: dict[str, GradingReply]) -> dict[str, GradingRequest]:
+        hints = hints_of(plan, JobResults(sources, replies, 0, 0.0))
+        return hint_jobs(plan, hints, replies)
+
+    evidence = run_jobs(
+        assignment,
+        plan.jobs(),
+        sources,
+        progress,
+        dist=dist,
+        drop_unused=whole,
+        follow_up=follow_up,
+    )
     return conclude(plan, evidence), evidence
 
 
@@ -56,7 +73,9 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         ),
     ]
     scored = [judge_right(plan, name, replies) for name in plan.right_versions]
-    scored.append(judge_stub(plan, evidence.verdicts("stub"), hints))
+    of_stub = evidence.verdicts("stub")
+    scored.append(judge_stub(plan, of_stub, diagnosis_of(plan, hints, of_stub).shown()))
+    rows = hint_rows(plan, hints, replies)
     problems = []
     fewest = fewest_mistakes(plan.assignment)
     if len(plan.mistakes) < fewest:
@@ -71,8 +90,9 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         if plan.mutants and name not in missed
     ]
     mistakes = [
-        judge_mistake(mistake, evidence.verdicts(f"mistake {mistake.name}:"), hints)
+        judge_mistake(mistake, verdicts, diagnosis_of(plan, hints, verdicts).shown())
         for mistake in plan.mistakes
+        for verdicts in [evidence.verdicts(f"mistake {mistake.name}:")]
     ]
     problems += untold_by_training(plan, mistakes)
     return Proof(
@@ -87,6 +107,8 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
         survivors=survivors,
         margins=margins(evidence.verdicts(*RIGHT), wrong),
         problems=problems,
+        hints=[row for row in rows if row.named],
+        without_hint=sum(not row.named for row in rows),
         not_run=sum(test.points for test in plan.tests if test.needs_gpu),
         effort=Effort(
             gradings=len(replies),
@@ -108,11 +130,6 @@ def hints_of(plan: ProofPlan, evidence: JobResults) -> Hints:
     """The hints that students get: committed ones, and under a secret salt fresh ones."""
     find = current_hints if plan.scope.salt == PRACTICE_SALT else fresh_hints
     return Hints(find(plan.assignment, evidence, hidden) for hidden in (False, True))
-
-
-def shown_hint(hints: Hints, verdict: Verdict) -> str:
-    """The hint that a student with that verdict reads."""
-    return hints.look_up(verdict.test, verdict.check, verdict.seen) if verdict.seen else ""
 
 
 def verdicts_for_margins(mutant: list[Verdict]) -> list[Verdict]:
@@ -179,20 +196,23 @@ def judge_right(plan: ProofPlan, name: str, replies: dict[str, GradingReply]) ->
     return Scored(name, len(salts), len(plan.tests), min(scores), max(scores), problems)
 
 
-def judge_stub(plan: ProofPlan, verdicts: list[Verdict], hints: Hints) -> Scored:
+def judge_stub(plan: ProofPlan, verdicts: list[Verdict], hints: Mapping[str, str]) -> Scored:
     """The stub must fail every test, and get no hint: it has made no mistake yet."""
     problems = [f"passes {verdict.test}" for verdict in verdicts if verdict.passed]
-    problems += [f"gets a hint at {v.test}" for v in verdicts if shown_hint(hints, v)]
+    problems += [f"gets a hint at {test}" for test in hints]
     if len(verdicts) != len(plan.tests):
         problems.append(f"{len(verdicts)} of {len(plan.tests)} tests ran")
     score = points(verdicts)
     return Scored("stub", 1, len(verdicts), score, score, problems)
 
 
-def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> MistakeRow:
-    """A mistake must cost what it names and nothing else, show in a public test, and get its hint.
+def judge_mistake(
+    mistake: Mistake, verdicts: list[Verdict], hints: Mapping[str, str]
+) -> MistakeRow:
+    """A mistake must cost what it names and nothing else, and show in a public test.
 
-    A hint may be missing at some of the tests: where another mistake looks the same, for instance.
+    hints: what is shown at the tests. That may be none, where little is seen of a mistake, but it
+    must not be another mistake's, and there must be outputs by which it could be recognized.
     """
     lost: dict[str, float] = {}
     for verdict in verdicts:
@@ -207,9 +227,10 @@ def judge_mistake(mistake: Mistake, verdicts: list[Verdict], hints: Hints) -> Mi
     if public and mistake.hidden:
         problems.append("it is marked as hidden, but a public test catches it")
     hidden = [v.test for v in verdicts if not v.passed and v.hidden]
-    hinted = [v.test for v in verdicts if not v.passed and shown_hint(hints, v) == mistake.hint]
-    if lost and not hinted:
-        problems.append("its hint is never shown")
+    hinted = [test for test, hint in hints.items() if mistake.hint in hint]
+    others = {hint for hint in hints.values() if mistake.hint not in hint}
+    problems += [f"gets a wrong hint: {hint}" for hint in sorted(others)]
+    problems += unrecognizable(mistake, [verdict for verdict in verdicts if not verdict.passed])
     return MistakeRow(
         name=mistake.name,
         hint=mistake.hint,
@@ -231,6 +252,26 @@ def untold_by_training(plan: ProofPlan, mistakes: list[MistakeRow]) -> list[str]
         if plan.scope.training and TRAINING in test.tags and not test.needs_gpu
         if test.name not in failed
     ]
+
+
+def unrecognizable(mistake: Mistake, failed: list[Verdict]) -> list[str]:
+    """Why a mistake's failures aren't those of the mistake, or can't show its hint.
+
+    An exception that it doesn't name would be its own only by accident, as after a renaming.
+    """
+    if not failed:
+        return []
+    first_lines = [verdict.text.partition("\n")[0] for verdict in failed]
+    raised = {found[1] for line in first_lines if (found := RAISED.search(line))}
+    accidents = sorted(raised & ACCIDENTS - {mistake.raises})
+    problems = [f"fails with a {kind}, which it doesn't name (`raises`)" for kind in accidents]
+    if mistake.raises and mistake.raises not in raised:
+        problems.append(f"`raises` names {mistake.raises}, which no test reports")
+    if all(verdict.seen is None for verdict in failed):
+        problems.append(
+            "its hint can never be shown: all of its tests end in exceptions or plain assertions"
+        )
+    return problems
 
 
 def noticed_by(plan: ProofPlan, replies: Mapping[str, GradingReply]) -> dict[str, str]:

@@ -6,11 +6,14 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 from common.assignment import ROOT, STANDINS
 from common.errors import CourseError, Failure, ForbiddenCall, builtin_name
+from common.exercise_needs import Replacement
 from common.student_code.forbidden_calls import Guard
 
 # Assignments that later ones build on.
@@ -88,6 +91,46 @@ def copy_of_functions(module: ModuleType, guard: Guard | None) -> ModuleType:
                 value = guard.exempt(value)
             setattr(copy, name, value)
     return copy
+
+
+def executed(replacement: Replacement, guard: Guard | None = None) -> dict[str, Any]:
+    """The functions and classes of a replacement, by name. No module holds them.
+
+    guard: as in load_standins.
+    """
+    space: dict[str, Any] = {"__name__": replacement.module}
+    exec(compile(replacement.source, f"<stand-in for {replacement.module}>", "exec"), space)
+    return {
+        name: guard.exempt(space[name])
+        if guard is not None and isinstance(space[name], FunctionType)
+        else space[name]
+        for name in replacement.names
+    }
+
+
+def replace_functions(package: str, standins: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put stand-ins into every module of a submission, wherever it has functions of its own.
+
+    standins: by module and name. A class that inherits from a replaced one gets the new base.
+    """
+    for module_name, functions in standins.items():
+        with suppress(Failure):  # the test that loads this module fails with the same words
+            module = load(package, module_name)
+            for name, standin in functions.items():
+                replace_object(package, vars(module).get(name, standin), standin)
+                setattr(module, name, standin)
+
+
+def replace_object(package: str, own: object, standin: Any) -> None:
+    """Let all modules of a submission have a stand-in where they have this object."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(f"assignments.{package}."):
+            for key, value in [*vars(module).items()]:
+                if value is own:
+                    setattr(module, key, standin)
+                elif isinstance(value, type) and own in value.__bases__:
+                    bases = (standin if base is own else base for base in value.__bases__)
+                    value.__bases__ = tuple(bases)
 
 
 def load(package: str, module: str) -> ModuleType:

@@ -16,15 +16,18 @@ import numpy as np
 from common.assignment import Assignment
 from common.determinism import seed_all
 from common.errors import Failure, ForbiddenCall
+from common.exercise_needs import Needed, replacements_for
 from common.labs.lab_in_process import run_lab_in_process
 from common.labs.lab_run import Lab
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
+    executed,
     load_standins,
     mount,
     program_ended,
     read,
     read_student_attribute,
+    replace_functions,
     student_attribute_label,
     unreadable_result,
 )
@@ -63,13 +66,18 @@ class DirectFace(StudentFace, StudentObjects):
         self.printed = ""
         self.labs: dict[bytes, Lab] = {}
         self.pid = None
+        self.replaced: dict[str, dict[str, Any]] = {}  # by module: until the first is imported
 
     @contextmanager
-    def open(self, exercise: str, test: str = "", share: float = 1.0) -> Iterator[Handle]:
+    def open(
+        self, exercise: str, test: str = "", share: float = 1.0, *, needed: Iterable[Needed] = ()
+    ) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         self.guard.forbid(self.assignment.forbidden_in(exercise))
         mount(self.packages)
         load_standins(self.standins, self.guard)
+        replacements = replacements_for(self.assignment.own_standins, needed)
+        self.replaced = {one.module: executed(one, self.guard) for one in replacements}
         seed_all()
         try:
             yield Handle(self, None, self.assignment.files[0])
@@ -91,6 +99,8 @@ class DirectFace(StudentFace, StudentObjects):
 
         def find() -> object:
             if top:
+                replaced, self.replaced = self.replaced, {}
+                replace_functions(self.assignment.name, replaced)
                 return read_student_attribute(self.assignment.name, self.assignment.modules, name)
             return read(target._reference, name, target._label)
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
 
 from common.assignment import LAB_FILE, ROOT, Assignment, load_assignment
 from common.check_log import LOG
-from common.errors import Failure
+from common.errors import HINT_PREFIX, Failure
+from common.exercise_needs import Needed, needed_of
 from common.labs.lab_run import Lab
 from common.missing_packages import missing_sentence
 from common.student_code.values import Handle
@@ -25,8 +27,9 @@ from common.testing.artifacts import (
     reference_artifact,
 )
 from common.testing.direct_face import DirectFace
+from common.testing.feedback.diagnosis import Diagnosis, Ended, hints_beside, needs_of
 from common.testing.feedback.failure import explain
-from common.testing.feedback.hints import add_hint, hints_beside
+from common.testing.feedback.hints import evidence_of, fingerprint
 from common.testing.graded_tests import (
     GPU,
     HIDDEN_FILE,
@@ -37,6 +40,7 @@ from common.testing.graded_tests import (
     format_points,
     name_as_sentence,
     pace_of,
+    question_of,
 )
 from common.testing.leaderboard import Leaderboard
 from common.testing.points_summary import EarnedPoints, write_points
@@ -47,8 +51,8 @@ from common.training.training_progress import hidden_progress
 
 ANSWERS_FILE = "answers.npz"
 PUBLIC_SALT = "public"
-# What may be used up of the time of all tests when a public test that trains begins: the hidden
-# ones follow, and those that are quick must not be left without any.
+# What may be used up of the time of all tests when a public test that trains begins, or one is run
+# once more: the hidden ones follow, and those that are quick must not be left without any.
 SHARE_BEFORE_HIDDEN = 0.5
 HIDDEN_TESTS = "hidden tests"
 NO_GPU = "not run here: no GPU"
@@ -61,8 +65,12 @@ ARTIFACTS: pytest.StashKey[Callable[[Assignment, str], bytes | None]] = pytest.S
 LEADERBOARD: pytest.StashKey[Leaderboard] = pytest.StashKey()
 ASSIGNMENTS: pytest.StashKey[dict[str, Assignment]] = pytest.StashKey()
 POINTS: pytest.StashKey[dict[str, EarnedPoints]] = pytest.StashKey()
+DIAGNOSES: pytest.StashKey[dict[Path, Diagnosis]] = pytest.StashKey()
+FAILED: pytest.StashKey[list[pytest.TestReport]] = pytest.StashKey()
 # A grader explains failures in words of its own, and asks oracles, not their stored answers.
 GRADING: pytest.StashKey[bool] = pytest.StashKey()
+# What stand-ins replace in the run of a test that is on: nothing in a first one.
+NEEDED: pytest.StashKey[tuple[Needed, ...]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,6 +97,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash.setdefault(SALT, config.getoption("--salt"))
     config.stash.setdefault(POINTS, {})
     config.stash.setdefault(LEADERBOARD, Leaderboard())
+    config.stash.setdefault(DIAGNOSES, {})
+    config.stash.setdefault(FAILED, [])
     faces: dict[str, DirectFace] = {}
 
     def direct_face(assignment: Assignment) -> DirectFace:
@@ -158,9 +168,11 @@ def student(request: pytest.FixtureRequest, assignment: Assignment) -> Iterator[
     face = request.config.stash[FACE](assignment)
     # What hidden tests take may tell of their inputs: none is named.
     name = HIDDEN_TESTS if request.path.name == HIDDEN_FILE else name_as_sentence(request.node.name)
-    public_training = request.path.name == PUBLIC_FILE and pace(request.node) is Pace.TRAINING
-    share = SHARE_BEFORE_HIDDEN if public_training else 1.0
-    with face.open(decorator_value(request.node, "__number__", ""), name, share) as code:
+    needed = request.config.stash.get(NEEDED, ())
+    long = pace(request.node) is Pace.TRAINING or needed
+    share = SHARE_BEFORE_HIDDEN if long and request.path.name == PUBLIC_FILE else 1.0
+    exercise = decorator_value(request.node, "__number__", "")
+    with face.open(exercise, name, share, needed=needed) as code:
         yield code
 
 
@@ -334,7 +346,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Say in words why a graded test failed, and count its points."""
     report = yield
-    if not is_graded(item):
+    if not is_graded(item) or is_second_run(item):
         return report
     points_so_far = item.config.stash[POINTS].setdefault(item.path.parent.name, EarnedPoints())
     points = decorator_value(item, "__weight__", 0)
@@ -343,12 +355,63 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and str(call.excinfo.value) == NO_GPU:
         points_so_far.not_run_without_gpu += points
         return report
-    if call.excinfo is not None and item.config.getoption("tbstyle", "auto") == "auto":
-        report.longrepr = failure_text(item, call.excinfo.value)
+    error = call.excinfo.value if call.excinfo is not None else None
+    if error is not None and item.config.getoption("tbstyle", "auto") == "auto":
+        report.longrepr = failure_text(item, error)
+    if (call.when == "call" or error is not None) and not item.config.stash.get(GRADING, False):
+        diagnose(item, report, error)
     if call.when == "call" or (call.when == "setup" and not report.passed):
         passed = report.passed and call.when == "call"
         points_so_far.add(decorator_value(item, "__number__", ""), points, passed)
+        if not passed:
+            points_so_far.failed.append(item.name)
     return report
+
+
+def passes_with(item: pytest.Item, needed: Iterable[Needed]) -> bool:
+    """Whether a test passes when it is run once more with these replaced; no one is told."""
+    item.config.stash[NEEDED] = tuple(needed)
+    try:
+        with hidden_progress():
+            reports = runtestprotocol(item, log=False, nextitem=None)
+    finally:
+        item.config.stash[NEEDED] = ()
+    return all(report.passed for report in reports)
+
+
+def is_second_run(item: pytest.Item) -> bool:
+    """Whether the run of a test that is on is its second."""
+    return bool(item.config.stash.get(NEEDED, ()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Run failed tests once more, as a grader does, with stand-ins for what is wrong elsewhere."""
+    result = yield
+    if not session.config.stash.get(GRADING, False) and not session.config.getoption("usepdb"):
+        for name, points_so_far in session.config.stash[POINTS].items():
+            run_once_more(session.items, load_assignment(name), points_so_far)
+    return result
+
+
+def run_once_more(
+    items: list[pytest.Item], assignment: Assignment, points_so_far: EarnedPoints
+) -> None:
+    """Run the failed tests of an assignment once more, where they need what failed, too."""
+    failed = [
+        item
+        for item in items
+        if item.path.parent.name == assignment.name and item.name in points_so_far.failed
+    ]
+    place = {exercise.number: index for index, exercise in enumerate(assignment.exercises)}
+    failed.sort(key=lambda item: place.get(decorator_value(item, "__number__", ""), 0))
+    for item in failed:
+        number = decorator_value(item, "__number__", "")
+        needed = needed_of(assignment.exercises, number, points_so_far.failed_exercises)
+        if needed and passes_with(item, needed):
+            points = decorator_value(item, "__weight__", 0)
+            points_so_far.carry(item.name, number, points, needed)
+            item.config.stash[DIAGNOSES][item.path.parent].add(Ended(item.name, number, True))
 
 
 def failure_text(item: pytest.Item, error: BaseException) -> str:
@@ -359,8 +422,37 @@ def failure_text(item: pytest.Item, error: BaseException) -> str:
     points = format_points(decorator_value(item, "__weight__", 0))
     unit = "point" if points == "1" else "points"
     head = f"Exercise {decorator_value(item, '__number__', '')}, {points} {unit}. {title}"
-    explanation = add_hint(explain(error), error, hints_beside(item.path.parent), item.name)
-    return f"{head}\n\n{explanation.text(hidden=False)}\n"
+    return f"{head}\n\n{explain(error).text(hidden=False)}\n"
+
+
+def diagnose(item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
+    """Let a test's end count for hints, in a student's own run."""
+    folder = item.path.parent
+    diagnoses = item.config.stash[DIAGNOSES]
+    if folder not in diagnoses:
+        diagnoses[folder] = Diagnosis(hints_beside(folder), needs_of(load_assignment(folder.name)))
+    evidence = evidence_of(error) if error is not None else None
+    check, seen = (evidence.check, fingerprint(evidence)) if evidence else (0, None)
+    in_lab = "lab" in getattr(item, "fixturenames", ())
+    group = question_of(item.name) if in_lab else decorator_value(item, "__number__", "")
+    diagnoses[folder].add(Ended(item.name, group, report.passed, check, seen))
+    if error is not None:
+        item.config.stash[FAILED].append(report)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the failures are printed
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Add hints to what is said of failed tests: all that ran decide them together."""
+    shown = {
+        (folder.name, test): hint
+        for folder, diagnosis in session.config.stash[DIAGNOSES].items()
+        for test, hint in diagnosis.shown().items()
+    }
+    for report in session.config.stash[FAILED]:
+        *path, test = report.nodeid.split("::")
+        hint = shown.get((Path(path[0]).parent.name, test))
+        if hint and isinstance(report.longrepr, str):
+            report.longrepr += f"\n{HINT_PREFIX}{hint}\n"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -22,6 +22,7 @@ MARKS = {  # the tags that `pytest -m` knows
     TIMING: "measures how fast code is",
     GPU: "needs a GPU",
 }
+MACHINE_DEPENDENT = frozenset(MARKS)  # how these end says less about the code
 PRACTICE_SALT = "practice"  # public: what inputs are drawn from without a secret
 
 
@@ -45,6 +46,11 @@ def name_as_sentence(name: str) -> str:
     return name.removeprefix("test_").replace("_", " ")
 
 
+def question_of(name: str) -> str:
+    """The question that a test of a lab is about."""
+    return name.split("_")[1]
+
+
 @dataclass(frozen=True)
 class GradedTest:
     """One test function, and what its decorators say."""
@@ -62,7 +68,12 @@ class GradedTest:
     @property
     def question(self) -> str:
         """The question of the lab that it is about: q2 for test_q2_the_number_is_right."""
-        return self.name.split("_")[1] if self.reads_lab else ""
+        return question_of(self.name) if self.reads_lab else ""
+
+    @property
+    def group(self) -> str:
+        """What hints are decided for together: its exercise, or its question of the lab."""
+        return self.question or self.exercise
 
     @property
     def needs_gpu(self) -> bool:

@@ -1,8 +1,10 @@
 """Prints the points by exercise at the end of a student's own pytest run."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from common.assignment import ROOT, Assignment
+from common.exercise_needs import Needed, listed
 from common.testing.graded_tests import (
     PUBLIC_FILE,
     TRAINING,
@@ -22,11 +24,27 @@ class EarnedPoints:
         self.hidden_shown = 0.0
         self.public_names: set[str] = set()  # of the tests that were asked for
         self.not_run_without_gpu = 0.0  # points of tests that need one
+        self.failed: list[str] = []  # names of tests
+        self.carried: dict[Needed, list[str]] = {}  # stand-ins, and the exercises that they helped
 
     def add(self, exercise: str, points: float, passed: bool) -> None:
         """Count the points of one test."""
         self.shown[exercise] = self.shown.get(exercise, 0) + points
         self.earned[exercise] = self.earned.get(exercise, 0) + (points if passed else 0)
+
+    @property
+    def failed_exercises(self) -> set[str]:
+        """The exercises with a test that failed, even with stand-ins for what they need."""
+        return {number for number, shown in self.shown.items() if self.earned[number] < shown}
+
+    def carry(self, name: str, exercise: str, points: float, needed: Iterable[Needed]) -> None:
+        """Count a failed test that passes with stand-ins: grading gives its points."""
+        self.failed.remove(name)
+        self.earned[exercise] += points
+        for one in needed:
+            helped = self.carried.setdefault(one, [])
+            if exercise not in helped:
+                helped.append(exercise)
 
     def add_asked(self, name: str, points: float, hidden: bool) -> None:
         """Note that a test was among those that were asked for, whether or not it could run."""
@@ -56,6 +74,8 @@ def write_points(terminal: Any, assignment: Assignment, points_so_far: EarnedPoi
         f"  {format_points(earned)} of {format_points(shown)} points in this run. "
         f"Hidden tests decide {format_points(hidden - points_so_far.hidden_shown)} more."
     )
+    for needed, helped in points_so_far.carried.items():
+        terminal.write_line(f"  {fix_first(needed, helped)}")
     public = read_tests(ROOT / "tests" / assignment.name / PUBLIC_FILE)
     left_out = [test for test in public if test.name not in points_so_far.public_names]
     if left_out:
@@ -64,6 +84,14 @@ def write_points(terminal: Any, assignment: Assignment, points_so_far: EarnedPoi
         points = format_points(points_so_far.not_run_without_gpu)
         unit = "point needs" if points == "1" else "points need"
         terminal.write_line(f"  {points} {unit} a GPU, and this machine has none.")
+
+
+def fix_first(needed: Needed, helped: list[str]) -> str:
+    """What to correct first, and where it costs nothing."""
+    return (
+        f"Fix {needed.exercise} first: tests of {listed(helped)} that failed pass with a right "
+        f"{needed.function}. Their points are counted, as in grading."
+    )
 
 
 def left_out_sentence(tests: list[GradedTest]) -> str:

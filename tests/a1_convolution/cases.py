@@ -53,12 +53,6 @@ def draw_gradient(rng, out, dtype=None):
     return rng.normal(size=out.shape).astype(dtype or out.dtype)
 
 
-def compare_images(results, expected, what):
-    """The images returned by several calls are the expected ones."""
-    for actual, wanted in zip(results, expected, strict=True):
-        assert_close(actual, wanted, what=what, axes=IMAGE_AXES)
-
-
 def compare_gradients(gradients, expected, situation):
     """dx, dw and db are the expected ones."""
     for name, actual, wanted in zip(("dx", "dw", "db"), gradients, expected, strict=True):

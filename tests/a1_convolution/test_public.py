@@ -6,16 +6,16 @@ import numpy as np
 from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.labs.answer_checks import array_answer, check_number, check_sizes
-from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.battery.promise_checks import check_promises
+from common.testing.checks import check_refused, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
-from common.testing.remote.operations import call_each
+from tests.a1_convolution.battery_cases import CASES
 from tests.a1_convolution.cases import (
     COLUMN_AXES,
     IMAGE_AXES,
     KERNEL_AXES,
     check_fast,
     compare_gradients,
-    compare_images,
     draw_bytes,
     draw_convolution,
     draw_distinct,
@@ -188,18 +188,9 @@ def test_conv2d_forward_keeps_float32_and_counts_integers_as_float64(student, rn
 
 @weight(1)
 @number("1.2")
-def test_conv2d_forward_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
-    student, rng, oracle
-):
-    """x, w and b are unchanged, and an output stays the same after further calls."""
-    first, second = (draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2))
-    calls = [(*inputs, 1, 1) for inputs in (first, second, first)]
-    for call, result in zip(calls, call_each(student.conv2d_forward, calls), strict=True):
-        out, _ = unpack(result, 2, "conv2d_forward")
-        expected = oracle.conv2d(*call)
-        assert_close(out, expected, what="out (several calls in a row)", axes=IMAGE_AXES)
-    for padding in (0, 1):
-        check_unchanged("conv2d_forward", student.conv2d_forward, *first, 1, padding)
+def test_conv2d_forward_leaves_its_inputs_and_everything_else_alone(student, rng):
+    """Inputs, earlier results and the process stay as they are; nothing is remembered."""
+    check_promises(student, rng, CASES["1.2"])
 
 
 @weight(1)
@@ -316,21 +307,9 @@ def test_conv2d_backward_keeps_float32_and_does_not_round_for_integer_inputs(stu
 
 @weight(1)
 @number("1.3")
-def test_conv2d_backward_uses_its_own_cache_and_leaves_dout_alone(student, rng, oracle):
-    """Each backward pass uses the cache that it gets, also if it gets the same one twice."""
-    inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
-    douts = [draw_gradient(rng, oracle.conv2d(*arrays, 1, 1)) for arrays in inputs]
-    results = call_each(student.conv2d_forward, [(*arrays, 1, 1) for arrays in inputs])
-    caches = [unpack(result, 2, "conv2d_forward")[1] for result in results]
-    order = (0, 1, 0)
-    results = call_each(student.conv2d_backward, [(douts[i], caches[i]) for i in order])
-    for i, result in zip(order, results, strict=True):
-        gradients = unpack(result, 3, "conv2d_backward")
-        expected = oracle.conv2d_gradients(*inputs[i], douts[i], 1, 1)
-        compare_gradients(gradients, expected, "several calls in a row")
-    _, cache = unpack(student.conv2d_forward(*inputs[0]), 2, "conv2d_forward")
-    dout = rng.normal(size=(2, 3, 3, 3))
-    check_unchanged("conv2d_backward", student.conv2d_backward, dout, cache)
+def test_conv2d_backward_uses_its_own_cache_and_leaves_everything_else_alone(student, rng):
+    """Each pass uses the cache that it gets, and changes nothing but its own result."""
+    check_promises(student, rng, CASES["1.3"])
 
 
 @weight(2)
@@ -464,24 +443,9 @@ def test_max_pool2d_keeps_the_type_of_x_forward_and_of_dout_backward(student, rn
 
 @weight(1)
 @number("1.4")
-def test_max_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """x and dout are unchanged, and each backward pass uses the cache it is given."""
-    xs = [draw_distinct(rng, shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
-    expected = [oracle.max_pool2d(x, 3, 1, 1) for x in xs]
-    douts = [draw_gradient(rng, out) for out in expected]
-    results = call_each(student.max_pool2d_forward, [(x, 3, 1, 1) for x in xs])
-    results = [unpack(result, 2, "max_pool2d_forward") for result in results]
-    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
-    order = (0, 1, 2, 0)
-    calls = [(douts[i], results[i][1]) for i in order]
-    expected = [oracle.max_pool2d_gradient(xs[i], douts[i], 3, 1, 1) for i in order]
-    gradients = call_each(student.max_pool2d_backward, calls)
-    compare_images(gradients, expected, "dx (several calls in a row)")
-    for padding in (0, 1):
-        check_unchanged("max_pool2d_forward", student.max_pool2d_forward, xs[0], 2, 1, padding)
-    _, cache = unpack(student.max_pool2d_forward(xs[0], 2, 1), 2, "max_pool2d_forward")
-    dout = rng.normal(size=(2, 2, 4, 5))
-    check_unchanged("max_pool2d_backward", student.max_pool2d_backward, dout, cache)
+def test_max_pool2d_leaves_its_inputs_and_everything_else_alone(student, rng):
+    """Inputs, earlier results and the process stay as they are; nothing is remembered."""
+    check_promises(student, rng, CASES["1.4"])
 
 
 @weight(1)
@@ -579,24 +543,9 @@ def test_avg_pool2d_keeps_float32_and_counts_integers_as_float64(student, rng, o
 
 @weight(1)
 @number("1.5")
-def test_avg_pool2d_leaves_inputs_alone_and_calls_do_not_disturb_each_other(student, rng, oracle):
-    """x and dout are unchanged, and each backward pass uses the cache it is given."""
-    xs = [rng.normal(size=shape) for shape in ((2, 2, 5, 6), (2, 2, 5, 6), (1, 3, 4, 7))]
-    expected = [oracle.avg_pool2d(x, 3, 1, 1) for x in xs]
-    douts = [draw_gradient(rng, out) for out in expected]
-    results = call_each(student.avg_pool2d_forward, [(x, 3, 1, 1) for x in xs])
-    results = [unpack(result, 2, "avg_pool2d_forward") for result in results]
-    compare_images([out for out, _ in results], expected, "out (several calls in a row)")
-    order = (0, 1, 2, 0)
-    calls = [(douts[i], results[i][1]) for i in order]
-    expected = [oracle.avg_pool2d_gradient(xs[i], douts[i], 3, 1, 1) for i in order]
-    gradients = call_each(student.avg_pool2d_backward, calls)
-    compare_images(gradients, expected, "dx (several calls in a row)")
-    for padding in (0, 1):
-        check_unchanged("avg_pool2d_forward", student.avg_pool2d_forward, xs[0], 2, 1, padding)
-    _, cache = unpack(student.avg_pool2d_forward(xs[0], 2, 1), 2, "avg_pool2d_forward")
-    dout = rng.normal(size=(2, 2, 4, 5))
-    check_unchanged("avg_pool2d_backward", student.avg_pool2d_backward, dout, cache)
+def test_avg_pool2d_leaves_its_inputs_and_everything_else_alone(student, rng):
+    """Inputs, earlier results and the process stay as they are; nothing is remembered."""
+    check_promises(student, rng, CASES["1.5"])
 
 
 @weight(2)
@@ -724,35 +673,9 @@ def test_fast_convolution_is_right_for_leftover_pixels_float32_and_integers(stud
 
 @weight(1)
 @number("1.6")
-def test_fast_convolution_leaves_inputs_alone_and_calls_do_not_disturb_each_other(
-    student, rng, oracle
-):
-    """im2col, col2im and both passes change no input; each pass uses the cache it is given."""
-    inputs = [draw_convolution(rng, (2, 2, 5, 4), (3, 2, 3, 2)) for _ in range(2)]
-    outs = [oracle.conv2d(*arrays, 1, 1) for arrays in inputs]
-    order = (0, 1, 0)
-    results = call_each(student.conv2d_forward_fast, [(*inputs[i], 1, 1) for i in order])
-    for i, result in zip(order, results, strict=True):
-        out, _ = unpack(result, 2, "conv2d_forward_fast")
-        assert_close(out, outs[i], what="out (several calls in a row)", axes=IMAGE_AXES)
-
-    douts = [draw_gradient(rng, out) for out in outs]
-    results = call_each(student.conv2d_forward_fast, [(*arrays, 1, 1) for arrays in inputs])
-    caches = [unpack(result, 2, "conv2d_forward_fast")[1] for result in results]
-    results = call_each(student.conv2d_backward_fast, [(douts[i], caches[i]) for i in order])
-    for i, result in zip(order, results, strict=True):
-        gradients = unpack(result, 3, "conv2d_backward_fast")
-        expected = oracle.conv2d_gradients(*inputs[i], douts[i], 1, 1)
-        compare_gradients(gradients, expected, "several calls in a row")
-
-    x, w, b = inputs[0]
-    for padding in (0, 1):
-        check_unchanged("conv2d_forward_fast", student.conv2d_forward_fast, x, w, b, 1, padding)
-        check_unchanged("im2col", student.im2col, x, (3, 2), 1, padding)
-    _, cache = unpack(student.conv2d_forward_fast(x, w, b), 2, "conv2d_forward_fast")
-    dout, cols = rng.normal(size=(2, 3, 3, 3)), rng.normal(size=(2, 12, 9))
-    check_unchanged("conv2d_backward_fast", student.conv2d_backward_fast, dout, cache)
-    check_unchanged("col2im", student.col2im, cols, (2, 2, 5, 4), (3, 2))
+def test_fast_convolution_leaves_its_inputs_and_everything_else_alone(student, rng):
+    """Inputs, earlier results and the process stay as they are; nothing is remembered."""
+    check_promises(student, rng, CASES["1.6"])
 
 
 @weight(2)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from common.student_code.values import Handle
-from common.testing.checks import check_float, check_unchanged
+from common.testing.checks import check_float
 from common.testing.compare import assert_close, check, unpack
-from common.testing.remote.operations import call_each, write_into
+from common.testing.remote.operations import write_into
 
 ROW_AXES = ("image", "feature")
 LOGIT_AXES = ("image", "class")
@@ -149,39 +149,6 @@ def compare_linear_gradients(gradients, expected, situation):
     """dx, dw and db are the expected ones."""
     for name, actual, wanted in zip(("dx", "dw", "db"), gradients, expected, strict=True):
         assert_close(actual, wanted, what=f"{name} ({situation})")
-
-
-def check_layers_stay_apart(student, oracle, rng, shape, *, linear):
-    """Two forward calls, then three backward calls that use the first cache twice."""
-    xs, douts = ([rng.normal(size=shape) for _ in range(2)] for _ in range(2))
-    expected = [np.where(x > 0, dout, 0) for x, dout in zip(xs, douts, strict=True)]
-    relu_case = ("relu", [(x,) for x in xs], douts, expected)
-
-    inputs = [draw_linear(rng, *linear) for _ in range(2)]
-    douts = [rng.normal(size=(linear[0], linear[2])) for _ in range(2)]
-    pairs = zip(inputs, douts, strict=True)
-    expected = [oracle.linear_gradients(*xwb, dout) for xwb, dout in pairs]
-    linear_case = ("linear", inputs, douts, expected)
-
-    xs, dxs = ([rng.normal(size=axes) for axes in (shape, shape[::-1])] for _ in range(2))
-    douts = [dx.reshape(len(dx), -1) for dx in dxs]
-    flatten_case = ("flatten", [(x,) for x in xs], douts, dxs)
-
-    for name, inputs, douts, expected in (relu_case, linear_case, flatten_case):
-        forward = getattr(student, f"{name}_forward")
-        backward = getattr(student, f"{name}_backward")
-        results = call_each(forward, inputs)
-        caches = [unpack(result, 2, f"{name}_forward")[1] for result in results]
-        calls = list(zip(douts, caches, strict=True))
-        results = call_each(backward, [calls[0], calls[1], calls[0]])
-        for result, wanted in zip(results, [*expected, expected[0]], strict=True):
-            if name == "linear":
-                gradients = unpack(result, 3, "linear_backward")
-                compare_linear_gradients(gradients, wanted, "several calls in a row")
-            else:
-                assert_close(result, wanted, what=f"dx of {name} (several calls in a row)")
-        check_unchanged(f"{name}_forward", forward, *inputs[0])
-        check_unchanged(f"{name}_backward", backward, *calls[0])
 
 
 def compare_loss(loss, expected, situation, dtype):

@@ -3,7 +3,6 @@
 import numpy as np
 
 from common.testing.compare import unpack
-from common.testing.remote.operations import call_each
 from tests.a2_lenet.cases import check_named, check_names, plain_copy
 
 SHAPES = {"conv.w": (2, 1, 3, 2), "linear.w": (4, 3), "linear.b": (5,)}
@@ -36,17 +35,12 @@ def compare_step(parameters, expected, count):
 
 
 def check_steps_can_be_repeated(step, name, rng, shapes=SHAPES):
-    """A step doesn't change its arguments, and it returns new arrays."""
-    # A state that is passed back is the same object in the student's process. So a step that writes
-    # into it is detected: the next step from the same state gives another result.
+    """A state can be copied: a step from it and a step from its copy are equal."""
     first, second = (draw_arrays(rng, shapes) for _ in range(2))
     parameters, state = unpack(step(first, second, None, 0.1), 2, name)
     gradients, _ = unpack(step(second, first, None, 0.2), 2, name)
-    call, other = (parameters, gradients, state, 0.3), (parameters, first, state, 0.1)
-    results = [unpack(result, 2, name) for result in call_each(step, [call, other, call])]
-    (expected, expected_state), _, (again, _) = results
+    expected, expected_state = unpack(step(parameters, gradients, state, 0.3), 2, name)
     check_names(expected, shapes, "parameters")
-    check_named(again, expected, "parameters of a step that is repeated", tolerance=0.0)
     copied = plain_copy(state, "The state of an optimizer")
     alone, alone_state = unpack(step(dict(parameters), dict(gradients), copied, 0.3), 2, name)
     check_named(alone, expected, "parameters of a step from a copied state", tolerance=0.0)

@@ -5,9 +5,11 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.data import load_mnist
 from common.labs.answer_checks import array_answer, check_choice, check_number, check_sizes
-from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.battery.promise_checks import check_promises
+from common.testing.checks import check_refused, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from tests.a2_lenet import cases, network_cases, optimizer_cases, training_cases
+from tests.a2_lenet.battery_cases import CASES
 from tests.a2_lenet.cases import LOGIT_AXES, ROW_AXES, TINY
 
 OTHER = {"image_size": 12, "filters": (3, 4), "kernel_size": 3, "hidden_size": 6, "num_classes": 5}
@@ -71,7 +73,7 @@ def test_flatten_is_right_for_other_shapes_and_layers_have_no_side_effects(stude
             assert_close(out, rows, what="out (other shapes)", axes=ROW_AXES)
             dx = student.flatten_backward(view(expected.reshape(rows.shape)), cache)
             assert_close(dx, expected, what="dx (other shapes)")
-    cases.check_layers_stay_apart(student, oracle, rng, (3, 4, 2), linear=(2, 5, 3))
+    check_promises(student, rng, CASES["2.1"])
 
 
 @weight(2)
@@ -86,7 +88,7 @@ def test_cross_entropy_is_right_for_other_logits(student, rng, oracle):
             for view in (sliced, transposed):
                 result = student.softmax_cross_entropy(view(logits), labels.astype(np.uint8))
                 cases.compare_cross_entropy(result, expected, "other sizes")
-    check_unchanged("softmax_cross_entropy", student.softmax_cross_entropy, logits, labels)
+    check_promises(student, rng, CASES["2.2"])
 
 
 @weight(1)
@@ -191,6 +193,7 @@ def test_lenet_gives_the_gradient_of_every_weight_for_other_sizes(student, rng, 
 def test_lenet_has_no_side_effects_and_rejects_what_does_not_fit(student, rng, oracle):
     """Current weights, independent models and calls, ValueErrors: on other sizes."""
     network_cases.check_independence(student.LeNet, oracle.lenet_gradients, rng, sizes=ODD, n=2)
+    check_promises(student, rng, CASES["2.3"])
     model = cases.make_model(student.LeNet, rng, OTHER, cases.draw_weights(rng, OTHER))
     network_cases.check_refusals(model, rng, OTHER, n=4)
 
@@ -240,6 +243,7 @@ def test_adam_is_right_for_other_steps(student, rng, oracle):
 @number("2.4")
 def test_optimizers_have_no_side_effects_on_other_arrays(student, rng):
     """Steps can be repeated, also from a copied state; bad gradients raise ValueError."""
+    check_promises(student, rng, CASES["2.4"])
     for name, step in (("sgd_momentum", student.sgd_momentum), ("adam", student.adam)):
         optimizer_cases.check_steps_can_be_repeated(step, name, rng, OTHER_SHAPES)
         shapes = {"first": (3, 2), "second": (4,)}
@@ -262,6 +266,7 @@ def test_minibatches_are_right_for_other_numbers(student, rng):
         orders.append(training_cases.check_pieces(pieces, 2000, 70))
     check(np.array_equal(*orders), "The same seed must give the same mini-batches.")
     training_cases.check_is_shuffled(orders[0], "The indices")
+    check_promises(student, rng, CASES["2.5"])
 
 
 @weight(2)
@@ -388,6 +393,7 @@ def test_mlp_is_right_for_other_sizes(student, rng, oracle):
         network_cases.compare_loss_and_gradients(result, expected, weights, "other sizes")
     network_cases.check_types(student.MLP, oracle, rng, sizes=OTHER_MLP, n=4)
     network_cases.check_independence(student.MLP, oracle.mlp_gradients, rng, sizes=OTHER_MLP, n=2)
+    check_promises(student, rng, CASES["2.6"])
     model = cases.make_model(student.MLP, rng, OTHER_MLP, cases.draw_weights(rng, OTHER_MLP))
     network_cases.check_refusals(model, rng, OTHER_MLP, n=4)
 
@@ -447,8 +453,8 @@ def test_feature_maps_are_right_for_other_sizes(student, rng, oracle):
         maps = student.feature_maps(model, sliced(image))
         expected = oracle.lenet_maps(image[None], *weights.values())
         network_cases.compare_maps(maps, expected, f"a {dtype} model, a {image_type} image")
-        check_unchanged("feature_maps", student.feature_maps, model, image)
         cases.check_named(model.parameters, weights, "parameters after feature_maps", tolerance=0.0)
+    check_promises(student, rng, CASES["2.7"])
     model = cases.check_model(student.LeNet(cases.generator(rng), **OTHER))
     images = cases.draw_images(rng, 3, OTHER)
     for situation, image in (

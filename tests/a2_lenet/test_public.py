@@ -5,9 +5,11 @@ from gradescope_utils.autograder_utils.decorators import number, tags, weight
 
 from common.data import load_mnist
 from common.labs.answer_checks import array_answer, check_number, check_sizes
-from common.testing.checks import check_refused, check_unchanged, sliced, transposed
+from common.testing.battery.promise_checks import check_promises
+from common.testing.checks import check_refused, sliced, transposed
 from common.testing.compare import assert_close, assert_equal, check, unpack
 from tests.a2_lenet import cases, network_cases, optimizer_cases, training_cases
+from tests.a2_lenet.battery_cases import CASES
 from tests.a2_lenet.cases import LOGIT_AXES, ROW_AXES, TINY
 
 DEFAULT = {
@@ -153,7 +155,7 @@ def test_layers_keep_float32_leave_inputs_alone_and_do_not_disturb_each_other(st
     dx = student.flatten_backward(expected.reshape(2, 60), cache)
     assert_close(dx, expected, what="dx (float32)")
 
-    cases.check_layers_stay_apart(student, oracle, rng, (2, 3, 4, 5), linear=(4, 3, 5))
+    check_promises(student, rng, CASES["2.1"])
 
 
 @weight(2)
@@ -188,7 +190,7 @@ def test_cross_entropy_gives_the_gradient_of_the_mean(student, rng, oracle):
     single, unlikely = logits.astype(np.float32), logits.argmin(axis=1)
     result = student.softmax_cross_entropy(single, unlikely)
     cases.compare_cross_entropy(result, oracle.cross_entropy(single, unlikely), "float32")
-    check_unchanged("softmax_cross_entropy", student.softmax_cross_entropy, logits, labels)
+    check_promises(student, rng, CASES["2.2"])
 
 
 @weight(1)
@@ -319,6 +321,7 @@ def test_lenet_computes_in_its_own_dtype(student, rng, oracle):
 def test_lenet_uses_its_current_weights_and_changes_none(student, rng, oracle):
     """Overwritten weights are used at once; calls and models don't affect each other."""
     network_cases.check_independence(student.LeNet, oracle.lenet_gradients, rng, sizes=SMALL, n=3)
+    check_promises(student, rng, CASES["2.3"])
 
 
 @weight(1)
@@ -382,6 +385,7 @@ def test_optimizers_change_nothing_and_return_plain_new_data(student, rng):
     """A step repeated from the same state, or from a copy of it, gives the same result."""
     for name, step in (("sgd_momentum", student.sgd_momentum), ("adam", student.adam)):
         optimizer_cases.check_steps_can_be_repeated(step, name, rng)
+    check_promises(student, rng, CASES["2.4"])
 
 
 @weight(1)
@@ -425,6 +429,7 @@ def test_minibatches_come_in_an_order_that_the_generator_draws(student, rng):
     check(np.array_equal(first, again), "The same seed must give the same mini-batches.")
     check(not np.array_equal(first, other), "Another seed must give other mini-batches.")
     training_cases.check_is_shuffled(first, "The indices")
+    check_promises(student, rng, CASES["2.5"])
 
 
 @weight(1)
@@ -604,6 +609,7 @@ def test_mlp_keeps_its_dtype_uses_its_current_weights_and_rejects_bad_input(stud
     """The dtype of the model; overwritten weights are used; wrong shapes raise ValueError."""
     network_cases.check_types(student.MLP, oracle, rng, sizes=SMALL_MLP, n=3)
     network_cases.check_independence(student.MLP, oracle.mlp_gradients, rng, sizes=SMALL_MLP, n=3)
+    check_promises(student, rng, CASES["2.6"])
     model = cases.make_model(student.MLP, rng, SMALL_MLP, cases.draw_weights(rng, SMALL_MLP))
     network_cases.check_refusals(model, rng, SMALL_MLP, n=3)
 
@@ -706,8 +712,8 @@ def test_feature_maps_follow_each_convolution_and_its_relu(student, rng, oracle)
         maps = student.feature_maps(model, view(image))
         expected = oracle.lenet_maps(image[None], *weights.values())
         network_cases.compare_maps(maps, expected, f"a {dtype} model, a {image_type} image")
-        check_unchanged("feature_maps", student.feature_maps, model, image)
         cases.check_named(model.parameters, weights, "parameters after feature_maps", tolerance=0.0)
+    check_promises(student, rng, CASES["2.7"])
     model = cases.check_model(student.LeNet(cases.generator(rng), **SMALL))
     images = cases.draw_images(rng, 2, SMALL)
     for situation, image in (

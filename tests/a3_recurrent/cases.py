@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from common.student_code.values import Handle
-from common.testing.checks import check_float, check_refused, check_unchanged
+from common.testing.checks import check_float, check_refused
 from common.testing.compare import assert_close, check, kind_of, unpack
-from common.testing.remote.operations import call_each, fetch
 
 
 class Layer(NamedTuple):
@@ -147,28 +146,6 @@ def cache_of(layer, result):
     return unpack(result, len(LAYERS[layer].outputs) + 1, f"{layer}_forward")[-1]
 
 
-def check_calls_stay_apart(passes, oracle, rng, cases):
-    """No call writes into what an earlier one returned, and each cache belongs to its own call."""
-    layer, order, situation = passes.layer, (0, 1, 0), "several calls in a row"
-    upstream = [draw_upstream(rng, layer, inputs) for inputs in cases]
-    results = call_each(passes.forward, [cases[i] for i in order])
-    for i, result in zip(order, results, strict=True):
-        compare_outputs(layer, result, getattr(oracle, layer)(*cases[i]), situation)
-    calls = [(*upstream[i], results[i][-1]) for i in order]
-    for i, result in zip(order, call_each(passes.backward, calls), strict=True):
-        expected = getattr(oracle, f"{layer}_gradients")(*cases[i], *upstream[i])
-        compare_gradients(layer, result, expected, situation)
-
-
-def check_passes_change_nothing(passes, rng, arguments):
-    """Neither pass changes what it is given."""
-    layer, forward, backward = passes
-    check_unchanged(f"{layer}_forward", forward, *arguments)
-    cache = cache_of(layer, forward(*arguments))
-    upstream = draw_upstream(rng, layer, arguments)
-    check_unchanged(f"{layer}_backward", backward, *upstream, cache)
-
-
 def check_layer_refuses(forward, inputs):
     """Mismatched shapes, empty axes and invalid masks raise ValueError; valid inputs don't."""
     x, *others = inputs
@@ -184,16 +161,6 @@ def check_layer_refuses(forward, inputs):
         ("a mask of integers", (x, *others, np.ones(x.shape[:2], dtype=np.int64))),
     ):
         check_refused(situation, forward, *args)
-
-
-def check_kept(held, before, what):
-    """Every array in a held dict or tuple is unchanged."""
-    after = fetch(held)
-    keys = before if isinstance(before, dict) else range(len(before))
-    same = len(after) == len(before) and all(
-        np.array_equal(after[key], before[key]) for key in keys
-    )
-    check(same, f"{what} is changed by the call.")
 
 
 def check_lstm_parameters(result, d, m, *, forget_bias, dtype):

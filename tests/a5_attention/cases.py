@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from common.testing.checks import check_refused, check_unchanged
+from common.testing.checks import check_refused
 from common.testing.compare import assert_close, check, unpack
-from common.testing.remote.operations import call_each, warnings_of
+from common.testing.remote.operations import warnings_of
 
 WORKED = 1e-6  # the tolerance of worked examples, which are given to eight digits
 HIDDEN = 1e12  # what a key and value hold that no query may attend to
@@ -175,47 +175,6 @@ def softmax_or_zeros(oracle, x, axis):
     """PyTorch's softmax; zeros where all entries along the axis are -inf."""
     empty = np.isneginf(x).all(axis=axis, keepdims=True)
     return np.where(empty, 0, oracle.softmax(np.where(empty, 0, x), axis))
-
-
-def check_softmax_stays_apart(code, oracle, rng, xs):
-    """Results survive further calls, and inputs don't change. xs: the first comes twice."""
-    outs, douts = [oracle.softmax(x, 1) for x in xs], [draw_like(rng, x) for x in xs]
-    for out, expected in zip(call_each(code.softmax, [(x, 1) for x in xs]), outs, strict=True):
-        assert_close(out, expected, what="out (several calls in a row)")
-    calls = [(dout, out, 1) for dout, out in zip(douts, outs, strict=True)]
-    results = call_each(code.softmax_backward, calls)
-    for x, dout, dx in zip(xs, douts, results, strict=True):
-        expected = oracle.softmax_gradient(x, dout, 1)
-        assert_close(dx, expected, what="dx (several calls in a row)")
-    check_unchanged("softmax", code.softmax, xs[0], 1)
-    check_unchanged("softmax_backward", code.softmax_backward, *calls[0])
-
-
-def check_passes_stay_apart(code, oracle, rng, cases):
-    """All forward calls, then all backward calls; the first case again at the end of each."""
-    first, situation = cases[0], "several calls in a row"
-    passes = [draw_dout(rng, oracle, case) for case in cases]
-    results = call_each(code.attention_forward, [*cases, first])
-    results = [unpack(result, 3, "attention_forward") for result in results]
-    for case, result in zip([*cases, first], results, strict=True):
-        compare_outputs(result[:2], oracle.attention(*case), situation)
-    passes.append(passes[0])
-    calls = [(dout, cache) for (dout, _), (*_, cache) in zip(passes, results, strict=True)]
-    # The first cache again, after all others: it must not have changed.
-    backward = call_each(code.attention_backward, [*calls, calls[0]])
-    for (_, expected), result in zip([*passes, passes[0]], backward, strict=True):
-        compare_backward(result, expected, situation)
-    check_unchanged("attention_loops", code.attention_loops, *(array[0] for array in first[:3]))
-    check_unchanged("attention_forward", code.attention_forward, *first)
-    check_unchanged("attention_backward", code.attention_backward, *calls[0])
-
-
-def check_calls_stay_apart(name, attend, expected_of, calls):
-    """Results survive further calls, and inputs don't change. expected_of: the oracle's."""
-    calls = [*calls, calls[0]]
-    for call, result in zip(calls, call_each(attend, calls), strict=True):
-        compare_outputs(unpack(result, 2, name), expected_of(*call), "several calls in a row")
-    check_unchanged(name, attend, *calls[0])
 
 
 def check_attention_refuses(function, q, k, v):

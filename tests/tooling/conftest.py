@@ -19,16 +19,12 @@ settings.load_profile("conv2gpt")
 
 # The files that take longest, the longest first: a worker that got one last would keep all waiting.
 LONG = (
-    *(
-        "committed_ledgers",
-        "release",
-        "hidden_words",
-        "submission_speed",
-        "hostile_corpus",
-        "setup",
-    ),
-    *("batch", "lab_master", "html_report", "reference_artifacts", "experiments"),
-    *("shakespeare", "grading_under_faults", "artifacts", "bad_submissions", "repeated_grading"),
+    *("committed_ledgers", "hostile_corpus", "proof_fingerprint", "student_pytest", "setup"),
+    *("bad_submissions", "grader_faults", "lab_master", "synthetic_class", "gpu_tests"),
+    *("zip_contents", "lab_grading", "shakespeare", "release", "semester", "function_removal"),
+    *("faces", "processor_time", "attack_findings", "grading_under_faults", "handout", "bench"),
+    *("batch", "html_report", "submission_speed", "hidden_words", "experiments", "other_graders"),
+    *("reference_artifacts", "damaged_submissions", "repeated_grading", "standins"),
     *("leftover_processes", "home_folder"),
 )
 

@@ -45,6 +45,7 @@ class Test:
     passed: int = 0
     failed: int = 0
     not_run: int = 0
+    replaced: int = 0  # of those that passed: with stand-ins for what they need
 
     def to_json(self) -> dict[str, Any]:
         """The test as the page reads it."""
@@ -57,6 +58,7 @@ class Test:
             "passed": self.passed,
             "failed": self.failed,
             "notRun": self.not_run,
+            "replaced": self.replaced,
         }
 
 
@@ -170,6 +172,7 @@ class ReportData:
         test.passed += passed
         test.failed += ran and not passed
         test.not_run += not ran
+        test.replaced += bool(outcome.get("extra_data", {}).get("replaced"))
         if title != test.title:
             rest = outcome["output"]
         self.look_for_hints(rest, test, row_index)

@@ -22,11 +22,13 @@ from common.errors import Failure, ForbiddenCall, builtin_name
 from common.labs.cells import Cells
 from common.student_code.forbidden_calls import Guard
 from common.student_code.loader import (
+    executed,
     load_standins,
     mount,
     program_ended,
     read,
     read_student_attribute,
+    replace_functions,
     unreadable_result,
 )
 from common.student_code.values import Unkept
@@ -95,6 +97,7 @@ class Child:
         self.guard = guard
         self.standins = standins
         self.cells: Cells | None = None
+        self.replaced: dict[str, dict[str, Any]] = {}  # by module: until the first is imported
         self.frames = FrameReader(sock)
 
     def serve(self) -> None:
@@ -103,6 +106,7 @@ class Child:
         load_standins(self.plan.standins)
         if self.standins:
             self.standins.mount(self.plan.asked_standins)
+        self.replaced = self.own_standins()
         self.guard.forbid(self.plan.forbidden)
         self.guard.__enter__()  # and never left
         self.guard.remove()
@@ -118,6 +122,12 @@ class Child:
             reply = self.answer(number, getattr(self, f"do_{question}"), details)
             flush_output()
             send_frame(self.sock, reply)
+
+    def own_standins(self) -> dict[str, dict[str, Any]]:
+        """What replaces functions of the submission, by module and name."""
+        if self.standins and self.plan.replaced_apart:
+            return self.standins.replacements(self.plan.replacements)
+        return {one.module: executed(one) for one in self.plan.replacements}
 
     def answer(self, number: int, question: Callable[..., Any], details: list[Any]) -> bytes:
         """The reply's bytes: a value, or why there is none."""
@@ -162,6 +172,8 @@ class Child:
     def do_get(self, owner: Any, name: str, file: str) -> Any:
         """An attribute of an object, or of the submission itself."""
         if owner is None:
+            replaced, self.replaced = self.replaced, {}
+            replace_functions(self.plan.package, replaced)
             return read_student_attribute(self.plan.package, self.plan.modules, name)
         return read(owner, name, file)
 

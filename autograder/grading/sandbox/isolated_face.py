@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -12,6 +12,7 @@ from autograder.grading.sandbox.lab_cells import cells_in_a_child
 from autograder.grading.sandbox.sandbox import Sandbox
 from common.assignment import Limits, wall_limit
 from common.errors import ChildFailure
+from common.exercise_needs import Needed, replacements_for
 from common.labs.lab_run import Lab, run_lab
 from common.student_code.values import Handle
 from common.student_text import edited
@@ -39,7 +40,9 @@ class IsolatedFace(StudentFace):
         self.labs: dict[bytes, Lab] = {}
 
     @contextmanager
-    def open(self, exercise: str, test: str = "", share: float = 1.0) -> Iterator[Handle]:
+    def open(
+        self, exercise: str, test: str = "", share: float = 1.0, *, needed: Iterable[Needed] = ()
+    ) -> Iterator[Handle]:
         """What a test of that exercise gets as `student`, for as long as the test runs."""
         assignment = self.sandbox.assignment
         limits = assignment.limits
@@ -51,7 +54,9 @@ class IsolatedFace(StudentFace):
             limits = msgspec.structs.replace(
                 limits, test_seconds=seconds, wall_seconds=wall_seconds
             )
-        with self.sandbox.child(assignment.forbidden_in(exercise), limits) as child:
+        forbidden = assignment.forbidden_in(exercise)
+        replacements = replacements_for(assignment.own_standins, needed)
+        with self.sandbox.child(forbidden, limits, replacements) as child:
             try:
                 child.may_sleep = self.slept < TIMEOUTS
                 yield child.student(assignment.modules)

@@ -38,6 +38,7 @@ from autograder.grading.sandbox.user_ids import Slot, free_slot
 from common import labs
 from common.assignment import ROOT, Assignment, Forbidden, Limits
 from common.errors import ChildFailure, CourseError, GraderFault
+from common.exercise_needs import Replacement
 
 PROBE_SECONDS = 60.0
 # All that notebooks may import from here: a child may not be able to read our files.
@@ -114,7 +115,8 @@ class Sandbox:
         if self.assignment.lab:
             self.lab_server = ForkServerClient(self.server_module, self.folder)
         self.standin_server: ForkServerClient | None = None
-        if self.assignment.standins_run_apart:
+        apart = "torch" not in self.assignment.libraries and self.assignment.replaces_functions
+        if self.assignment.standins_run_apart or apart:
             self.standin_server = ForkServerClient(self.server_module, self.folder)
 
     @property
@@ -139,7 +141,8 @@ class Sandbox:
             modules = (*self.assignment.preloaded, *LAB_MODULES, *self.assignment.lab_standins)
             self.lab_server.begin(self.server_plan(modules, self.assignment.lab.data))
         if self.standin_server:
-            self.standin_server.begin(self.server_plan(self.assignment.standins))
+            libraries = [*self.assignment.standins, *self.assignment.own_standin_libraries]
+            self.standin_server.begin(self.server_plan(libraries))
 
     def server_plan(
         self, libraries: Iterable[str], data: Iterable[str] = (), first: bool = False
@@ -177,13 +180,23 @@ class Sandbox:
         self.configure_servers()
 
     def child(
-        self, forbidden: Iterable[Forbidden] = (), limits: Limits | None = None
+        self,
+        forbidden: Iterable[Forbidden] = (),
+        limits: Limits | None = None,
+        replacements: Iterable[Replacement] = (),
     ) -> AbstractContextManager[Conversation]:
         """A fresh child that holds the submission.
 
-        limits: other ones than the assignment's.
+        limits: other ones than the assignment's. replacements: for functions of the submission.
+        They run apart where PyTorch, on which they are written, must not be in its memory.
         """
         plan = self.plan(list(forbidden), limits or self.assignment.limits)
+        without_torch = "torch" in {entry.call for entry in plan.forbidden}
+        plan = msgspec.structs.replace(
+            plan,
+            replacements=list(replacements),
+            replaced_apart=without_torch or "torch" not in self.assignment.libraries,
+        )
         return self.started(self.server_for(plan.forbidden), plan)
 
     def lab_child(self, limits: Limits) -> AbstractContextManager[Conversation]:
@@ -257,15 +270,16 @@ class Sandbox:
 
     def standin_starter(self, plan: Plan) -> StandinStarter | None:
         """What starts the stand-ins that a child with this plan asks, once it does."""
-        if self.standin_server is None or not plan.asked_standins:
+        if not plan.asked_standins and not (plan.replacements and plan.replaced_apart):
             return None
-        _ = self.standin_server.mechanisms  # ready now: to wait for it later would take test time
+        server = self.standin_server or self.server
+        _ = server.mechanisms  # ready now: to wait for it later would take test time
         changes = {"standins": [*plan.asked_standins], "asked_standins": {}, "packages": {}}
         home = str(self.folder / "homes" / "standins")
         served = msgspec.structs.replace(
             plan, **changes, home=home, forbidden=[], serves_standins=True
         )
-        return StandinStarter(self.standin_server, served)
+        return StandinStarter(server, served)
 
     def settle(self) -> None:
         """Wait until no child is left."""

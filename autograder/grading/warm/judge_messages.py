@@ -62,6 +62,11 @@ class Verdict(Record, frozen=True):
     compared: tuple[tuple[float, float], ...]  # error and tolerance of each comparison
     ran: bool = True  # False where this machine can't run it: no verdict at all
 
+    @property
+    def passed_at_once(self) -> bool:
+        """Whether it passed without stand-ins for what is wrong in other exercises."""
+        return self.passed and not self.text
+
 
 class SandboxInUse(Record, frozen=True):
     """The sandbox that the submission was graded in, for those who look for what it left there."""

@@ -14,7 +14,7 @@ from common.testing.feedback.hints import (
     hint_bytes,
     read_hints,
 )
-from common.testing.graded_tests import TIMING, read_graded_tests
+from common.testing.graded_tests import read_graded_tests
 
 
 def committed_file(assignment: Assignment, hidden: bool) -> Path:
@@ -26,9 +26,8 @@ def fresh_hints(assignment: Assignment, evidence: JobResults, hidden: bool) -> H
     """The hints that gradings of all mistakes give, for public or for hidden tests."""
     mistakes = load_mistakes(assignment)
     verdicts = {mistake.name: evidence.verdicts(f"mistake {mistake.name}:") for mistake in mistakes}
-    graded_tests = read_graded_tests(ROOT / "tests" / assignment.name)
-    timed = {test.name for test in graded_tests if TIMING in test.tags}
-    return hint_file(mistakes, verdicts, hidden, timed)
+    tests = read_graded_tests(ROOT / "tests" / assignment.name)
+    return hint_file(mistakes, verdicts, tests, hidden)
 
 
 def current_hints(assignment: Assignment, evidence: JobResults, hidden: bool) -> HintFile:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,16 @@ from msgspec.structs import replace
 
 from autograder.grading.warm.judge_messages import GradingReply, GradingRequest, Verdict
 from autograder.packaging.zip_build import build
+from autograder.proving.hint_findings import diagnosis_of
+from autograder.proving.hints.hint_recorder import committed_file
 from autograder.proving.ledgers.proof_ledger import Ledger
 from autograder.proving.parallel_grader import ParallelGrader
-from autograder.proving.proof_findings import SALTS, MistakeRow
+from autograder.proving.proof_findings import HINTED_AT_LEAST, SALTS, MistakeRow
 from autograder.proving.proof_jobs import ProofPlan, Scope
 from autograder.proving.wrong_versions.mutants import mutants_of, mutated_functions
 from autograder.semester import PRACTICE
 from common.assignment import Assignment
+from common.testing.feedback.diagnosis import Hints
 from common.testing.graded_tests import TIMING, TRAINING
 
 FEWEST = 3  # mistakes that are graded whatever the budget
@@ -94,8 +97,10 @@ class Sampler:
                 lost[test.exercise] = lost.get(test.exercise, 0.0) + test.points
             if lost != row.lost or {*lost} != {*row.named}:
                 yield f"{row.name} loses {row.lost}; the tests that it fails have {lost}"
-            if not row.hinted or not row.failed.issuperset(row.hinted):
-                yield f"{row.name} has no hint at a test that it fails"
+            if not row.failed.issuperset(row.hinted):
+                yield f"{row.name} has a hint at a test that it passes"
+        if self.ledger.proof.hinted < HINTED_AT_LEAST:
+            yield f"only {self.ledger.proof.hinted:.1%} of the mistakes get their own hint"
         for name, noticing in self.ledger.proof.noticed.items():
             if noticing not in self.tests:
                 yield f"mutant {name} is noticed by {noticing}, which is not a test"
@@ -204,13 +209,15 @@ def grade_mistakes(
     sampler: Sampler, grader: ParallelGrader, deadline: float
 ) -> tuple[tuple[str, ...], list[str]]:
     """The mistakes graded by a deadline, a few even after it, and how they differ."""
+    hints = Hints(committed_file(sampler.plan.assignment, hidden) for hidden in (False, True))
     graded: list[str] = []
     differences: list[str] = []
     for name, jobs in sampler.mistake_jobs():
         if len(graded) >= FEWEST and time.monotonic() > deadline:
             break
         verdicts = [v for reply in run(grader, jobs).values() for v in reply.verdicts]
-        differences += mistake_differences(sampler.rows[name], verdicts)
+        shown = diagnosis_of(sampler.plan, hints, verdicts).shown()
+        differences += mistake_differences(sampler.rows[name], verdicts, shown)
         graded.append(name)
     return tuple(graded), differences
 
@@ -234,15 +241,17 @@ def right_differences(name: str, verdicts: list[Verdict]) -> list[str]:
     ]
 
 
-def mistake_differences(row: MistakeRow, verdicts: list[Verdict]) -> list[str]:
-    """Where a mistake ends otherwise than the ledger says."""
+def mistake_differences(
+    row: MistakeRow, verdicts: list[Verdict], hints: Mapping[str, str]
+) -> list[str]:
+    """Where a mistake ends otherwise than the ledger says. hints: what the tests show."""
     found = []
     for verdict in verdicts:
         if verdict.passed == (verdict.test in row.failed):
             ends, said = ("passes", "fails") if verdict.passed else ("fails", "passes")
             found.append(f"{row.name} {ends} {verdict.test}, but the ledger says that it {said} it")
-    hinted = [verdict for verdict in verdicts if verdict.test in row.hinted]
+    hinted = [verdict.test for verdict in verdicts if verdict.test in row.hinted]
     # Where rounding decides, one machine's output is not another's: one hint is enough.
-    if hinted and all(verdict.hint != row.hint for verdict in hinted):
+    if hinted and not any(row.hint in hints.get(test, "") for test in hinted):
         found.append(f"{row.name} gets its hint at none of {len(hinted)} tests")
     return found

@@ -11,6 +11,7 @@ from autograder.authoring.answer_dependencies import questions_that_may_change
 from autograder.authoring.lab_master import MASTER, read_master, solved_notebook
 from autograder.proving.right_versions import reference
 from autograder.proving.wrong_versions.source_patch import Patch, apply_patch
+from autograder.proving.wrong_versions.undefined_names import undefined_names
 from common.assignment import LAB_FILE, ROOT, Assignment, ExerciseNumber, Name, Record
 from common.errors import CourseError
 
@@ -31,6 +32,7 @@ class Mistake(Record, frozen=True):
     trained: bool = False  # tests that train grade it; each of them must be failed by one that is
     hidden: bool = False  # only hidden tests catch it, for the reason given
     reason: str = ""
+    raises: str = ""  # a NameError or AttributeError that is part of the mistake
 
 
 class MistakeFile(Record, frozen=True):
@@ -71,9 +73,19 @@ def problems_of(mistake: Mistake, content: MistakeFile, assignment: Assignment) 
     if mistake.hidden and not mistake.reason:
         yield f"{here}: hidden = true needs a reason."
     try:
-        apply(mistake, assignment)
+        changed = apply(mistake, assignment)
     except CourseError as error:
         yield str(error)
+        return
+    for name, source in reference(assignment).items():
+        if changed[name] != source and mistake.raises != "NameError":
+            yield from newly_undefined(source.decode(), changed[name].decode(), here)
+
+
+def newly_undefined(before: str, after: str, here: str) -> Iterator[str]:
+    """The names that a patch uses and nothing defines: it would fail for a reason not its own."""
+    for name in sorted(undefined_names(after) - undefined_names(before)):
+        yield f"{here}: the name {name} is not defined in the patched file."
 
 
 def place_of(mistake: Mistake, assignment: Assignment) -> str:

@@ -1,25 +1,24 @@
-"""Decides which hint is shown: matches a wrong output with recorded known mistakes.
+"""Reads and compares what known mistakes gave in tests: the hint files.
 
-A hint file holds what mistakes gave at each check of each test: outputs, never code.
+A hint file holds which tests mistakes fail and what they gave there: outputs, never code.
 """
 
 import hashlib
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from common.assignment import Record
-from common.errors import Evidence, Explanation, Failure
+from common.errors import Evidence, Failure
 from common.student_text import unmarked
 
 HINT_FILES = PUBLIC_HINTS, HIDDEN_HINTS = ("public.hints", "hidden.hints")
-KEPT_VALUES = 1024
+KEPT_VALUES = 256
 BLOCK = 1 << 20  # entries that are converted at a time
 # How far two float results of the same mistake may lie apart, as a part of the largest entry.
 CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
@@ -27,6 +26,12 @@ CLOSE = {"float64": 1e-6, "float32": 1e-3, "float16": 1e-1}
 # is smaller still, such as a rate of 1e-300, is meant.
 NOISE = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
 DELIBERATELY_SMALL = 1e-30
+# Evidence. Plain values are multiples of a twelfth, such as 0, 1, 0.5 and small integers.
+COMMON_PARTS, PLAIN = 12, 1e-6
+PLAIN_ORDER, MOST_OF_ORDER = 0.25, 6.0
+BITS_OF_VALUE, BITS_OF_TEXT = 6.0, 2.0
+MOST_BITS = 30.0
+MOST_TEXT = 10_000
 # In a text, but no whole number. It looks at each digit once, however many a student's text has.
 NUMBER = re.compile(r"(?<!\d)-?\d++(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
 
@@ -41,22 +46,30 @@ class Fingerprint(Record, frozen=True):
     magnitude: float
     weighted: float  # with growing weights, so that the order of the rest counts
     text: str  # a hash of what was said, where the check saw no array
+    bits: float = 0.0  # how much it says if another output is the same
 
 
 class Sighting(Record, frozen=True):
-    """A mistake at a check of a test."""
+    """How a mistake failed a test."""
 
-    test: str
-    check: int
-    mistake: str
-    seen: Fingerprint
+    check: int  # 0 where no check failed: an exception
+    seen: Fingerprint | None
+    bits: float = 0.0  # how much it says that another failure looks the same
+
+
+class KnownMistake(Record, frozen=True):
+    """A mistake, and how each test ended for it: those that aren't named here, it passes."""
+
+    hint: str
+    failed: dict[str, Sighting]
+    unknown: list[str]  # tests that train or take the time, and such as were not run
 
 
 class HintFile(Record, frozen=True):
-    """All sightings, and the hint of each mistake, the most specific mistake first."""
+    """The known mistakes that fail public tests, or hidden ones, and the tests that they met."""
 
-    hints: dict[str, str]
-    sightings: list[Sighting]
+    tests: list[str]
+    mistakes: dict[str, KnownMistake]
 
 
 def evidence_of(error: BaseException) -> Evidence | None:
@@ -70,7 +83,8 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
     if not isinstance(value, np.ndarray):
         text_without_noise = NUMBER.sub(without_noise, unmarked(evidence.text))
         text = hashlib.sha256(text_without_noise.encode("utf-8", "replace")).hexdigest()[:16]
-        return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text)
+        bits = bits_of_text(unmarked(evidence.text))
+        return Fingerprint("", (), b"", 0.0, 0.0, 0.0, text, bits)
     flat = value.ravel()
     head = flat[:KEPT_VALUES]
     with np.errstate(all="ignore"):
@@ -78,8 +92,39 @@ def fingerprint(evidence: Evidence) -> Fingerprint:
             head = head.astype("<f4")  # what is too large for float32 becomes infinite
         total, magnitude, weighted = np.sum(list(map(sums_of, blocks(flat))), axis=0).tolist()
     return Fingerprint(
-        str(value.dtype), value.shape, head.tobytes(), total, magnitude, weighted, ""
+        str(value.dtype),
+        value.shape,
+        head.tobytes(),
+        total,
+        magnitude,
+        weighted,
+        "",
+        bits_of_array(head),
     )
+
+
+def bits_of_array(values: np.ndarray) -> float:
+    """How much it says that two arrays are the same, in bits, estimated by their distinct values.
+
+    Small integers, counts, shares such as 0.5 and booleans come about in many ways.
+    """
+    if values.size == 0:  # of a wrong shape, which is all that it says
+        return BITS_OF_TEXT
+    finite = values[np.isfinite(values)].real.astype(np.float64)
+    distinct, counts = np.unique(finite, return_counts=True)
+    with np.errstate(all="ignore"):
+        parts = distinct * COMMON_PARTS
+        plain = np.abs(parts - np.round(parts)) <= PLAIN * np.maximum(np.abs(parts), 1)
+        size = float(np.log2(1 + np.max(np.abs(distinct[plain]), initial=0.0)))
+    entropy = float(-np.sum(counts * np.log2(counts / max(finite.size, 1))))
+    of_plain = max(size, min(PLAIN_ORDER * entropy, MOST_OF_ORDER))
+    return min(BITS_OF_VALUE * int((~plain).sum()) + of_plain, MOST_BITS)
+
+
+def bits_of_text(text: str) -> float:
+    """How much it says that a check said the same: that it is this check, and the numbers in it."""
+    numbers = {number for match in NUMBER.finditer(text[:MOST_TEXT]) if "." in (number := match[0])}
+    return min(BITS_OF_TEXT + BITS_OF_VALUE * len(numbers), MOST_BITS)
 
 
 def blocks(flat: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -146,48 +191,4 @@ def read_hints(file: Path) -> HintFile:
     try:
         return msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=HintFile)
     except (OSError, zlib.error, msgspec.DecodeError):  # a hint must never cost a grade
-        return HintFile({}, [])
-
-
-class Hints:
-    """Answers which mistake a failed check of a test shows."""
-
-    def __init__(self, files: Iterable[Path | HintFile]) -> None:
-        self.hints: dict[str, str] = {}
-        self.sightings: dict[tuple[str, int], list[Sighting]] = {}
-        for file in files:
-            content = file if isinstance(file, HintFile) else read_hints(file)
-            self.hints |= content.hints
-            for sighting in content.sightings:
-                self.sightings.setdefault((sighting.test, sighting.check), []).append(sighting)
-        self.rank = {mistake: index for index, mistake in enumerate(self.hints)}
-
-    def find(self, test: str, evidence: Evidence | None) -> str:
-        """The hint for a failed check, the most specific where several mistakes look the same."""
-        if not evidence or (test, evidence.check) not in self.sightings:
-            return ""
-        return self.look_up(test, evidence.check, fingerprint(evidence))
-
-    def look_up(self, test: str, check: int, seen: Fingerprint) -> str:
-        """The hint for what a check saw."""
-        known = self.sightings.get((test, check), [])
-        matching = [entry.mistake for entry in known if same_output(seen, entry.seen)]
-        return self.hints[min(matching, key=self.rank.__getitem__)] if matching else ""
-
-
-HINTS_BY_FOLDER: dict[Path, Hints] = {}
-
-
-def hints_beside(folder: Path) -> Hints:
-    """The hints in the folder of an assignment's tests, read once."""
-    if folder not in HINTS_BY_FOLDER:
-        HINTS_BY_FOLDER[folder] = Hints(folder / name for name in HINT_FILES)
-    return HINTS_BY_FOLDER[folder]
-
-
-def add_hint(
-    explanation: Explanation, error: BaseException, hints: Hints, test: str
-) -> Explanation:
-    """The explanation, with the hint of the mistake that it shows, if it is a known one."""
-    hint = hints.find(test, evidence_of(error))
-    return replace(explanation, hint=hint) if hint else explanation
+        return HintFile([], {})

@@ -7,6 +7,11 @@ import numpy as np
 
 MAX_AXES = 4
 CLOSE = 1e-6
+# What is said must be more than chance: as many different values must be where it predicts them.
+# Of "for the first only", the others must be wrong nearly everywhere, and be two or more.
+FEWEST_VALUES = 5
+FEWEST_ALONG_AXIS = 3
+NEARLY_ALL = 0.9
 
 
 def relation(actual: np.ndarray, expected: np.ndarray, axes: Sequence[str] | None) -> str:
@@ -42,6 +47,19 @@ Same = Callable[[np.ndarray, np.ndarray], bool]
 Search = Callable[[np.ndarray, np.ndarray, list[str], Same], Iterator[str]]
 
 
+def is_telling(values: np.ndarray) -> bool:
+    """Whether values could not agree with others by chance: so many different ones are among them.
+
+    Zeros don't count: they come about in many ways.
+    """
+    return len(np.unique(values[values != 0])) >= FEWEST_VALUES
+
+
+def predicts(predicted: np.ndarray, right: np.ndarray) -> bool:
+    """Whether what a relation predicts differs from the correct values in a telling way."""
+    return is_telling(predicted[predicted != right])
+
+
 def comparison_at_scale(scale: float) -> Same:
     """A comparison of arrays to a part of the largest expected entry."""
 
@@ -59,7 +77,9 @@ def transposed(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Sam
     if wrong.ndim != right.ndim or not 2 <= right.ndim <= MAX_AXES:
         return
     for order in list(permutations(range(right.ndim)))[1:]:
-        if same(wrong, right.transpose(order)):
+        turned = right.transpose(order)
+        by_chance = turned.shape == right.shape and not predicts(turned, right)
+        if same(wrong, turned) and is_telling(right) and not by_chance:
             moved = [names[axis] for index, axis in enumerate(order) if index != axis]
             yield f"It is correct except for the order of its axes ({', '.join(moved)})."
 
@@ -68,6 +88,8 @@ def scaled(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -
     """Off by a constant factor, or with the opposite sign."""
     with np.errstate(all="ignore"):  # the squares of very small or large values
         factor = float(np.sum(wrong * right) / np.sum(right * right))
+    if not is_telling(right):
+        return
     if same(wrong, -right):
         yield "It has the opposite sign everywhere."
     elif factor and np.isfinite(factor) and same(wrong, factor * right):
@@ -86,16 +108,19 @@ def plain_factor(factor: float) -> str:
 def shifted(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
     """Off by a constant that is added."""
     difference = wrong - right
-    if same(difference, np.full_like(difference, difference.flat[0])):
+    if is_telling(right) and same(difference, np.full_like(difference, difference.flat[0])):
         yield "It is off by a constant."
 
 
 def flipped(wrong: np.ndarray, right: np.ndarray, names: list[str], same: Same) -> Iterator[str]:
     """Equal, but read backwards along one axis or two."""
     for axis in range(right.ndim):
-        if right.shape[axis] > 1 and same(wrong, np.flip(right, axis)):
+        turned = np.flip(right, axis)
+        if right.shape[axis] > 1 and predicts(turned, right) and same(wrong, turned):
             yield f"It is correct, but reversed along the {names[axis]} axis."
-    if right.ndim >= 2 and same(wrong, np.flip(right, (-2, -1))):
+    if right.ndim >= 2 and same(wrong, turned := np.flip(right, (-2, -1))):
+        if not predicts(turned, right):
+            return
         yield f"It is correct, but reversed along the {names[-2]} and {names[-1]} axes."
 
 
@@ -105,10 +130,11 @@ def partly_right(
     """Right except on the border, or for the first or the last along one axis only."""
     inner = (..., slice(1, -1), slice(1, -1))
     image = names[-2:] == ["row", "column"]
-    if image and min(right.shape[-2:]) > 2 and same(wrong[inner], right[inner]):
+    inside = right[inner] if image and min(right.shape[-2:]) > 2 else right[:0]
+    if is_telling(inside) and same(wrong[inner], inside):
         yield "It is correct except at the border."
     for axis in range(right.ndim):
-        if right.shape[axis] < 2:
+        if right.shape[axis] < FEWEST_ALONG_AXIS:
             continue
         for position, word in ((0, "first"), (right.shape[axis] - 1, "last")):
             if right_only_at(position, axis, wrong, right, same=same):
@@ -123,7 +149,11 @@ def right_only_at(
     If some rows are right elsewhere too, the position is not what matters.
     """
     expected_there = right.take(position, axis)
-    if not np.any(expected_there) or not same(wrong.take(position, axis), expected_there):
+    if not is_telling(expected_there) or not same(wrong.take(position, axis), expected_there):
+        return False
+    scale = float(np.max(np.abs(right)))
+    off = np.delete(np.abs(wrong - right) > CLOSE * scale, position, axis)
+    if np.mean(off) < NEARLY_ALL:
         return False
     rows = zip(wrong, right, strict=True) if axis else [(wrong, right)]
     along = max(axis - 1, 0)
@@ -143,13 +173,13 @@ def moved_by_one(
     """Moved by one along an axis."""
     for axis in range(right.ndim):
         size = right.shape[axis]
-        if size < 3:
+        if size < FEWEST_ALONG_AXIS:
             continue
         behind, ahead = np.arange(size - 1), np.arange(1, size)
-        if same(wrong.take(ahead, axis), right.take(behind, axis)) or same(
-            wrong.take(behind, axis), right.take(ahead, axis)
-        ):
-            yield f"It is correct, but shifted by one along the {names[axis]} axis."
+        for here, there in ((ahead, behind), (behind, ahead)):
+            moved, stayed = right.take(there, axis), right.take(here, axis)
+            if predicts(moved, stayed) and same(wrong.take(here, axis), moved):
+                yield f"It is correct, but shifted by one along the {names[axis]} axis."
 
 
 SAME_SHAPE = (zeros, scaled, shifted, flipped, moved_by_one)

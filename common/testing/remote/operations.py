@@ -11,6 +11,7 @@ import numpy as np
 from common.errors import MALFORMED, ChildFailure
 from common.student_code.values import Handle, Held, JudgeFunction, is_tensor
 from common.testing import cuda
+from common.testing.remote.battery_calls import BATTERY_OPERATIONS
 from common.testing.remote.input_changes import changed_by
 from common.testing.remote.scratch_files import SCRATCH_OPERATIONS
 from common.testing.remote.timed_calls import TIMED_OPERATIONS, on_device
@@ -160,6 +161,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "fetch": _fetch,
     "warnings_of": _warnings_of,
     "with_substitute": _with_substitute,
+    **BATTERY_OPERATIONS,
     **TIMED_OPERATIONS,
     **MODULE_OPERATIONS,
     **TORCH_OBJECT_OPERATIONS,

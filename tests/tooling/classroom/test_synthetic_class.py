@@ -159,7 +159,7 @@ def test_a_folder_without_truth_is_refused(tmp_path):
         read_truths(tmp_path)
 
 
-@EACH
+@pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
 def test_what_an_attack_of_a_class_earns_is_known(assignment):
     """The corpus is graded by some of the tests, and some attacks name those that they pass."""
     chosen = attacks(assignment)

@@ -29,7 +29,7 @@ minutes = 10
 number = "1.2"
 functions = ["forward"]
 minutes = 40
-prerequisites = ["1.1"]
+needs = { "1.1" = [] }
 """
 
 
@@ -45,7 +45,7 @@ def test_a_good_file_is_read(tmp_path):
     assert (assignment.name, assignment.short) == ("a1_convolution", "a1")
     assert assignment.modules == ("convolution",)
     assert assignment.limits.test_seconds == 20
-    assert assignment.exercise("1.2").prerequisites == ["1.1"]
+    assert assignment.exercise("1.2").needs == {"1.1": []}
     assert [entry.call for entry in assignment.forbidden_in("1.1")] == ["torch"]
     assert assignment.forbidden_in("1.2") == ()
 
@@ -71,11 +71,32 @@ BAD = {
         'number = "1.1"',
         "exercises lists 1.1 more than once",
     ),
-    "unknown prerequisite": (
-        'prerequisites = ["1.1"]',
-        'prerequisites = ["1.9"]',
-        "exercises.prerequisites of 1.2 names 1.9",
+    "need of an unknown exercise": (
+        '{ "1.1" = [] }',
+        '{ "1.9" = [] }',
+        "exercises.needs of 1.2 names 1.9, which is not an exercise",
     ),
+    "need of itself": (
+        '{ "1.1" = [] }',
+        '{ "1.2" = [] }',
+        "exercises.needs of 1.2 names 1.2, which doesn't come earlier.*circle",
+    ),
+    "needs in a circle": (
+        "minutes = 10",
+        'minutes = 10\nneeds = { "1.2" = [] }',
+        "exercises.needs of 1.1 names 1.2, which doesn't come earlier.*circle",
+    ),
+    "need of a function of another exercise": (
+        '{ "1.1" = [] }',
+        '{ "1.1" = ["forward"] }',
+        "exercises.needs of 1.2 names forward, which is not a function of exercise 1.1",
+    ),
+    "need without a stand-in": (
+        '{ "1.1" = [] }',
+        '{ "1.1" = ["size"] }',
+        "exercises.needs of 1.2 names size, but .*a1_convolution has no stand-in for size",
+    ),
+    "need that is no list": ('{ "1.1" = [] }', '["1.1"]', "exercises.*needs"),
     "unknown exercise in forbidden": (
         'exercises = ["1.1"]',
         'exercises = ["2.1"]',

@@ -13,8 +13,8 @@ from common.assignment import ROOT, load_all
 ORDER = ("authoring", "packaging", "grading", "timing", "proving", "release", "batch", "classroom")
 ORDER += ("speedrun", "website", "benchmarks", "commands")
 # A room of common/ imports only from rooms before it; a module of no room counts as one.
-COMMON_ORDER = ("visible_text", "student_text", "errors", "check_log", "assignment")
-COMMON_ORDER += ("atomic_write", "determinism", "missing_packages")
+COMMON_ORDER = ("visible_text", "student_text", "errors", "check_log", "exercise_needs")
+COMMON_ORDER += ("assignment", "atomic_write", "determinism", "missing_packages")
 COMMON_ORDER += ("data", "student_code", "labs", "training", "testing", "submission_zip")
 MOST_MODULES = 15
 MOST_TEST_LINES = 400

@@ -100,12 +100,12 @@ def shipped_and_named(assignment, members):
     sources = [content for name, content in members.items() if name.endswith(".py")]
     sources.append(read_master(assignment).encode() if assignment.lab else b"")
     sources.append("\n".join(f"import {name}" for name in assignment.lab_standins).encode())
-    named = set()
+    named, there = set(), python_files("common")
     for word in {word for source in sources for word in course_modules(source)}:
         parts = word.split(".") if re.fullmatch(r"common(\.\w+)*", word) else []
         for length in range(1, len(parts) + 1):
             place = "/".join(parts[:length])
-            named |= {f"{place}.py", f"{place}/__init__.py"} & python_files("common")
+            named |= {f"{place}.py", f"{place}/__init__.py"} & there
     shipped = {name for name in members if name.startswith("common/") and name.endswith(".py")}
     return shipped, named
 

@@ -8,7 +8,7 @@ from autograder.proving.proof_findings import Effort, MistakeRow, Proof, Scored,
 from autograder.proving.wrong_versions.mistakes import Mistake
 from common.assignment import load_assignment
 from common.errors import Evidence
-from common.testing.feedback.hints import HintFile, Hints, Sighting, fingerprint
+from common.testing.feedback.hints import fingerprint
 
 A1 = load_assignment("a1")
 
@@ -27,9 +27,7 @@ def mistake(**changes):
 
 
 SEEN = fingerprint(Evidence(1, None, "said"))
-HINTS = Hints(
-    [HintFile({"flipped": mistake().hint}, [Sighting("test_a", 1, "flipped", SEEN)])],
-)
+SHOWN = {"test_a": mistake().hint}
 
 
 def verdict(test="test_a", exercise="1.2", passed=True, hidden=False, compared=(), text=""):

@@ -139,7 +139,7 @@ def test_a_mutant_that_the_named_test_does_not_notice_is_caught(grader):
         ("scored", lambda rows: [replace(row, lowest=3.0) for row in rows], "has 3 points, not"),
         ("scored", lambda rows: [replace(row, salts=1) for row in rows], "under 20 salts"),
         ("mistakes", lambda rows: [replace(row, lost={"9.9": 50.0}) for row in rows], "loses {'9"),
-        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "has no hint at"),
+        ("mistakes", lambda rows: [replace(row, hinted=[]) for row in rows], "get their own hint"),
     ],
 )
 def test_a_ledger_that_contradicts_the_assignment_is_caught_without_grading(part, change, sentence):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 
 from autograder.authoring.lab_master import MASTER
@@ -11,7 +12,7 @@ from autograder.proving import right_versions
 from autograder.proving.hints.hint_files import hint_file
 from autograder.proving.margins import Margin, margins
 from autograder.proving.parallel_grader import ParallelGrader
-from autograder.proving.proof_findings import Scored
+from autograder.proving.proof_findings import HintRow, Scored
 from autograder.proving.proof_jobs import ONE_SALT, ProofPlan, Scope
 from autograder.proving.proof_page import proof_page
 from autograder.proving.verification import (
@@ -23,13 +24,14 @@ from autograder.proving.verification import (
 from autograder.proving.wrong_versions import mutants as mutating
 from autograder.proving.wrong_versions.mutants import mutants
 from autograder.zip_archive import zip_bytes
-from common.errors import CourseError
+from common.errors import CourseError, Evidence
 from common.testing.feedback.failure import BROKEN_TEST
-from common.testing.feedback.hints import HintFile, Hints
+from common.testing.feedback.hints import fingerprint
+from common.testing.graded_tests import TRAINING, GradedTest
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
 from tests.tooling.proving.made_up_proofs import (
     A1,
-    HINTS,
+    SHOWN,
     flipped,
     mistake,
     proof,
@@ -40,36 +42,53 @@ from tests.tooling.proving.made_up_proofs import (
 
 
 def test_a_mistake_must_cost_what_it_names_and_nothing_else():
-    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")], HINTS)
+    good = judge_mistake(mistake(), [verdict(passed=False), verdict("test_b", "1.3")], SHOWN)
     assert (good.problems, good.lost, good.public) == ([], {"1.2": 2.0}, ["test_a"])
     assert (good.hidden, good.hinted, good.failed) == ([], ["test_a"], {"test_a"})
-    assert judge_mistake(mistake(), [verdict()], HINTS).problems == [
+    assert judge_mistake(mistake(), [verdict()], SHOWN).problems == [
         "costs nothing in 1.2",
         "no public test catches it, and it isn't marked as hidden",
     ]
     both = [verdict(passed=False), verdict("test_b", "1.3", passed=False)]
-    assert judge_mistake(mistake(), both, HINTS).problems == ["costs points in 1.3"]
+    assert judge_mistake(mistake(), both, SHOWN).problems == ["costs points in 1.3"]
 
 
-def test_a_mistake_whose_hint_is_never_shown_is_a_problem():
-    caught = [verdict(passed=False)]
-    for other in (Hints([]), Hints([HintFile({}, [])])):
-        assert judge_mistake(mistake(), caught, other).problems == ["its hint is never shown"]
-    # One test that shows it is enough.
-    caught.append(verdict("test_b", passed=False))
-    row = judge_mistake(mistake(), caught, HINTS)
+def test_a_mistake_may_go_without_a_hint_but_not_with_a_wrong_one():
+    caught = [verdict(passed=False), verdict("test_b", passed=False)]
+    row = judge_mistake(mistake(), caught, {})
+    assert (row.problems, row.hinted) == ([], [])
+    row = judge_mistake(mistake(), caught, SHOWN)
     assert (row.problems, row.hinted, row.public) == ([], ["test_a"], ["test_a", "test_b"])
+    row = judge_mistake(mistake(), caught, {"test_a": "of another"})
+    assert row.problems == ["gets a wrong hint: of another"]
+
+
+def test_a_hint_that_no_failing_test_could_show_is_a_problem():
+    raised = msgspec.structs.replace(verdict(passed=False), seen=None, check=0)
+    (problem,) = judge_mistake(mistake(), [raised], {}).problems
+    assert problem.startswith("its hint can never be shown")
+    assert judge_mistake(mistake(), [raised, verdict("test_b", passed=False)], {}).problems == []
+
+
+def test_an_accident_is_a_problem_unless_the_mistake_names_it():
+    text = "conv2d_forward raised a NameError.\nNameError: name 'w' is not defined"
+    caught = [verdict(passed=False), verdict("test_b", passed=False, text=text)]
+    problem = "fails with a NameError, which it doesn't name (`raises`)"
+    assert judge_mistake(mistake(), caught, SHOWN).problems == [problem]
+    assert judge_mistake(mistake(raises="NameError"), caught, SHOWN).problems == []
+    (problem,) = judge_mistake(mistake(raises="AttributeError"), caught[:1], SHOWN).problems
+    assert problem == "`raises` names AttributeError, which no test reports"
 
 
 def test_a_mistake_that_only_hidden_tests_catch_must_say_so():
     caught = [verdict(passed=False, hidden=True)]
-    assert judge_mistake(mistake(), caught, HINTS).problems == [
+    assert judge_mistake(mistake(), caught, SHOWN).problems == [
         "no public test catches it, and it isn't marked as hidden"
     ]
     marked = mistake(hidden=True, reason="needs a secret seed")
-    row = judge_mistake(marked, caught, HINTS)
+    row = judge_mistake(marked, caught, SHOWN)
     assert (row.problems, row.public, row.hidden) == ([], [], ["test_a"])
-    assert judge_mistake(marked, [verdict(passed=False)], HINTS).problems == [
+    assert judge_mistake(marked, [verdict(passed=False)], SHOWN).problems == [
         "it is marked as hidden, but a public test catches it"
     ]
 
@@ -106,16 +125,16 @@ def test_a_test_that_did_not_run_is_a_problem(case):
 
 def test_the_stub_must_fail_every_test(case):
     verdicts = [verdict(test.name, passed=False) for test in case.tests]
-    assert judge_stub(case, verdicts, HINTS).problems == []
+    assert judge_stub(case, verdicts, {}).problems == []
     verdicts[3] = verdict(case.tests[3].name)
-    assert judge_stub(case, verdicts, HINTS).problems == [f"passes {case.tests[3].name}"]
-    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1], HINTS).problems[-1]
+    assert judge_stub(case, verdicts, {}).problems == [f"passes {case.tests[3].name}"]
+    assert "75 of 76 tests ran" in judge_stub(case, verdicts[:-1], {}).problems[-1]
 
 
 def test_the_stub_must_get_no_hint(case):
     verdicts = [verdict(test.name, passed=False) for test in case.tests[1:]]
     verdicts.append(verdict("test_a", passed=False))
-    assert judge_stub(case, verdicts, HINTS).problems == ["gets a hint at test_a"]
+    assert judge_stub(case, verdicts, SHOWN).problems == ["gets a hint at test_a"]
 
 
 def test_every_grading_has_a_name_of_its_own_and_the_right_tests(case):
@@ -266,6 +285,14 @@ def test_a_mistake_needs_one_comparison_in_each_exercise_that_catches_it_plainly
     assert margins(right, [[near, elsewhere]])[0].nearest == 4e-9
 
 
+def test_what_passed_on_stand_ins_alone_counts_as_caught():
+    right = [verdict(compared=((1e-15, 1e-9),))]
+    near = verdict(passed=True, text="with yours: wrong", compared=((4e-9, 1e-9),))
+    plain = verdict(test="test_b", passed=True, text="so, too", compared=((0.5, 1e-9),))
+    elsewhere = verdict(test="test_c", exercise="1.9", passed=False, compared=((0.5, 1e-9),))
+    assert margins(right, [[near, plain, elsewhere]])[0].nearest is None
+
+
 @pytest.mark.parametrize(("error", "nearest"), [(5e-11, None), (5e-10, 5e-10)])
 def test_an_exercise_that_a_mistake_costs_nothing_must_be_far_from_noticing_it(error, nearest):
     right = [verdict(compared=((1e-15, 1e-9),))]
@@ -280,7 +307,7 @@ def test_an_exact_comparison_needs_no_margin():
 
 def test_a_mistake_that_breaks_a_test_itself_is_a_problem():
     broken = [verdict(passed=False, text=f"{BROKEN_TEST}\nTypeError: no")]
-    assert judge_mistake(mistake(), broken, HINTS).problems == ["breaks test_a itself"]
+    assert judge_mistake(mistake(), broken, SHOWN).problems == ["breaks test_a itself"]
 
 
 def test_a_part_of_a_proof_does_not_say_that_the_graders_hold():
@@ -329,12 +356,15 @@ def test_every_kind_of_problem_is_listed():
         scored=[Scored("reference", 1, 66, 98.0, 98.0, ["fails test_a"])],
         mistakes=[flipped(lost={}, public=[], problems=["costs nothing in 1.2"])],
         margins=[Margin("test_a", 1e-9, 1e-9, None)],
+        hints=[HintRow("mutant x", [["flipped", "other"]], "wrong"), HintRow("y", [], "right")],
     )
     listed = "\n".join(bad.all_problems)
     for part in ("too few mistakes", "reference: fails test_a", "flipped: costs nothing"):
         assert part in listed
     assert "correct code has error 1.0e-09" in listed
-    assert len(bad.all_problems) == 4
+    assert "mutant x gets a wrong hint: that of flipped or other" in listed
+    assert "only 0.0% of the mistakes get their own hint" in listed
+    assert len(bad.all_problems) == 6
 
 
 def test_the_page_is_self_contained_and_escapes_what_it_shows():
@@ -378,9 +408,36 @@ def test_training_has_no_say_in_hints():
     failed = verdict(passed=False)
     trained = msgspec.structs.replace(failed, test="test_learns", training=True)
     other = msgspec.structs.replace(failed, test="test_b")
+    tests = [
+        GradedTest(name, "1.2", 1, False, "", "visible", tags)
+        for name, tags in (("test_a", ()), ("test_b", ()), ("test_learns", (TRAINING,)))
+    ]
     both = [mistake(name="a"), mistake(name="b")]
-    quick = hint_file(both, {"a": [failed], "b": [other]}, hidden=False)
-    whole = hint_file(both, {"a": [failed, trained], "b": [other]}, hidden=False)
-    assert [*quick.hints.items()] == [*whole.hints.items()]
-    assert quick.sightings == whole.sightings
-    assert [entry.test for entry in whole.sightings] == ["test_a", "test_b"]
+    quick = hint_file(both, {"a": [failed], "b": [other]}, tests, hidden=False)
+    whole = hint_file(both, {"a": [failed, trained], "b": [other]}, tests, hidden=False)
+    assert quick == whole
+    assert [(*known.failed, *known.unknown) for known in whole.mistakes.values()] == [
+        ("test_a", "test_learns"),
+        ("test_b", "test_learns"),
+    ]
+
+
+def test_what_other_mistakes_give_too_says_less():
+    """Unless they look the same in the whole exercise."""
+    tests = [GradedTest(f"test_{x}", "1.2", 1, False, "", "visible") for x in "abc"]
+    number = fingerprint(Evidence(1, np.array([0.123456]), ""))
+    ended = {
+        "first": ["test_a"],
+        "twin": ["test_a"],
+        "third": ["test_a", "test_b"],
+    }
+    verdicts = {
+        name: [msgspec.structs.replace(verdict(test, passed=False), seen=number) for test in failed]
+        for name, failed in ended.items()
+    }
+    found = hint_file([mistake(name=name) for name in ended], verdicts, tests, hidden=False)
+    assert found.mistakes["first"].failed["test_a"].bits == 1.0  # one of three gives it too
+    assert found.mistakes["third"].failed["test_b"].bits == number.bits
+    without = {name: verdicts[name] for name in ("first", "twin")}
+    found = hint_file([mistake(name=name) for name in without], without, tests, hidden=False)
+    assert found.mistakes["first"].failed["test_a"].bits == number.bits

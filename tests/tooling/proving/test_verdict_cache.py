@@ -12,6 +12,7 @@ from common.testing.graded_tests import read_graded_tests
 A1 = load_assignment("a1")
 GRADED_TESTS = read_graded_tests(ROOT / "tests" / A1.name)
 FIRST, SECOND, THIRD = [test.name for test in GRADED_TESTS if not test.reads_artifacts][:3]
+NEEDING = next(test.name for test in GRADED_TESTS if test.exercise == "1.2")
 READS = next(test.name for test in GRADED_TESTS if test.reads_artifacts)
 JOB = GradingRequest({"convolution.py": b"def f():\n    return 1\n"}, "salt", (FIRST, SECOND))
 
@@ -91,6 +92,21 @@ def test_shared_code_of_another_hash_makes_all_unknown_and_a_test_only_itself(op
     opened().store(JOB, BOTH)
     assert opened(hash="other code").find(JOB) == ([], (FIRST, SECOND))
     assert opened(**{SECOND: "changed"}).find(JOB) == (BOTH[:1], (SECOND,))
+
+
+def test_what_was_run_on_stand_ins_is_known_beside_the_same_tests_only(opened):
+    carried = replace(verdict(NEEDING), text="with yours: wrong")
+    for of_two in (carried, verdict(NEEDING, passed=False)):
+        job = replace(JOB, only=(FIRST, NEEDING))
+        memory = opened()
+        memory.store(job, [verdict(FIRST, passed=False), of_two])
+        assert memory.find(job) == ([verdict(FIRST, passed=False), of_two], ())
+        assert memory.find(replace(job, only=(NEEDING,))) == ([], (NEEDING,))
+        # What FIRST shows after a change decides whether NEEDING is run once more.
+        assert opened(**{FIRST: f"changed for {of_two}"}).find(job) == ([], (FIRST, NEEDING))
+    at_once = [verdict(FIRST, passed=False), verdict(NEEDING)]
+    opened().store(job, at_once)
+    assert opened(**{FIRST: "changed again"}).find(job) == (at_once[1:], (FIRST,))
 
 
 def test_where_the_first_failure_ends_a_job_nothing_behind_a_gap_counts(opened):

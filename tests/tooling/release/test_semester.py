@@ -39,9 +39,7 @@ from tests.tooling.scratch_copies import copy_repo, python
 
 A1 = load_assignment("a1")
 SECRET = Semester("fall", "0123456789abcdef")
-HINTS = {
-    name: hint_bytes(HintFile({name: "a hint"}, [])) for name in ("public.hints", "hidden.hints")
-}
+HINTS = {name: hint_bytes(HintFile([name], {})) for name in ("public.hints", "hidden.hints")}
 
 
 @pytest.fixture
@@ -203,9 +201,7 @@ def proofs(monkeypatch):
         return SimpleNamespace(all_problems=fake.problems), evidence
 
     monkeypatch.setattr(module, "verify", verify)
-    monkeypatch.setattr(
-        module, "fresh_hints", lambda *given, hidden: HintFile({"hidden": str(hidden)}, [])
-    )
+    monkeypatch.setattr(module, "fresh_hints", lambda *given, hidden: HintFile([str(hidden)], {}))
     return fake
 
 
@@ -216,7 +212,7 @@ def test_a_term_is_proved_once_under_its_own_salt(proofs, tmp_path):
     assert (scope.salt, scope.training) == (SECRET.salt, True)
     hints = term_hints(A1, SECRET, tmp_path)
     for name, hidden in (("public.hints", "False"), ("hidden.hints", "True")):
-        assert hints[name] == hint_bytes(HintFile({"hidden": hidden}, []))
+        assert hints[name] == hint_bytes(HintFile([hidden], {}))
 
 
 def test_what_is_not_proved_gets_no_hints_and_is_tried_again(proofs, tmp_path):

@@ -118,6 +118,9 @@
         const tags = [];
         if (test.visibility !== "visible") tags.push(make("span", { class: "tag" }, "hidden"));
         if (test.notRun) tags.push(make("span", { class: "tag" }, `not run: ${test.notRun}`));
+        if (test.replaced) {
+          tags.push(make("span", { class: "tag" }, `with our functions: ${test.replaced}`));
+        }
         return make("li", { title: test.title },
                     make("span", {}, test.name, " ", ...tags),
                     bar(ran ? test.passed / ran : 0), make("b", {}, percent(test.passed, ran)));

@@ -1,6 +1,9 @@
 """Messages between judge and fork server: what a child may use, what the kernel provides."""
 
+import msgspec
+
 from common.assignment import Forbidden, Limits, Record
+from common.exercise_needs import Replacement
 
 
 class Plan(Record, frozen=True):
@@ -15,6 +18,9 @@ class Plan(Record, frozen=True):
     limits: Limits
     forbidden: list[Forbidden]
     uid: int | None
+    # Stand-ins for functions of the submission itself.
+    replacements: list[Replacement] = msgspec.field(default_factory=list)
+    replaced_apart: bool = False  # whether those run in another process
     serves_standins: bool = False  # whether it answers calls of its stand-ins, and that is all
 
 

@@ -20,6 +20,7 @@ from autograder.grading.sandbox.wire.frames import (
 )
 from autograder.grading.sandbox.wire.message_reader import KEPT
 from autograder.grading.sandbox.wire.shared_arrays import ArrayCopies, ArrayWriter
+from common.exercise_needs import Replacement
 from common.student_code.loader import mount_standin
 
 # What an exact type is sent as that only subclasses a type that crosses.
@@ -29,7 +30,7 @@ PLAIN_KINDS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 # What those read whose call gets no reply.
 NO_ANSWER = (
-    "Our correct version of an earlier assignment no longer answers: it ran out of memory or time, "
+    "Our correct version of an earlier function no longer answers: it ran out of memory or time, "
     "or a call of it was interrupted."
 )
 
@@ -57,6 +58,13 @@ class AskedStandins:
             for function in names:
                 setattr(module, function, self.function(standin, function))
             mount_standin(package, name, module)
+
+    def replacements(self, replacements: Iterable[Replacement]) -> dict[str, dict[str, Any]]:
+        """What replaces functions of the submission, by module and name."""
+        return {
+            one.module: {name: self.function(one.module, name) for name in one.names}
+            for one in replacements
+        }
 
     def function(self, standin: str, name: str) -> Callable[..., Any]:
         """A function that has its work done in the other process."""

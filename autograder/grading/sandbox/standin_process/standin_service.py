@@ -8,10 +8,11 @@ until the other side has dropped it.
 import importlib
 import itertools
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.grading.sandbox.kernel.confinement_plan import Plan
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -23,6 +24,7 @@ from autograder.grading.sandbox.wire.frames import (
 from autograder.grading.sandbox.wire.message_reader import HANDLE
 from autograder.grading.sandbox.wire.shared_arrays import ArrayCopies, ArrayWriter
 from common.errors import builtin_name
+from common.student_code.loader import executed
 from common.student_code.values import is_plain, is_tensor
 
 MESSAGE_LIMIT = 4000
@@ -40,12 +42,12 @@ class StandinService:
 
     sends_generators = False
 
-    def __init__(self, sock: socket.socket, memory: memoryview, modules: Iterable[str]) -> None:
+    def __init__(self, sock: socket.socket, memory: memoryview, plan: Plan) -> None:
         """memory: shared with the other side. A request is copied from it before its reply."""
         self.sock = sock
         self.requests = ArrayCopies(memory)
         self.results = ArrayWriter(memory, keeps_layout=False)
-        self.functions = functions_of(modules)
+        self.functions = functions_of(plan)
         self.caches: dict[int, Any] = {}
         self.numbers = itertools.count()
 
@@ -108,10 +110,16 @@ class StandinService:
         return self.caches[reference]
 
 
-def functions_of(modules: Iterable[str]) -> dict[str, Callable[..., Any]]:
-    """What these stand-ins offer, and nothing else of them, by module and name."""
-    return {
+def functions_of(plan: Plan) -> dict[str, Callable[..., Any]]:
+    """What the stand-ins of a plan offer, and nothing else of them, by module and name."""
+    earlier = {
         f"{module}.{name}": getattr(importlib.import_module(module), name)
-        for module in modules
+        for module in plan.standins
         for name in importlib.import_module(module).__all__
     }
+    own = {
+        f"{replacement.module}.{name}": function
+        for replacement in plan.replacements
+        for name, function in executed(replacement).items()
+    }
+    return earlier | own

@@ -1,11 +1,19 @@
-"""Stand-in for the lab of assignment 1: conv2d_forward on np.correlate.
+"""Stand-ins for the lab of assignment 1, and for exercises that need another: on np.correlate.
 
-It uses np.correlate, which the exercises forbid.
+The exercises that ask for these functions forbid it.
 """
 
 import numpy as np
 
 Size = int | tuple[int, int]
+
+
+def conv_output_size(size: int, kernel_size: int, stride: int = 1, padding: int = 0) -> int:
+    """How many products with a kernel a line of pixels has, counted."""
+    if min(size, kernel_size, stride) < 1 or padding < 0 or kernel_size > size + 2 * padding:
+        raise ValueError(f"{size}, {kernel_size}, {stride} and {padding} don't fit together")
+    products = np.correlate(np.zeros(size + 2 * padding), np.zeros(kernel_size), "valid")
+    return len(products[::stride])
 
 
 def conv2d_forward(

@@ -58,6 +58,8 @@ ITEMS = {
     "measuring": "times_forged memory_forged runs_forged",
     "neighbors": "access_times file_notifications file_locks futexes load process_ids page_cache "
     "machine_wide_counts",
+    "second_runs": "twin_called more_than_asked kept_for_later returned objects_searched patched "
+    "hidden_inputs_shown",
     "standins": "later_assignments lab pytorch_in_memory pytorch_behind_functions files connection",
     "forbidden": "torch_conv2d lstm multihead attention_direct autograd attention_getattr "
     "attention_alias attention_importlib attention_eval layer_norm_packets layer_norm_native "

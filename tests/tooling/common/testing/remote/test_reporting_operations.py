@@ -18,6 +18,7 @@ SILENT = {
 # The judge compares the values that they return with expected ones.
 COMPARED = {
     "call_each": "results of calls",
+    "disturbed_calls": "results of calls",
     "timed_call": "results of calls, by the judge's clock, with new inputs in each try",
     "timed_pass": "outputs and gradients, by the judge's clock, with new inputs in each try",
     "timed_vjp": "outputs and gradients, by the judge's clock, with new inputs in each try",
@@ -29,6 +30,7 @@ COMPARED = {
 # The judge sees for itself, whatever is reported.
 OBSERVED = {
     "changed_inputs": "inputs lie in shared memory, where the judge compares them",
+    "watched_call": "a result; inputs are compared as of changed_inputs, settings can only cost",
     "with_substitute": "the judge makes up what the inner function returns, and counts its calls",
     "allocating_function": "the judge says the sizes while it runs; the kernel counts the memory",
 }
