@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 # The tests of the machinery, on all cores; groups of tests stay together, and long ones come first.
-TOOLING = $(RUN) -m pytest -p xdist -n logical --dist loadgroup --no-loadscope-reorder \
+TOOLING = $(RUN) -m pytest -p xdist -n logical --dist loadscope --no-loadscope-reorder \
 	-rfs --durations=20 -o python_files='test_*.py'
 # What `make test` samples by the commit: faults and damaged zips (attacks are part of the proof).
 COUNTED = $(addprefix tests/tooling/,proving/faults/test_grading_under_faults.py \

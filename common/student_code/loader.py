@@ -143,6 +143,9 @@ def load(package: str, module: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
+        broken = os.path.basename(error.filename or file)
+        if broken != file:  # one that this file imports
+            raise import_failed(file, "SyntaxError", f"{broken}: {place_of(error)}") from None
         raise invalid_python(file, error) from None
     except ForbiddenCall:
         raise
@@ -190,9 +193,13 @@ def missing_file(file: str) -> Failure:
 
 
 def invalid_python(file: str, error: SyntaxError | None = None) -> Failure:
-    line = f"Line {error.lineno}: " if error and error.lineno else ""
-    text = f"\n{error.text.rstrip()}" if error and error.text else ""
-    return Failure(f"{file} is not valid Python.", f"{line}{error.msg}{text}" if error else "")
+    return Failure(f"{file} is not valid Python.", place_of(error) if error else "")
+
+
+def place_of(error: SyntaxError) -> str:
+    """What is wrong in which line, and the line."""
+    line = f"Line {error.lineno}: " if error.lineno else ""
+    return f"{line}{error.msg}" + (f"\n{error.text.rstrip()}" if error.text else "")
 
 
 def import_failed(file: str, kind: str, details: str = "") -> Failure:

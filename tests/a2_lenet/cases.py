@@ -98,7 +98,7 @@ def check_named(arrays, expected, what, tolerance=None):
 
 def check_names(arrays, names, what):
     """A dict has exactly these names."""
-    check(isinstance(arrays, dict), f"{what} must be a dict from names to arrays.")
+    check(isinstance(arrays, dict), f"{what} must be a plain dict from names to arrays.")
     missing = [name for name in names if name not in arrays]
     check(not missing, f"{what}: {', '.join(missing)} missing.")
     extra = [str(name) for name in arrays if name not in names]

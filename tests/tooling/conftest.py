@@ -1,6 +1,7 @@
 """Distributes tests to workers, reports what was not run, and defines shared fixtures."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -28,6 +29,11 @@ LONG = (
     *("leftover_processes", "home_folder"),
 )
 
+# Files whose tests of different assignments share nothing.
+EACH_ASSIGNMENT = ("test_committed_ledgers",)
+# Attacks and what looks for their traces all over the machine: never side by side.
+TOGETHER = {"test_hostile_corpus": "hostile", "test_other_graders": "hostile"}
+
 SKIPPED: Counter[tuple[str, str]] = Counter()
 SAMPLED = pytest.StashKey[dict[str, tuple[int, int]]]()
 SCRATCH = pytest.StashKey[Path]()
@@ -38,7 +44,6 @@ def is_worker(config):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "xdist_group(name): tests that one worker runs")
     config.stash[SAMPLED] = {}
     if is_worker(config):  # each with scratch folders of its own
         scratch = tempfile.mkdtemp(prefix=f"conv2gpt-{config.workerinput['workerid']}-")
@@ -49,12 +54,33 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A file's tests go to one worker, which makes what they share once; long files come first."""
+    """Long files come first."""
     places = {f"test_{name}": place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def work_unit(test):
+    """The name of the tests that one worker runs one after another, and this test with them.
+
+    Mostly those of its file, which share what they make. (Marks don't reach the process that
+    distributes tests: pytest-xdist 3.8 writes groups where pytest 9 no longer reads them.)
+    """
+    file, _, name = test.partition("::")
+    stem = Path(file).stem
+    parameter = re.search(r"\[(a\d+)\]$", name)
+    if stem in EACH_ASSIGNMENT and parameter:
+        return f"{stem} {parameter[1]}"
+    return TOGETHER.get(stem, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute tests by work unit."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = work_unit
+    return scheduler
 
 
 def pytest_runtest_logreport(report):

@@ -212,7 +212,7 @@ def answering_part(
     """What answers in a new process: student code, or stand-ins."""
     sock = socket.socket(fileno=channel)
     if plan.serves_standins:
-        return StandinService(sock, mapped_whole(memory), plan)
+        return StandinService(sock, mapped_whole(memory), plan.standins, plan.replacements)
     standins = None
     if asked:
         standins = AskedStandins(socket.socket(fileno=asked[0]), mapped_whole(asked[1]))

@@ -14,8 +14,6 @@ from autograder.proving.hostile.gradescope_tree import Graded
 from autograder.proving.hostile.hostile_corpus import LEAK, read_corpus
 from common.errors import CourseError
 
-# It lets attacks loose, and test_hostile_corpus looks for their traces all over the machine.
-pytestmark = pytest.mark.xdist_group("hostile")
 RIGHT = """
 import numpy as np
 

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 FILES = {
     "layers.py": (HERE / "torch_submission.py").read_text(),
     "wrong.py": "def broken(:\n",
+    "borrowing.py": "from assignments.a1_convolution.wrong import broken\n",
 }
 
 

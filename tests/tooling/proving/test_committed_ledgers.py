@@ -39,13 +39,7 @@ TRAINING_ONES = [
     entry.short for entry in load_all() if any(TRAINING in test.tags for test in read_tests(entry))
 ]
 TRAINED = sample("references that are trained", TRAINING_ONES, 1)
-EACH = pytest.mark.parametrize(
-    "assignment",
-    [
-        pytest.param(entry, marks=pytest.mark.xdist_group(f"proof {entry.short}"), id=entry.short)
-        for entry in load_all()
-    ],
-)
+EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry.short)
 
 
 @EACH
@@ -62,7 +56,6 @@ def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp
     assert any(version.startswith("alternative") for version in graded.versions)
 
 
-@pytest.mark.xdist_group("proof a2")  # whose worker has read its mistakes
 def test_training_tests_of_a_reference_are_graded_where_asked():
     """Public and hidden ones; an alternative's never are."""
     sampler = Sampler(load_assignment("a2"), current_ledger(load_assignment("a2")), SEED)

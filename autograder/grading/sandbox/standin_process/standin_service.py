@@ -8,11 +8,10 @@ until the other side has dropped it.
 import importlib
 import itertools
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.grading.sandbox.kernel.confinement_plan import Plan
 from autograder.grading.sandbox.wire import codec
 from autograder.grading.sandbox.wire.array_codec import CodecError
 from autograder.grading.sandbox.wire.frames import (
@@ -24,6 +23,7 @@ from autograder.grading.sandbox.wire.frames import (
 from autograder.grading.sandbox.wire.message_reader import HANDLE
 from autograder.grading.sandbox.wire.shared_arrays import ArrayCopies, ArrayWriter
 from common.errors import builtin_name
+from common.exercise_needs import Replacement
 from common.student_code.loader import executed
 from common.student_code.values import is_plain, is_tensor
 
@@ -42,12 +42,18 @@ class StandinService:
 
     sends_generators = False
 
-    def __init__(self, sock: socket.socket, memory: memoryview, plan: Plan) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        memory: memoryview,
+        modules: Iterable[str],
+        replacements: Iterable[Replacement] = (),
+    ) -> None:
         """memory: shared with the other side. A request is copied from it before its reply."""
         self.sock = sock
         self.requests = ArrayCopies(memory)
         self.results = ArrayWriter(memory, keeps_layout=False)
-        self.functions = functions_of(plan)
+        self.functions = functions_of(modules, replacements)
         self.caches: dict[int, Any] = {}
         self.numbers = itertools.count()
 
@@ -110,16 +116,18 @@ class StandinService:
         return self.caches[reference]
 
 
-def functions_of(plan: Plan) -> dict[str, Callable[..., Any]]:
-    """What the stand-ins of a plan offer, and nothing else of them, by module and name."""
+def functions_of(
+    modules: Iterable[str], replacements: Iterable[Replacement]
+) -> dict[str, Callable[..., Any]]:
+    """What these stand-ins offer, and nothing else of them, by module and name."""
     earlier = {
         f"{module}.{name}": getattr(importlib.import_module(module), name)
-        for module in plan.standins
+        for module in modules
         for name in importlib.import_module(module).__all__
     }
     own = {
         f"{replacement.module}.{name}": function
-        for replacement in plan.replacements
+        for replacement in replacements
         for name, function in executed(replacement).items()
     }
     return earlier | own

@@ -44,6 +44,13 @@ def test_a_file_that_does_not_parse_leaves_the_others_alone(torch_student):
     with pytest.raises(Failure) as raised:
         _ = torch_student.wrong.broken
     assert explain(raised.value).sentence == "wrong.py is not valid Python."
+    with pytest.raises(Failure) as raised:  # the file that is imported is named
+        _ = torch_student.borrowing.broken
+    assert (
+        explain(raised.value)
+        .text(hidden=False)
+        .startswith("borrowing.py can't be imported: it raises SyntaxError.\nwrong.py: Line 1: ")
+    )
     with pytest.raises(Failure) as raised:
         _ = torch_student.layers.missing
     assert explain(raised.value).sentence == "layers.py doesn't define missing."

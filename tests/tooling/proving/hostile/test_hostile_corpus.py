@@ -17,8 +17,6 @@ from autograder.proving.hostile.leftover_traces import survivors
 from tests.tooling.grading.test_results import check_content
 from tests.tooling.sampling import sample
 
-# Attacks and what looks for their traces all over the machine: never side by side.
-pytestmark = pytest.mark.xdist_group("hostile")
 CORPUS = {entry.name: entry for entry in read_corpus()}
 CHOSEN = sample("attacks", list(CORPUS), 0, kind=lambda name: CORPUS[name].row)  # one of each kind
 FUZZED = sample("fuzzed submissions", [f"fuzzed/{SEED}-{n}" for n in range(1, SUBMISSIONS + 1)], 6)
