@@ -22,7 +22,7 @@ define NAMED
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo study test stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench site shakespeare lint clean
+.PHONY: all help demo study test new stubs answers artifacts figures labs otter build grade gradescope batch doctor semester verify chaos bench site shakespeare lint clean
 
 all: $(VENV)/.installed  ## set up, generate stubs, build every zip, grade reference and stub with it
 	@$(RUN) -m autograder release $(A)
@@ -51,6 +51,11 @@ demo: $(VENV)/.installed  ## grade a submission with one wrong line, show what a
 study: $(VENV)/.installed  ## lay out a handout to learn alone: make study A=a1 [TO=folder]
 	@test -n "$(A)" || { echo "Usage: make $@ A=a1 [TO=folder]" >&2; exit 2; }
 	@$(RUN) -m autograder study $(A) $(if $(TO),--to "$(TO)")
+
+new: $(VENV)/.installed  ## write a new assignment, which works as it is: A=a11_diffusion TITLE="Diffusion"
+	@test -n "$(A)" && test -n "$(if $(TITLE),given)" || \
+		{ echo 'Usage: make $@ A=a11_diffusion TITLE="Diffusion"' >&2; exit 2; }
+	@$(RUN) -m autograder new "$(A)" --title "$$TITLE"
 
 stubs: $(VENV)/.installed  ## generate stubs, exercise tables, and the list of modules in docs/architecture.md
 	@$(RUN) -m autograder stubs $(A)

@@ -15,6 +15,7 @@ from common.visible_text import visible
 # Where each command lies. A built autograder zip carries only the grading ones.
 COMMANDS = {
     "release": "autograder.commands.release_command:release",
+    "new": "autograder.commands.authoring_commands:new",
     "stubs": "autograder.commands.authoring_commands:stubs",
     "answers": "autograder.commands.authoring_commands:answers",
     "artifacts": "autograder.commands.authoring_commands:artifacts",

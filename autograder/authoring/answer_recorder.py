@@ -1,5 +1,6 @@
 """Records the oracle's answers for public tests into answers.npz (`make answers`)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 from common.assignment import ROOT, Assignment
 from common.errors import CourseError
 from common.testing.fixtures import ANSWERS_FILE, RECORDING, decorator_value, run_graded_tests
-from common.testing.graded_tests import PUBLIC_FILE, TRAINING
+from common.testing.graded_tests import HIDDEN_FILE, PUBLIC_FILE, TRAINING
 from common.testing.stored_answers import RecordingOracle, write_answers
+
+ORACLE_FILE = "oracle.py"
+# By the largest entry: another order of summing moves small entries by more.
+SAME, SAME_IN_FLOAT32 = 1e-12, 1e-6
 
 
 class Recorder:
@@ -39,6 +44,7 @@ class Recorder:
 
 def record(assignment: Assignment) -> dict[str, np.ndarray]:
     """Every answer that the public tests ask for."""
+    check_oracle(assignment)
     file = ROOT / "tests" / assignment.name / PUBLIC_FILE
     recorder = Recorder()
     code = run_graded_tests([file], recorder, "--impl=solutions")
@@ -59,3 +65,46 @@ def record_to_file(assignment: Assignment) -> Path:
     file = answers_file(assignment)
     write_answers(file, record(assignment))
     return file
+
+
+def check_oracle(assignment: Assignment) -> None:
+    """There is an oracle if tests ask one."""
+    folder = ROOT / "tests" / assignment.name
+    tests = [folder / name for name in (PUBLIC_FILE, HIDDEN_FILE)]
+    asking = [file.name for file in tests if file.is_file() and "oracle" in file.read_text("utf-8")]
+    if asking and not (folder / ORACLE_FILE).is_file():
+        raise CourseError(
+            f"tests/{assignment.name}/{ORACLE_FILE} is missing: {asking[0]} asks it for expected "
+            "values."
+        )
+
+
+def check_answers(assignment: Assignment) -> None:
+    """The stored answers are there, and are those that the oracle gives now."""
+    file = answers_file(assignment)
+    if not file.is_file():
+        problem = "is missing"
+    else:
+        with np.load(file, allow_pickle=False) as stored:
+            if same_answers(record(assignment), dict(stored)):
+                return
+        problem = "is stale"
+    raise CourseError(
+        f"{file.relative_to(ROOT)} {problem}: run `make answers A={assignment.short}`."
+    )
+
+
+def same_answers(new: Mapping[str, np.ndarray], stored: Mapping[str, np.ndarray]) -> bool:
+    """Whether two records hold the same answers, but for float noise."""
+    return new.keys() == stored.keys() and all(same(new[key], stored[key]) for key in new)
+
+
+def same(new: np.ndarray, stored: np.ndarray) -> bool:
+    """Whether two answers are the same, but for float noise."""
+    if (new.dtype, new.shape) != (stored.dtype, stored.shape):
+        return False
+    if new.dtype.kind not in "fc":
+        return np.array_equal(new, stored)
+    bar = SAME if new.dtype == np.float64 else SAME_IN_FLOAT32
+    largest = np.abs(new[np.isfinite(new)]).max(initial=0)
+    return np.allclose(new, stored, rtol=0, atol=bar * largest, equal_nan=True)

@@ -1,11 +1,12 @@
-"""Commands `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site`: they generate files."""
+"""Commands `new`, `stubs`, `answers`, `artifacts`, `figures`, `labs`, `site` write files."""
 
 import click
 
-from autograder.authoring.answer_recorder import record_to_file
+from autograder.authoring.answer_recorder import check_answers, record_to_file
 from autograder.authoring.generated_files import generate
 from autograder.authoring.handout_figures import draw_figures, has_figures
 from autograder.authoring.module_tree import write_module_tree
+from autograder.authoring.new_assignment import write_new_assignment
 from autograder.authoring.otter_assign import write_labs
 from autograder.authoring.reference_artifacts import make_artifacts, trained
 from autograder.classroom.demo_grading import ASSIGNMENT as DEMO
@@ -24,6 +25,29 @@ def chosen(names: tuple[str, ...]) -> list[Assignment]:
 
 
 @click.command()
+@click.argument("name")
+@click.option("--title", required=True, help="As the handout's heading says it.")
+def new(name: str, title: str) -> None:
+    """Write a new assignment with one small exercise, which passes its proof as it is.
+
+    NAME: a11_diffusion, for instance.
+    """
+    with status_line(Screen(), f"writing {name}"):
+        files = write_new_assignment(name, title)
+    for file in files:
+        click.echo(f"wrote {file.relative_to(ROOT)}")
+    short = name.partition("_")[0]
+    click.echo(
+        f"""
+Next:
+  make A={short}           # build its zips, grade reference and stub with them
+  make verify A={short}    # prove it, and record its hints
+Then replace the exercise by yours, as docs/add-an-assignment.md says, and add the assignment to
+the table in README.md."""
+    )
+
+
+@click.command()
 @click.argument("assignments", nargs=-1)
 def stubs(assignments: tuple[str, ...]) -> None:
     """Make stubs and exercise tables from solutions and tests, and the list of modules in docs/.
@@ -36,13 +60,16 @@ def stubs(assignments: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("assignments", nargs=-1)
-def answers(assignments: tuple[str, ...]) -> None:
+@click.option("--check", is_flag=True, help="Write nothing; fail if they are missing or stale.")
+def answers(assignments: tuple[str, ...], check: bool) -> None:
     """Record the oracles' answers that public tests read.
 
     ASSIGNMENTS: a1 a2 ...; none: all.
     """
     for assignment in chosen(assignments):
-        if assignment.stores_answers:
+        if assignment.stores_answers and check:
+            check_answers(assignment)
+        elif assignment.stores_answers:
             click.echo(f"wrote {record_to_file(assignment).relative_to(ROOT)}")
         elif assignments:
             click.echo(f"{assignment.short} stores no answers: its public tests call PyTorch")

@@ -29,9 +29,11 @@ from common.testing.feedback.failure import BROKEN_TEST
 from common.testing.graded_tests import PRACTICE_SALT, TRAINING
 
 SLOWEST = 5
+# For each exercise with functions to write; an assignment with many needs no more than 15.
+MISTAKES_PER_EXERCISE, FEWEST_MISTAKES = 5, 15
+FEWEST_ALTERNATIVES = 2
 RAISED = re.compile(r" raised an? (\w+)\.$")
 ACCIDENTS = {"NameError", "UnboundLocalError", "AttributeError", "ImportError", "SyntaxError"}
-FEWEST_MISTAKES, FEWEST_ALTERNATIVES = 15, 2
 
 
 def verify(
@@ -75,8 +77,9 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
     scored.append(judge_stub(plan, of_stub, diagnosis_of(plan, hints, of_stub).shown()))
     rows = hint_rows(plan, hints, replies)
     problems = []
-    if len(plan.mistakes) < FEWEST_MISTAKES:
-        problems.append(f"{len(plan.mistakes)} mistakes; at least {FEWEST_MISTAKES} are needed")
+    fewest = fewest_mistakes(plan.assignment)
+    if len(plan.mistakes) < fewest:
+        problems.append(f"{len(plan.mistakes)} mistakes; at least {fewest} are needed")
     if len(plan.alternatives) < FEWEST_ALTERNATIVES:
         problems.append(f"{len(plan.alternatives)} alternatives; at least {FEWEST_ALTERNATIVES}")
     survivors = find_survivors(plan, replies)
@@ -115,6 +118,12 @@ def conclude(plan: ProofPlan, evidence: JobResults) -> Proof:
             slowest=slowest_tests(evidence.verdicts("reference")),
         ),
     )
+
+
+def fewest_mistakes(assignment: Assignment) -> int:
+    """How many mistakes an assignment must list: few suffice where there are few exercises."""
+    written = sum(bool(exercise.functions) for exercise in assignment.exercises)
+    return min(FEWEST_MISTAKES, MISTAKES_PER_EXERCISE * written)
 
 
 def hints_of(plan: ProofPlan, evidence: JobResults) -> Hints:

@@ -17,6 +17,7 @@ from autograder.packaging.rehearsal import end_rehearsals
 from autograder.packaging.zip_build import Built, Kind, autograder_file, build, handout_file
 from autograder.packaging.zip_contents import TORCH_INDEX
 from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.release.assignment_checks import answers_state, check_answers, check_tests
 from autograder.release.zip_check import Checked, Show, ZipCheck
 from autograder.semester import DIST
 from autograder.semester import FILES as SECRETS
@@ -40,6 +41,7 @@ class Released(Record, frozen=True):
     tests: int
     points: float
     notices: tuple[str, ...]
+    answers: str  # the state in which stored answers were found to be current
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def release(
     known = {entry.short: row_of_unchanged(entry, training, dist) for entry in chosen}
     changed = [assignment for assignment in chosen if known[assignment.short] is None]
     for assignment in changed:  # one after the other: notebooks are made by a library
+        check_sources(assignment, show, dist)
         show(assignment.short, "generating")
         write_generated(assignment, show)
         show(assignment.short, "waiting")
@@ -77,6 +80,15 @@ def release(
             while wait(running, timeout=0.1).not_done:  # a thread may begin one more grading
                 end_rehearsals()
             raise
+
+
+def check_sources(assignment: Assignment, show: Show, dist: Path) -> None:
+    """Refuse wrong points, a missing oracle, and stored answers that are missing or stale."""
+    check_tests(assignment)
+    kept = read_memory(assignment, dist)
+    if assignment.stores_answers and (kept is None or kept.answers != answers_state(assignment)):
+        show(assignment.short, "checking the stored answers")
+        check_answers(assignment)
 
 
 def write_generated(assignment: Assignment, show: Show) -> None:
@@ -102,8 +114,15 @@ def release_one(assignment: Assignment, show: Show, training: bool, dist: Path) 
         checked = ZipCheck(assignment, built, graded_tests, training).run(state, show)
     points = sum(test.points for test in graded_tests)
     row = Row(assignment, len(graded_tests), points, built, checked, unchanged, notices(assignment))
-    now = stamp(built, training)
-    released = Released(now, checked, built.kind.value, row.tests, row.points, row.notices)
+    released = Released(
+        stamp=stamp(built, training),
+        checked=checked,
+        kind=built.kind.value,
+        tests=row.tests,
+        points=row.points,
+        notices=row.notices,
+        answers=answers_state(assignment),
+    )
     write_if_changed(memory_file(assignment, dist), msgspec.json.encode(released))
     show(assignment.short, "done")
     return row

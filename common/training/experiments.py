@@ -59,7 +59,7 @@ def read_options(
 def load_code(file: str, assignment: str, standins: Iterable[str] = ()) -> ModuleType:
     """A file of yours, on your own earlier assignments, or on stand-ins for those named."""
     if standins:
-        others = {path.name: path for path in (ROOT / "assignments").glob("a[0-9]_*")}
+        others = {path.name: path for path in (ROOT / "assignments").glob("a[0-9]*_*")}
         mount(others | {name: STANDINS / name for name in standins})
     return load(assignment, file)
 

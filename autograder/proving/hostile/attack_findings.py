@@ -6,7 +6,7 @@ from concurrent.futures import as_completed
 from autograder.proving.faults.result_checks import complete_result
 from autograder.proving.hostile.corpus_gradings import CorpusGradings, Outcome
 from autograder.proving.hostile.fuzzed_submissions import FuzzedSubmission
-from autograder.proving.hostile.gradescope_tree import HONEST, LIMITS, Graded
+from autograder.proving.hostile.gradescope_tree import LIMITS, Graded, honest_exercises
 from autograder.proving.hostile.hostile_corpus import SUCCESS_TEXT, HostileSubmission
 from common.assignment import Assignment, Record, wall_limit
 from common.testing.feedback.failure import BROKEN_TEST
@@ -119,7 +119,7 @@ def problems_after(attack: HostileSubmission, outcome: Outcome) -> list[str]:
         found.append("after it, another user graded")
     if after.timeless != tree.honest.timeless:
         found.append("after it, an honest submission got another result")
-    honest = HONEST[attack.assignment.short]
+    honest = honest_exercises(attack.assignment)
     if after.passed != {test.name for test in tree.graded_tests if test.exercise in honest}:
         found.append("after it, an honest submission got other points")
     return found

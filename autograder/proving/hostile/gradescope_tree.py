@@ -40,7 +40,8 @@ SECONDS = 600  # the longest that a grading may take before the tree gives up
 LIMITS = {"test_seconds": 3, "total_seconds": 30}
 WALL_SECONDS = 3
 NUMPY_MEMORY_MB, TORCH_MEMORY_MB = 512, 1024
-# Quick and certain exercises: what follows an attack must still earn exactly these.
+# Quick and certain exercises, if the first isn't: what follows an attack must still earn exactly
+# these.
 HONEST = {
     "a1": ["1.1", "1.7"],
     "a2": ["2.2"],
@@ -104,7 +105,7 @@ class GradescopeTree:
         self.root = self.stack.enter_context(laid_out(archive, scratch / "nothing"))
         source = self.root / "source"
         self.graded_tests = read_graded_tests(source / "tests" / assignment.name)
-        self.parts = honest_parts(assignment, HONEST[assignment.short])
+        self.parts = honest_parts(assignment, honest_exercises(assignment))
         compileall.compile_dir(source, quiet=2)  # or the first import of a file would be a change
         self.home = self.root / "home"
         self.home.mkdir()
@@ -249,6 +250,11 @@ class GradescopeTree:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def honest_exercises(assignment: Assignment) -> list[str]:
+    """The exercises that an honest submission solves."""
+    return HONEST.get(assignment.short, [assignment.exercises[0].number])
 
 
 def prepared_zip(assignment: Assignment, canaries: Mapping[str, str]) -> dict[str, bytes]:

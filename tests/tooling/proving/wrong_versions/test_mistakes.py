@@ -3,13 +3,11 @@
 import ast
 import tomllib
 
+import msgspec
 import pytest
 
 from autograder.proving import right_versions
-from autograder.proving.verification import (
-    FEWEST_ALTERNATIVES,
-    FEWEST_MISTAKES,
-)
+from autograder.proving.verification import FEWEST_ALTERNATIVES, fewest_mistakes
 from autograder.proving.wrong_versions import mistakes
 from autograder.proving.wrong_versions.mistakes import apply, load_mistakes
 from autograder.proving.wrong_versions.source_patch import extent
@@ -26,8 +24,16 @@ EACH = pytest.mark.parametrize("assignment", load_all(), ids=lambda entry: entry
 @EACH
 def test_every_assignment_has_enough_mistakes_and_alternatives(assignment):
     listed = tomllib.loads((ROOT / "solutions" / assignment.name / "mistakes.toml").read_text())
-    assert len(listed["mistakes"]) >= FEWEST_MISTAKES == 15
+    assert len(listed["mistakes"]) >= fewest_mistakes(assignment) > 0
     assert len(right_versions.alternatives(assignment)) >= FEWEST_ALTERNATIVES == 2
+
+
+def test_an_assignment_needs_five_mistakes_for_each_exercise_with_functions_and_at_most_15():
+    written, lab = A1.exercises[0], A1.exercises[-1]
+    assert written.functions and not lab.functions
+    for count, fewest in ((1, 5), (2, 10), (3, 15), (4, 15)):
+        exercises = (*[written] * count, lab)
+        assert fewest_mistakes(msgspec.structs.replace(A1, exercises=exercises)) == fewest
 
 
 def test_assignment_1_lists_at_least_25_mistakes_in_all_exercises():
