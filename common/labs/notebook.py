@@ -18,7 +18,7 @@ HEADING = re.compile(r"\*\*Question ([1-9]\d?)\b")  # no more questions than ANS
 # A line that gives an answer, or still has the dots: q1_kernel = ...
 GIVEN = re.compile(rf"^({ANSWER.pattern})[ \t]*=(?!=)[ \t]*(.*)$", re.MULTILINE)
 # A module of an assignment, as labs name it: "a1_convolution.convolution", assignments.a1_...
-ASSIGNMENT = re.compile(r"""(?:assignments[./]|["'])(a\d+_[a-z0-9_]+)(?=[./ ])""")
+ASSIGNMENT = re.compile(r"""(?:assignments[./]|["'])(a\d_[a-z]+)(?=[./ ])""")
 
 
 class RawCell(msgspec.Struct):

@@ -195,10 +195,6 @@ NO_NOTEBOOK = {
         notebook("own_or_standin('a2_lenet.lenet', 'LeNet', print)"),
         "This lab.ipynb belongs to a2_lenet, not to a1_convolution.",
     ),
-    "of an assignment with two digits": (
-        notebook("own_or_standin('a10_pre_training.model', 'GPT', print)"),
-        "This lab.ipynb belongs to a10_pre_training, not to a1_convolution.",
-    ),
     "deeper than any stack": (b'{"cells": ' + b"[" * 100_000, ""),
     "deep where nobody looks": (b'{"metadata": ' + b"[" * 100_000, ""),
 }
