@@ -25,7 +25,7 @@ from common.testing import cuda
 from common.testing.graded_tests import read_graded_tests
 from tests.tooling.grading.test_results import read_checked
 from tests.tooling.grading_fixtures import grade, outcome, write_tests
-from tests.tooling.proving.made_up_proofs import A1, HINTS, mistake, proof, replies_of, verdict
+from tests.tooling.proving.made_up_proofs import A1, mistake, proof, replies_of, verdict
 from tests.tooling.scratch_copies import copy_repo, python
 
 ON_A_GPU = '''
@@ -189,7 +189,7 @@ def test_the_proof_asks_no_verdict_of_them(tmp_path):
     problems = judge_right(case, "reference", replies).problems
     assert f"{len(GRADED_TESTS) - 1} of {len(GRADED_TESTS)} tests ran under salt 0" in problems
     stub = [verdict(test.name, passed=False) for test in case.tests]
-    assert judge_stub(case, stub, HINTS).problems == []
+    assert judge_stub(case, stub, {}).problems == []
     assert first not in case.tests_for(mistake(exercises=["1.1"]), hidden=False)
 
 
