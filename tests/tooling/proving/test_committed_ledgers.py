@@ -21,8 +21,9 @@ from autograder.proving.ledgers.ledger_sample import (
     grade_sample,
     shuffled,
 )
-from autograder.proving.ledgers.proof_ledger import current_ledger
+from autograder.proving.ledgers.proof_ledger import current_ledger, read_ledger
 from autograder.proving.parallel_grader import ParallelGrader
+from autograder.proving.proof_findings import HINTED_OF_ALL
 from autograder.proving.wrong_versions.mistakes import load_mistakes
 from autograder.semester import PRACTICE
 from common.assignment import load_all, load_assignment
@@ -54,6 +55,11 @@ def test_the_ledger_is_current_and_a_fresh_sample_agrees_with_it(assignment, tmp
     assert {"reference: public 0", "reference: hidden 0", "stub"} <= {*graded.versions}
     assert min(FEWEST, count) <= len(graded.mistakes) <= count
     assert any(version.startswith("alternative") for version in graded.versions)
+
+
+def test_most_mistakes_of_all_assignments_together_get_their_own_hint():
+    mistakes = [row for entry in load_all() for row in read_ledger(entry).proof.mistakes]
+    assert sum(bool(row.hinted) for row in mistakes) >= HINTED_OF_ALL * len(mistakes)
 
 
 def test_training_tests_of_a_reference_are_graded_where_asked():
