@@ -6,7 +6,7 @@ Earns: test_avg_pool2d_forward_counts_padding_as_zeros
 Earns: test_avg_pool2d_backward_shares_the_gradient_equally
 Earns: test_avg_pool2d_backward_adds_up_where_windows_overlap
 Earns: test_avg_pool2d_keeps_float32_and_counts_integers_as_float64
-Earns: test_avg_pool2d_backward_is_right_for_other_windows
+Earns: test_avg_pool2d_forward_is_right_for_other_windows
 """
 
 import sys
