@@ -40,7 +40,7 @@ def test_make_demo_needs_an_installation_only_and_no_network(checkout, tmp_path)
     assert time.monotonic() - begin < 60
     assert (finished.returncode, finished.stderr) == (0, "")
     said = one_line(finished.stdout)
-    assert "83 of 100 points." in said
+    assert "85 of 100 points." in said
     assert "out has the right shape, but all of its values are wrong. 128 of 128 values" in said
     assert said.count(f"Your output matches a known mistake: {HINT}") == 2  # public and hidden
     place = "dist/demo/submission/convolution.py"
@@ -54,7 +54,7 @@ def test_make_demo_needs_an_installation_only_and_no_network(checkout, tmp_path)
     assert right == f"  + {reference.splitlines()[number - 1].strip()} (the reference)"
     assert result == "The result, as Gradescope reads it: dist/demo/results.json"
     tests = json.loads((checkout / "dist" / "demo" / "results.json").read_text())["tests"]
-    assert sum(test["score"] for test in tests) == 83
+    assert sum(test["score"] for test in tests) == 85
     assert {test["number"] for test in tests if test["status"] == "failed"} == {"1.2"}
 
 

@@ -32,7 +32,7 @@ def test_the_picture_of_what_a_student_sees_is_current(demo):
     said = " ".join(" ".join(stored).split())
     assert stored[0] == "What a student sees"
     assert "Your output matches a known mistake: The kernel is flipped." in said
-    assert "83 of 100 points." in said
+    assert "85 of 100 points." in said
 
 
 def test_the_picture_loads_nothing_from_another_host(demo):
