@@ -1,5 +1,6 @@
 """Collects the pages of the site: the repo's own, the proof's figures, the stubs' APIs."""
 
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,9 +28,8 @@ def write_pages(folder: Path, assignments: list[Assignment]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
     for page in folder.rglob("*.md"):
-        page.write_text(
-            page.read_text("utf-8").replace(f"../{FRONT_PAGE})", f"../{HOME})"), "utf-8"
-        )
+        text = re.sub(rf"\.\./{FRONT_PAGE}(?=[)#])", f"../{HOME}", page.read_text("utf-8"))
+        page.write_text(text, "utf-8")
     (folder / "proof-summary.md").write_text(proof_summary(assignments), "utf-8")
     for assignment in assignments:
         reference = folder / "reference" / f"{assignment.short}.md"
